@@ -104,7 +104,7 @@ def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> 
 
     ``work.rising`` must hold the load of every resource at full rate, and ``work.constants`` the
     constant loads of devices; ``per_core`` says whether a single core may limit a subtask
-    (`streamsim.loads.has_several_cores`).
+    (`streamsim.loads.limits_subtasks`).
     """
     _begin(instance, work)
     rising = len(work.rates)

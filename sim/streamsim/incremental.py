@@ -20,7 +20,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
     core_pressure,
     handles,
-    has_several_cores,
+    limits_subtasks,
     n_constants,
     only_devices_and_links,
     stream_handling,
@@ -53,7 +53,7 @@ class LoadState(NamedTuple):
 def start(instance: Instance, placement: Ints) -> LoadState:
     """Compute the state of a placement from scratch."""
     d = instance.n_devices
-    plain, per_core = only_devices_and_links(instance), has_several_cores(instance)
+    plain, per_core = only_devices_and_links(instance), limits_subtasks(instance)
     size = d + d * d if plain else n_resources(d)
     leaves = size + (len(placement) if per_core else 0)
     buffers = np.zeros(size), np.zeros(size), np.zeros(0)

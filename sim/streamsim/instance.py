@@ -47,11 +47,12 @@ class Instance(NamedTuple):
     parallelism: Floats  # [N] subtasks that may run at once
     seconds: Floats  # [N, C] core seconds per input tuple (or set)
     load: Floats  # [N, C]* fraction of a device (all its cores)
-    core_load: Floats  # [N, C]* fraction of one core used by one subtask
+    core_load: Floats  # [N, C]* fraction of one core used by one subtask, or of its `max_rate`
     constant: Floats  # [N, C] fraction of a device used at any rate; [0, C] if there is none
     core_constant: (
         Floats  # [N, C] fraction of one core that one subtask uses at any rate; or [0, C]
     )
+    max_rate: Floats  # [N] tuples/s that one subtask takes in at most; [0] if none has a limit
     windows: Floats  # [K, 6] rows of `WindowedOperator`
 
     source: Ints  # [M] operator that emits
@@ -139,6 +140,7 @@ def build_instance(
     gap: float = 0.0,
     constant: ArrayLike | None = None,
     subtasks: ArrayLike | None = None,
+    max_rate: ArrayLike | None = None,
 ) -> Instance:
     """Derive rates, loads and adjacency from the plain description of a problem.
 
@@ -179,7 +181,13 @@ def build_instance(
         gap=gap,
     )
     return instance_of(
-        flow, platform, seconds=seconds, device_type=types, constant=constant, subtasks=subtasks
+        flow,
+        platform,
+        seconds=seconds,
+        device_type=types,
+        constant=constant,
+        subtasks=subtasks,
+        max_rate=max_rate,
     )
 
 
@@ -191,26 +199,35 @@ def instance_of(
     device_type: ArrayLike,
     constant: ArrayLike | None = None,
     subtasks: ArrayLike | None = None,
+    max_rate: ArrayLike | None = None,
 ) -> Instance:
     """Combine the flow of a graph with the platform of a cluster; the arrays of both are shared.
 
     Devices of one type must have the same number of cores. ``constant`` [N, C] is the number of
     cores that operators use at any rate, shared equally by their ``subtasks`` (by default the
-    flow's parallelism). Values are trusted to be finite and non-negative.
+    flow's parallelism). ``max_rate`` [N] is what one subtask takes in at most, whatever its CPU, in
+    tuples/s, and infinite without a limit. Other values are trusted to be finite and non-negative.
     """
     cost, types = np.atleast_2d(floats(seconds)), np.array(device_type, np.int32, order="C")
     cores_by_type = _per_type(platform.cores, types, cost.shape[1])
     held = _held(constant, cost.shape)
     each = flow.parallelism if subtasks is None else floats(subtasks)
     busy = flow.input_rate[:, None] * cost
+    core_load, core_constant = busy / flow.parallelism[:, None], held / each[: len(held), None]
+    most = _limits(max_rate)
+    if len(most):
+        share = (flow.input_rate / (flow.parallelism * most))[:, None]
+        left = np.maximum(0.0, 1.0 - core_constant) if len(held) else 1.0
+        core_load = np.maximum(core_load, share * left)  # full at its `max_rate`
     return Instance(
         **flow._asdict(),  # an instance has every column of its flow and of its platform
         **platform._asdict(),
         seconds=cost,
         load=busy / cores_by_type,
-        core_load=busy / flow.parallelism[:, None],
+        core_load=core_load,
         constant=held / cores_by_type,
-        core_constant=held / each[: len(held), None],
+        core_constant=core_constant,
+        max_rate=most,
         device_type=types,
     )
 
@@ -237,6 +254,12 @@ def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
     """Cores that operators use at any rate; no rows if they use none."""
     given = None if constant is None else np.atleast_2d(floats(constant))
     return given if given is not None and given.any() else np.zeros((0, shape[1]))
+
+
+def _limits(max_rate: ArrayLike | None) -> Floats:
+    """Largest rates of single subtasks; none if no operator has a limit."""
+    given = np.zeros(0) if max_rate is None else floats(max_rate)
+    return given if np.isfinite(given).any() else np.zeros(0)
 
 
 def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:

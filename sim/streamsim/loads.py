@@ -89,14 +89,14 @@ def n_constants(instance: Instance) -> int:
     return instance.n_devices if len(instance.constant) else 0
 
 
-def has_several_cores(instance: Instance) -> bool:
-    """Whether a subtask can fill its core before its device is full."""
-    return bool((instance.cores > 1).any())
+def limits_subtasks(instance: Instance) -> bool:
+    """Whether a subtask may be full, of its core or its `max_rate`, before its device is."""
+    return len(instance.max_rate) > 0 or bool((instance.cores > 1).any())
 
 
 @inlined_kernel
 def core_load(instance: Instance, v: int, d: int) -> float:
-    """Fraction of one core of device d that a subtask of operator v uses at full rate."""
+    """Fraction of one core of device d, or of its `max_rate`, that a subtask of v uses."""
     fraction: float = instance.core_load[v, instance.device_type[d]]
     return fraction
 
@@ -114,6 +114,17 @@ def core_constant(instance: Instance, v: int, d: int) -> float:
 def core_pressure(instance: Instance, v: int, d: int) -> float:
     """Load of one core as a fraction of the capacity that the subtask's constant load leaves."""
     share: float = pressure(core_load(instance, v, d), core_constant(instance, v, d))
+    return share
+
+
+@inlined_kernel
+def cpu_of_core(instance: Instance, v: int, d: int) -> float:
+    """Fraction of one core of device d that a subtask of operator v uses, whatever it waits for."""
+    if len(instance.max_rate) == 0:
+        alone: float = core_load(instance, v, d)
+        return alone
+    device = instance.load[v, instance.device_type[d]]
+    share: float = device * instance.cores[d] / instance.parallelism[v]
     return share
 
 
@@ -144,4 +155,15 @@ def busiest_core(instance: Instance, placement: Ints) -> float:
     worst = 0.0
     for v in range(len(placement)):
         worst = max(worst, core_pressure(instance, v, placement[v]))
+    return worst
+
+
+@inlined_kernel
+def dearest_core(instance: Instance, placement: Ints, factor: float) -> float:
+    """Largest pressure on a core by CPU alone if one subtask costs ``factor`` times as much."""
+    worst = 0.0
+    for v in range(len(placement)):
+        d = placement[v]
+        cpu = pressure(cpu_of_core(instance, v, d), core_constant(instance, v, d))
+        worst = max(worst, factor * cpu)
     return worst

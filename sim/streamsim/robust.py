@@ -12,10 +12,10 @@ from streamsim.equation import n_resources
 from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
 from streamsim.loads import (
-    busiest_core,
+    dearest_core,
     full_rate_loads,
-    has_several_cores,
     highest,
+    limits_subtasks,
     write_constants,
 )
 from streamsim.steady import throughput
@@ -27,7 +27,8 @@ def robust_throughput(
     """Relative throughput of each placement in the worst case, in [0, 1].
 
     On each device any ``number`` (Γ) of units may cost more by the share ``error``. ``units`` [N]
-    is the unit of every operator; the subtasks of one are a unit, which costs more as a whole.
+    is the unit of every operator; the subtasks of one are a unit, which costs more as a whole. The
+    largest rates of subtasks remain.
 
     Examples
     --------
@@ -42,7 +43,7 @@ def robust_throughput(
     order = np.argsort(unit, kind="stable")
     out = throughput(instance, batch)
     number = min(number, len(np.unique(unit)))
-    per_core = has_several_cores(instance)
+    per_core = limits_subtasks(instance)
     _worst_cases(instance, batch, number, error, order, unit, per_core, out)
     return out
 
@@ -85,5 +86,5 @@ def _worst_cases(
                 loads[a] += largest[a, rank]
         worst = max(1.0, highest(loads, constants))
         if per_core and number > 0:
-            worst = max(worst, (1.0 + error) * busiest_core(instance, place))
+            worst = max(worst, dearest_core(instance, place, 1.0 + error))
         out[i] = min(out[i], 1.0 / worst)

@@ -19,8 +19,8 @@ from streamsim.jit import inlined_kernel, kernel, patient
 from streamsim.loads import (
     busiest_core,
     full_rate_loads,
-    has_several_cores,
     highest,
+    limits_subtasks,
     n_constants,
     only_devices_and_links,
     write_constants,
@@ -77,12 +77,12 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     batch = writable(placements)
     out = np.empty(len(batch))
     if instance.n_groups > 1:
-        _several_groups(instance, batch, out, has_several_cores(instance), scratch(instance))
+        _several_groups(instance, batch, out, limits_subtasks(instance), scratch(instance))
     elif is_plain(instance) and not len(instance.constant):
         _plain(instance, batch, out)
     else:
         constants = np.empty(n_constants(instance))
-        _one_group(instance, batch, out, has_several_cores(instance), constants)
+        _one_group(instance, batch, out, limits_subtasks(instance), constants)
     return out
 
 
@@ -128,7 +128,7 @@ def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
         rates[instance.sources] = throughput(instance, batch)
         return rates
     work = scratch(instance)
-    _several_groups(instance, batch, reached, has_several_cores(instance), work)
+    _several_groups(instance, batch, reached, limits_subtasks(instance), work)
     rates[instance.sources] = 1.0 if reached[0] == 1.0 else work.rates
     return rates
 
@@ -147,7 +147,7 @@ def bottleneck(loads: Loads) -> Bottleneck:
 
 def is_plain(instance: Instance) -> bool:
     """Whether only devices and links can limit, so that the short kernel applies."""
-    return only_devices_and_links(instance) and not has_several_cores(instance)
+    return only_devices_and_links(instance) and not limits_subtasks(instance)
 
 
 def _top(kind: str, loads: Floats, uses: Floats) -> Bottleneck:

@@ -94,6 +94,8 @@ def problem_hash(problem: Problem) -> str:
         del columns["overhead_per_byte"]
     if not len(columns["constant"]):
         del columns["constant"], columns["core_constant"]
+    if not len(columns["max_rate"]):
+        del columns["max_rate"]
     arrays = [np.asarray(column) for column in columns.values()]
     if problem.rules is not None:
         arrays += [problem.rules.unit, problem.rules.allowed, problem.rules.apart]

@@ -156,6 +156,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         about=rows.column("about", ""),
         slot_sharing_group=rows.column("slot_sharing_group", ""),
         constant=rows.numbers("constant"),
+        max_rate=rows.numbers("max_rate", tuple_rate),
     )
     lines = _Rows(document.get("streams", []), _stream)
     streams = Streams.between(
@@ -202,8 +203,9 @@ def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
 def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     operators = graph.operators
     row: dict[str, Any] = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
-    numbers = {"payload": operators.payload, "rate": operators.rate, "constant": operators.constant}
-    row |= {key: plain(column[i]) for key, column in numbers.items() if column[i]}
+    for key in ("payload", "rate", "constant", "max_rate"):
+        if number := getattr(operators, key)[i]:
+            row[key] = plain(number)
     if operators.parallelism[i] != 1:
         row["parallelism"] = int(operators.parallelism[i])
     if operators.max_parallelism[i]:

@@ -29,6 +29,7 @@ RARE: dict[str, Any] = {
     "fires": "each",
     "slot_sharing_group": "",
     "constant": 0.0,
+    "max_rate": 0.0,
 }
 """Attributes that all nodes have if one of them does; GraphML cannot represent all of them."""
 EDGE: dict[str, Any] = {

@@ -59,6 +59,15 @@ class OperatorJson(TypedDict):
             ),
         ]
     ]
+    max_rate: NotRequired[
+        Annotated[
+            Quantity,
+            doc(
+                "tuples/s that one subtask reads (a source: emits) at most, whatever CPU it "
+                "has, or '66 k/s'; 0, the default, for no limit"
+            ),
+        ]
+    ]
     slot_sharing_group: NotRequired[
         Annotated[str, doc("operators of one group may share slots, in plans; as in Flink")]
     ]

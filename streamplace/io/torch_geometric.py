@@ -28,7 +28,16 @@ NODE_FEATURES = ("cpu", "network", "source", "parallelism")
 of a link by its output; whether it is a source; number of subtasks."""
 EDGE_FEATURES = ("network",)
 """Columns of ``edge_attr``: load of a link by the stream at full rate, averaged over the links."""
-NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism", "constant")
+NODES = (
+    "ipt",
+    "payload",
+    "rate",
+    "memory",
+    "parallelism",
+    "max_parallelism",
+    "constant",
+    "max_rate",
+)
 WHERE = "torch-geometric data"
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
@@ -54,7 +63,7 @@ def to_torch_geometric(
         ``x`` [N, 4] and ``edge_attr`` [E, 1] are features for learning (`NODE_FEATURES`,
         `EDGE_FEATURES`); those of a graph alone assume five default devices. The fields of the
         native format follow in float64: ``ipt``, ``payload``, ``rate``, ``memory``,
-        ``parallelism``, ``max_parallelism``, ``constant`` [N]; ``selectivity``,
+        ``parallelism``, ``max_parallelism``, ``constant``, ``max_rate`` [N]; ``selectivity``,
         ``stream_payload`` [E], NaN where a stream inherits the payload of its operator. A problem
         adds ``device_mips``, ``device_cores``, … [D], and ``bandwidth_bps`` and ``latency_s``
         [D · D], row by row.

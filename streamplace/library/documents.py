@@ -218,6 +218,7 @@ def _check(problem: Problem, objective: Objective) -> None:
         "operators with fewer subtasks than a device has cores": objective.kind != "pass"
         and instance.parallelism.min() < cores.max(),
         "constant loads of operators": objective.kind != "pass" and len(instance.constant),
+        "operators with a max_rate": objective.kind != "pass" and len(instance.max_rate),
     }
     for what, present in refused.items():
         if present:

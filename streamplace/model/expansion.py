@@ -38,7 +38,8 @@ class Expansion:
     A subtask has 1/p of its operator's rate and memory or, where the operator has key groups, the
     share of them that it owns (`streamplace.model.key_groups`). It has 1/p of the constant load in
     any case, and 1/p of the load of messages at the graph's rate (`streamplace.model.buffers`),
-    which is a part of its constant load from then on; so set the rate before. A window keeps its
+    which is a part of its constant load from then on; so set the rate before. Its largest rate,
+    ``max_rate``, is that of its operator, since it holds for one subtask. A window keeps its
     size and advance and has a share of its base and limit, that of the tuples that arrive at the
     subtask, so that the windows of all subtasks together emit what the operator's window does.
 
@@ -321,6 +322,7 @@ def _subtasks(
         fires_all=operators.fires_all[operator],
         about=[operators.about[v] for v in rows],
         constant=(graph.charged_constant / p)[operator],
+        max_rate=operators.max_rate[operator],
     )
 
 

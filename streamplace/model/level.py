@@ -12,7 +12,7 @@ import numpy as np
 from streamsim import Instance
 from streamsim.instance import with_constants_as_loads
 from streamsim.jit import kernel, patient
-from streamsim.loads import has_several_cores
+from streamsim.loads import limits_subtasks
 from streamsim.steady import is_plain
 from streamsim.topology import group_by
 
@@ -235,7 +235,7 @@ def finest_level(problem: "Problem", times: float = 1.0) -> Level:
     exactly; about the full rate by default.
     """
     instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
-    level = operators_level(instance, is_plain(instance), has_several_cores(instance))
+    level = operators_level(instance, is_plain(instance), limits_subtasks(instance))
     return level if rules is None else _ruled(level, rules)
 
 

@@ -33,6 +33,7 @@ from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 MOST_SUBTASKS = 1_000_000
 MOST_KEY_GROUPS = 32_768
 SHORTEST_WINDOW = 1e-6
+LEAST_MAX_RATE = 1e-6
 EACH, ALL = "each", "all"
 _NOTHING: frozenset[str] = frozenset()
 _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
@@ -41,10 +42,12 @@ _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
     "rate": tuple_rate,
     "memory": size_bytes,
     "constant": None,
+    "max_rate": tuple_rate,
 }
 """Numeric columns, and the parsers of those that may be texts."""
 _COUNTS = {"parallelism": (1, MOST_SUBTASKS), "max_parallelism": (0, MOST_KEY_GROUPS)}
 """Columns of whole numbers, with the least and the largest."""
+_MAX_RATES = f"it must be at least {LEAST_MAX_RATE:g}, or 0 for no limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,10 @@ class Operator:
     constant
         MIPS (million instructions per second) of all subtasks together that it uses at any rate,
         for timers and committers, for example; every subtask uses an equal part.
+    max_rate
+        Tuples/s that one subtask reads at most, whatever CPU it has (for a source: that it emits),
+        because it waits for look-ups, for example; or a text such as ``"66 k/s"``. Sets of tuples
+        if it fires "all". 0, the default, stands for no limit. Passes ignore it.
     """
 
     name: str
@@ -135,6 +142,7 @@ class Operator:
     max_parallelism: int = 0
     slot_sharing_group: str = ""
     constant: float = 0.0
+    max_rate: float = 0.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "an operator", GraphError)
@@ -143,6 +151,8 @@ class Operator:
             if type(value) is not float or not 0.0 <= value <= LARGEST:
                 number = plain_number(value, f"operator {quoted(self.name)}", column, parse)
                 object.__setattr__(self, column, number)
+        if 0 < self.max_rate < LEAST_MAX_RATE:
+            raise self._bad("max_rate", f"{self.max_rate:g}", _MAX_RATES)
         for column, (least, most) in _COUNTS.items():
             check_whole(getattr(self, column), least, most, partial(self._bad, column))
         for column in ("kind", "about", "slot_sharing_group"):
@@ -188,6 +198,7 @@ class Operators:
     max_parallelism: Ints
     slot_sharing_group: tuple[str, ...]
     constant: Floats
+    max_rate: Floats
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -206,6 +217,7 @@ class Operators:
         max_parallelism: ArrayLike | None = None,
         slot_sharing_group: Sequence[str] | None = None,
         constant: ArrayLike | None = None,
+        max_rate: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "an operator", GraphError)
@@ -215,7 +227,7 @@ class Operators:
         put("_position", position)
         size = len(names)
         numbers = {"ipt": ipt, "payload": payload, "rate": rate, "memory": memory}
-        numbers["constant"] = constant
+        numbers |= {"constant": constant, "max_rate": max_rate}
         for column, values in numbers.items():
             put(column, float_column(values, size, 0.0, partial(self._bad, column)))
         counts = {"parallelism": parallelism, "max_parallelism": max_parallelism}
@@ -229,6 +241,7 @@ class Operators:
         put("window", self._checked_windows(window or {}))
         put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
         self._check_parallelism()
+        self._check_max_rate()
         self._check_joins()
 
     @classmethod
@@ -285,6 +298,10 @@ class Operators:
         rows = (self.max_parallelism > 0).nonzero()[0].tolist()
         return {self.name[i]: int(self.max_parallelism[i]) for i in rows}
 
+    def largest_rates(self) -> Floats:
+        """Tuples/s that one subtask reads at most, infinite without a limit, [N]."""
+        return np.where(self.max_rate > 0, self.max_rate, np.inf)
+
     def window_rows(self) -> Floats:
         """Windows as rows of (operator, size, advance, base, factor, limit)."""
         rows = [
@@ -314,6 +331,12 @@ class Operators:
                 f"operator {quoted(self.name[i])} has parallelism {self.parallelism[i]} and "
                 f"max_parallelism {self.max_parallelism[i]}; lower the one or raise the other"
             )
+
+    def _check_max_rate(self) -> None:
+        low = (self.max_rate > 0) & (self.max_rate < LEAST_MAX_RATE)
+        if low.any():
+            i = int(np.argmax(low))
+            raise self._bad("max_rate", i, f"{self.max_rate[i]:g}", _MAX_RATES)
 
     def _check_joins(self) -> None:
         for row in self.window:

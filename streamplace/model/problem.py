@@ -244,6 +244,7 @@ class Problem(Caching, Pictured):
             device_type=device_type,
             constant=self._constants(),
             subtasks=self.graph.operators.parallelism,
+            max_rate=self.graph.operators.largest_rates(),
         )
 
     def _load(self) -> Floats:

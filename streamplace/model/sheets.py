@@ -49,7 +49,12 @@ def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
         return (f"{ipt / 1e6:.4g} M instructions",)
     constant = float(operators.constant[v])
     always = f", {constant:.4g} at any rate" if constant else ""
-    return format_rate(input_rate), f"{format_speed(input_rate * ipt / 1e6 + constant)}{always}"
+    most = float(operators.max_rate[v])
+    limit = f", at most {format_rate(most)} a subtask" if most else ""
+    return (
+        f"{format_rate(input_rate)}{limit}",
+        f"{format_speed(input_rate * ipt / 1e6 + constant)}{always}",
+    )
 
 
 def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:

@@ -32,6 +32,7 @@ OPERATOR: dict[str, Callable[[Quantity], float]] = {
     "rate": tuple_rate,
     "memory": size_bytes,
     "constant": number,
+    "max_rate": tuple_rate,
     "parallelism": _whole,
     "max_parallelism": _whole,
 }
@@ -68,8 +69,8 @@ def what_if(
     change
         Field of an operator or a stream → its value, a number or a text with a unit:
         ``{"kafka.rate": "100k", "parse->sink.selectivity": 0.5}``. Operators have ``ipt``,
-        ``payload``, ``rate``, ``memory``, ``constant``, ``parallelism`` and ``max_parallelism``,
-        streams ``selectivity``, ``payload`` and ``ipt``.
+        ``payload``, ``rate``, ``memory``, ``constant``, ``max_rate``, ``parallelism`` and
+        ``max_parallelism``, streams ``selectivity``, ``payload`` and ``ipt``.
 
     Examples
     --------

@@ -28,6 +28,7 @@ class Packing(NamedTuple):
     instructions: Floats  # [N] per second, those for messages included
     error: Floats  # [N] instructions per second by which costs may be too low
     protected: int  # operators on each machine that may cost more at the same time, Γ
+    at_max_rate: Floats  # [N] subtasks at their largest rate, if tuples have equal parts
     memory: Floats  # [N] bytes
     source: Ints  # [M]
     target: Ints  # [M]
@@ -60,6 +61,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         demand.instructions + messages,
         demand.error + demand.error_share * messages,
         demand.protected,
+        demand.at_max_rate,
         demand.memory,
         demand.source,
         demand.target,
@@ -123,6 +125,7 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         use[CPU] += packing.instructions[v] * packing.most[v, n]
         use[MEMORY] += packing.memory[v] * packing.stored[v, n]
         alone = packing.instructions[v] + (packing.error[v] if packing.protected > 0 else 0.0)
+        alone = max(alone, packing.at_max_rate[v] * packing.capacity[kind, CORE])
         use[CORE] = max(use[CORE], alone * packing.most[v, 1])
         if not packing.allowed[kind, v]:
             use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]

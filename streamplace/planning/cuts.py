@@ -135,13 +135,13 @@ def least_parallelism(
     demand: Demand,
     v: int,
     speed: float,
-    need_of: Callable[[Demand, int, int], float] = least_need,
+    need_of: Callable[[Demand, int, int, float], float] = least_need,
 ) -> int:
     """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
-    need = float(demand.heaviest[v])
+    need = max(float(demand.heaviest[v]), speed * float(demand.at_max_rate[v]))
     if demand.keeps[v]:
         p = int(demand.most[v])
-        return p if need_of(demand, v, p) <= speed * (1 + 1e-9) else 0
+        return p if need_of(demand, v, p, speed) <= speed * (1 + 1e-9) else 0
     if need <= speed:
         return 1
     least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
@@ -151,13 +151,13 @@ def least_parallelism(
     most = limit or min(4 * least, MOST_SUBTASKS)
     every = range(least + 1, most + 1)  # constant loads differ at each
     room = speed * (1 + 1e-9)
-    if need_of(demand, v, least) <= room:
+    if need_of(demand, v, least, speed) <= room:
         return least
     return next(
         (
             p
             for p in (every if demand.constant[v] else choices(demand, v, most))
-            if p > least and need_of(demand, v, p) <= room
+            if p > least and need_of(demand, v, p, speed) <= room
         ),
         0,
     )

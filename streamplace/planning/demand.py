@@ -34,6 +34,8 @@ class Demand:
     error_share: float  # share by which the cost of an operator may be too low
     error: Floats  # [N] instructions per second by which the cost of an operator may be too low
     protected: int  # operators on each machine that may cost that much more at the same time, Γ
+    # [N] subtasks that tuples in equal parts would keep at their largest rate, 0 without a limit.
+    at_max_rate: Floats
     memory: Floats  # [N] bytes
     requires: tuple[frozenset[str], ...]  # tags that a machine must have
     # Numbers of key groups by which the tuples of an operator may be distributed to its subtasks; 0
@@ -172,6 +174,7 @@ def demand_of(
         error_share=error,
         error=error * instructions,
         protected=min(protected, graph.n_operators),
+        at_max_rate=flow.input_rate / operators.largest_rates(),
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=dealing,

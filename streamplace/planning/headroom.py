@@ -103,6 +103,8 @@ class Headroom:
         Cunneen), where ρ is the utilization, V the variability and s the seconds per tuple. The
         operators on the longest path through the graph share the latency evenly.
 
+        An operator with a ``max_rate`` takes no less than its inverse.
+
         A constant load reduces the core's speed for tuples, so s grows accordingly. A plan has more
         subtasks than constant loads fill cores; the share is sufficient for the fewest. Messages
         count as constant loads, as many as single subtasks send and receive.
@@ -118,11 +120,12 @@ class Headroom:
 
 def _longest_service(graph: StreamGraph, speed: float) -> float:
     """Longest service time of a tuple on a core of this speed, less constant loads and messages."""
+    waiting = 1 / graph.operators.largest_rates()
     cores = 1e6 * graph.operators.constant / speed
     if graph.message_loads is not None:
         cores += graph.message_loads.more(np.ones(graph.n_operators, np.int32)) / speed
     share_left = 1 - cores / (np.floor(cores) + 1)
-    return float((graph.charged_ipt / speed / share_left).max())
+    return float(np.maximum(graph.charged_ipt / speed / share_left, waiting).max())
 
 
 def _longest_way(graph: StreamGraph) -> int:

@@ -155,17 +155,20 @@ def _limit(
     machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
     share = packed.rows[machine] / packed.parallelism
     busiest = packing.most[:, 1]
+    waiting = packing.at_max_rate * packing.capacity[packed.kinds[machine], CORE]
     needs = {
         "cpu": packing.instructions * share,
-        "core": packing.instructions * busiest * (share > 0),
+        "core": np.maximum(packing.instructions, waiting) * busiest * (share > 0),
         "memory": demand.memory * share,
         "slots": packed.rows[machine].astype(np.float64),
         "egress": _ends(demand, demand.source) * share,
         "ingress": _ends(demand, demand.target) * share,
     }
     name = RESOURCES[resource]
-    operator = demand.name[int(np.argmax(needs[name]))]
-    return PlanLimit(name, names[machine], operator, float(use[machine, resource]))
+    v = int(np.argmax(needs[name]))
+    if name == "core" and waiting[v] > packing.instructions[v]:
+        name = "max_rate"
+    return PlanLimit(name, names[machine], demand.name[v], float(use[machine, resource]))
 
 
 def _ends(demand: Demand, end: Ints) -> Floats:

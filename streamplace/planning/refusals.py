@@ -19,7 +19,7 @@ from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import MOST_AT_FIRST
 from streamplace.planning.steps import promised_rate
-from streamplace.planning.subtasks import least_need, slot_groups, slots_of
+from streamplace.planning.subtasks import least_need, least_share, slot_groups, slots_of
 
 LARGE_RESERVE = 2
 """Multiple of the rate from which a refusal names the reserve first."""
@@ -120,10 +120,18 @@ def slow_operator(problem: PlanProblem) -> str:
             if not demand.most[v]:
                 return f"operator {quoted(name)} needs more than {MOST_SUBTASKS} subtasks"
             limit = "parallelism" if demand.keeps[v] else "max_parallelism"
-            need = least_need(demand, v, int(demand.most[v]))
+            most = int(demand.most[v])
+            busiest = f"with {limit} {most}, the busiest subtask of operator {quoted(name)}"
+            waiting = least_share(demand, v, most) * float(demand.at_max_rate[v])
+            if waiting > 1:
+                rate = float(demand.graph.operators.max_rate[v])
+                return (
+                    f"{busiest} would read {digits(waiting * rate, 6)} tuples/s, and its "
+                    f"max_rate is {digits(rate, 6)}"
+                )
+            need = least_need(demand, v, most, max(speeds))
             return (
-                f"with {limit} {demand.most[v]}, the busiest subtask of operator "
-                f"{quoted(name)} needs at least {_mips(need)}, and the fastest core has "
+                f"{busiest} needs at least {_mips(need)}, and the fastest core has "
                 f"{digits(max(speeds) / 1e6, 6)}"
             )
     return ""

@@ -35,6 +35,7 @@ SIMULATE = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"
 WORDS = {
     "cpu": "the CPU of {machine}, mostly by {operator}",
     "core": "one core of {machine}, by a subtask of {operator}",
+    "max_rate": "the max_rate of {operator}, by a subtask on {machine}",
     "memory": "the memory of {machine}, mostly by {operator}",
     "egress": "the outgoing network of {machine}, mostly by {operator}",
     "ingress": "the incoming network of {machine}, mostly by {operator}",
@@ -50,7 +51,7 @@ class PlanLimit:
     Attributes
     ----------
     resource
-        "cpu", "core", "memory", "egress", "ingress", "slots" or "link".
+        "cpu", "core", "max_rate", "memory", "egress", "ingress", "slots" or "link".
     machine
         Name of the machine; of a link, its two machines.
     operator

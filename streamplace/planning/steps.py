@@ -113,6 +113,7 @@ def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: floa
     at = packing._replace(
         instructions=needed,
         error=packing.error * share,
+        at_max_rate=times * packing.at_max_rate,
         tuples=times * packing.tuples,
         bits=times * packing.bits,
     )

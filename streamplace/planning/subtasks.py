@@ -60,18 +60,34 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
     )
 
 
-def charged_need(demand: Demand, v: int, parallelism: int) -> float:
-    """Instructions per second of operator v's busiest subtask, as plans are charged for it."""
-    return busiest_share(demand, v, parallelism) * float(demand.heaviest[v])
+def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
+    """Instructions per second of operator v's busiest subtask, as plans are charged for it.
+
+    A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
+    """
+    waiting = speed * float(demand.at_max_rate[v])
+    return busiest_share(demand, v, parallelism) * max(float(demand.heaviest[v]), waiting)
 
 
-def least_need(demand: Demand, v: int, parallelism: int) -> float:
+def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Instructions per second below which operator v's busiest subtask never is.
 
-    Constant loads have equal parts, and tuples may have, where there are several ways.
+    Constant loads have equal parts, and tuples may have, where there are several ways. A subtask
+    at its largest rate takes a whole core, which executes ``speed`` of them.
     """
+    waiting = least_share(demand, v, parallelism) * speed * float(demand.at_max_rate[v])
+    return max(_least_instructions(demand, v, parallelism), waiting)
+
+
+def least_share(demand: Demand, v: int, parallelism: int) -> float:
+    """Share of the tuples of operator v below which that of its busiest subtask never is."""
+    several = len(demand.dealing[v]) > 1
+    return 1 / parallelism if several else busiest_share(demand, v, parallelism)
+
+
+def _least_instructions(demand: Demand, v: int, parallelism: int) -> float:
     heaviest, even = float(demand.heaviest[v]), 1 / parallelism
-    share = busiest_share(demand, v, parallelism) if len(demand.dealing[v]) == 1 else even
+    share = least_share(demand, v, parallelism)
     if not demand.constant[v]:
         return share * heaviest
     constant = heaviest * float(demand.constant[v] / demand.instructions[v])

@@ -15,6 +15,7 @@ from streamsim import Loads, bottleneck, resource_loads, throughput
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.expansion import Expansion, expand
+from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.planning.deployment import ROUNDING
@@ -50,6 +51,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     fullest = bottleneck(loads)
     if fullest.load > FULL:
         yield f"a {fullest.kind} is {fullest.load:.6%} full"
+    yield from _of_rates(subtasks.graph)
     yield from _of_reserve(asked, subtasks, problem, place, loads)
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
@@ -77,6 +79,18 @@ def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         yield "it has more subtasks than max_parallelism allows"
 
 
+def _of_rates(subtasks: StreamGraph) -> Iterator[str]:
+    """Check that no subtask reads more than its operator's ``max_rate``."""
+    most = subtasks.operators.largest_rates()
+    share = subtasks.input_rate / most
+    s = int(np.argmax(share))
+    if share[s] > FULL:
+        yield (
+            f"{subtasks.operators.name[s]} would read {share[s]:.6%} of the "
+            f"{digits(float(most[s]), 6)} tuples/s that a subtask reads at most"
+        )
+
+
 def _of_reserve(
     asked: PlanProblem, subtasks: Expansion, problem: Problem, place: Ints, loads: Loads
 ) -> Iterator[str]:
@@ -90,7 +104,8 @@ def _of_reserve(
     np.add.at(own, (subtasks.operator, place), instance.full_load[row, kind])
     errors = np.sort(settings.error * own, axis=0)[::-1][: settings.robust].sum(axis=0)
     used = loads.devices + errors
-    core = (1 + settings.error) * instance.full_core_load[row, kind].max(initial=0.0)
+    alone = instance.full_load[row, kind] * instance.cores[place]  # a subtask uses one core
+    core = (1 + settings.error) * alone.max(initial=0.0)
     full = max(float(used.max()), float(core))
     if full > FULL:
         yield f"a machine is {full:.6%} full where {settings.robust} operators cost more"

@@ -69,6 +69,9 @@ class OperatorsPart(TypedDict):
     # Absent if no operator uses any.
     constant: NotRequired[Column]
     subtasks: NotRequired[Column]
+    # Tuples/s that one subtask reads (a source: emits) at most, 0 without a limit. Absent if none
+    # has one.
+    max_rate: NotRequired[Column]
     # Million instructions per second at full rate. Present only if rows are units, which have no
     # ``ipt``.
     work: NotRequired[list[float]]

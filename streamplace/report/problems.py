@@ -119,6 +119,8 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
     if (constant := graph.charged_constant).any():
         part["constant"] = column(constant)
         part["subtasks"] = column(operators.parallelism)
+    if operators.max_rate.any():
+        part["max_rate"] = column(operators.max_rate)
     if operators.window:
         part["windows"] = [
             WindowPart(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -32,6 +33,10 @@ def drawn(seed: int, n: int = 5, sources: int = 1) -> tuple[sp.Problem, np.ndarr
         for v in range(n)
     ]
     streams = [sp.Stream(f"o{rng.integers(v)}", f"o{v}") for v in range(sources, n)]
+    limits = np.random.default_rng((seed, 1)).choice([0.0, 0.0, 60.0, 120.0], n)
+    operators = [
+        replace(row, max_rate=most) for row, most in zip(operators, limits.tolist(), strict=True)
+    ]
     problem = sp.Problem(
         sp.StreamGraph.of("drawn", operators, streams), sp.Cluster.uniform(3, cores=2)
     )

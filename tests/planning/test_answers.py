@@ -42,7 +42,7 @@ def share_of(result: PlanResult, rate: float) -> float:
 
 
 def fullest(result: PlanResult, rate: float, robust: int, error: float) -> float:
-    """Use of the fullest machine or core where the most expensive operators on it cost more."""
+    """Use of the fullest machine, core or limit where the dearest operators on it cost more."""
     expansion = expand(result.graph.at_rate(rate))
     instance = Problem(expansion.graph, result.cluster).instance
     place, machines = result.placement.index, len(result.cluster.devices.name)
@@ -54,8 +54,11 @@ def fullest(result: PlanResult, rate: float, robust: int, error: float) -> float
                 subtask, instance.device_type[m]
             ]
         used[m] += error * sum(sorted(own.values())[len(own) - robust :]) if robust else 0.0
-    cores = instance.full_core_load[np.arange(len(place)), instance.device_type[place]]
-    return max(float(used.max()), float(cores.max()) * (1 + error if robust else 1))
+    rows = np.arange(len(place)), instance.device_type[place]
+    cores = instance.full_load[rows] * instance.cores[place]  # a subtask uses one
+    reads = expansion.graph.input_rate / expansion.graph.operators.largest_rates()
+    dearest = float(cores.max()) * (1 + error if robust else 1)
+    return max(float(used.max()), dearest, float(reads.max()))
 
 
 def assert_kept(question: dict[str, Any], result: PlanResult) -> None:

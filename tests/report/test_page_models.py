@@ -96,6 +96,49 @@ def test_constant_loads_agree_with_python_at_once_and_move_by_move(tmp_path: Pat
 
 
 @needs_node
+def test_limits_of_subtasks_agree_with_python_at_once_and_move_by_move(tmp_path: Path) -> None:
+    """Beside constant loads, too."""
+    rng = np.random.default_rng(37)
+    lines, found = [], list[Problem]()
+    for problem, places in problems(60):
+        if problem.graph.operators.fires_all.all():
+            continue
+        operators = problem.graph.operators
+        most = rng.choice([0.0, 0.0, 3.0, 20.0], problem.n_operators)
+        held = rng.choice([0.0, 0.0, 0.3], problem.n_operators) * problem.cluster.devices.mips.mean()
+        graph = problem.graph.with_operators(replace(operators, max_rate=most, constant=held))
+        limited = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
+        lines.append(as_line(problem_part(limited, places, OBJECTIVES["throughput"])))
+        found.append(limited)
+    file = tmp_path / "problems.jsonl"
+    file.write_text("".join(lines), encoding="utf-8")
+    assert differences(file) == []
+    assert sum(len(problem.instance.max_rate) > 0 for problem in found) > 20
+
+
+@needs_node
+def test_the_sentence_names_the_subtask_that_reads_no_more(tmp_path: Path) -> None:
+    """Of a source, that emits no more; and where the rate is carried, the fullest one."""
+    parts = []
+    for rate, source, most in ((1e4, 0.0, 6e3), (1e4, 4e3, 6e3), (3e3, 0.0, 6e3), (1e4, 0.0, 0.0)):
+        operators = [Operator("src", rate=rate, max_rate=source), Operator("ask", max_rate=most)]
+        graph = StreamGraph.of("g", operators, [Stream("src", "ask")])
+        problem = Problem(graph, Cluster.of([Device("edge")]))
+        shown = [Shown("p", problem.placement([0, 0]))]
+        parts.append(problem_part(problem, shown, OBJECTIVES["throughput"]))
+    file = tmp_path / "problems.jsonl"
+    file.write_text("".join(map(as_line, parts)), encoding="utf-8")
+    needs = "is the bottleneck: the full rate would need"
+    assert [one.replace("\u202f", "") for one in computed(file, "sentences")] == [
+        f"A subtask of ask (reads at most 6000 tuples/s) {needs} 166.7 % of it.",
+        f"A subtask of src (emits at most 4000 tuples/s) {needs} 250.0 % of it.",
+        "Every source runs at its full rate. The fullest resource is a subtask of ask "
+        "(reads at most 6000 tuples/s), 50.0 % busy.",
+        "No resource is used.",
+    ]
+
+
+@needs_node
 def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
     """As the terminal does; operators on another device fill none of its cores."""
     work = [("src", 1e4, 1e4), ("parse", 5e5, 0.0), ("twin", 5e5, 0.0), ("other", 4e5, 0.0)]

@@ -7,7 +7,7 @@ from streamsim.filling import flow_shares
 from streamsim_strategies import Description, Ints, placed, placed_joins
 
 
-@given(placed(max_sources=5))
+@given(placed(max_sources=5) | placed(max_sources=5, limits=True))
 def test_rates_are_max_min_fair(case: tuple[Description, Ints]) -> None:
     """Nothing is overfull, and none can rise without slowing one that is not faster."""
     problem, batch = case

@@ -58,7 +58,10 @@ def random_moves(
     return start, operators, rng.integers(0, d, count).astype(np.int32)
 
 
-@given(st.one_of(placed(max_sources=4), placed_joins(max_sources=4)), st.data())
+@given(
+    placed(max_sources=4) | placed_joins(max_sources=4) | placed(max_sources=4, limits=True),
+    st.data(),
+)
 def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(
     case: tuple[Description, Ints], data: st.DataObject
 ) -> None:

@@ -14,7 +14,7 @@ from makespan_cases import problems
 from numba import config
 from streamsim import jit, resource_loads, throughput
 from streamsim.jit import Kernel, compiling_seconds
-from streamsim.loads import has_several_cores
+from streamsim.loads import limits_subtasks
 from streamsim.steady import is_plain
 from streamsim.topology import undirected
 from streamsim_strategies import Description, Ints, placed, placed_joins
@@ -67,7 +67,7 @@ def compiled(patch: pytest.MonkeyPatch, home: ModuleType, name: str, kernel: Ker
 def answers(description: Description, places: Ints) -> list[bytes]:
     """What prepares and judges a problem, bit by bit."""
     instance = description.instance
-    level = operators_level(instance, is_plain(instance), has_several_cores(instance))
+    level = operators_level(instance, is_plain(instance), limits_subtasks(instance))
     loads = resource_loads(instance, places[0])
     weight = np.arange(len(instance.source), dtype=np.int64)
     near = undirected(instance.source, instance.target, weight, instance.n_operators)
@@ -83,7 +83,7 @@ def answers(description: Description, places: Ints) -> list[bytes]:
     return [np.asarray(one).tobytes() for one in (*found, loads.links, loads.devices, loads.egress)]
 
 
-@given(placed(count=3) | placed_joins(count=3))
+@given(placed(count=3) | placed_joins(count=3) | placed(count=3, limits=True))
 def test_python_comes_to_the_same_bits(case: tuple[Description, Ints]) -> None:
     with np.errstate(all="ignore"), kernels(by_python):
         first = answers(*case)

@@ -191,8 +191,18 @@ def flowing(problem: Description) -> Description:
         placed_joins(count=3, max_sources=4, max_operators=7),
         placed(count=3, constants=True) | placed_joins(count=3, constants=True),
         placed(count=2, max_sources=6, max_operators=7, constants=True),
+        placed(count=3, limits=True) | placed_joins(count=3, limits=True),
+        placed(count=2, max_sources=6, max_operators=7, constants=True, limits=True),
     ],
-    ids=["few sources", "many sources", "joins", "constants", "many sources and constants"],
+    ids=[
+        "few sources",
+        "many sources",
+        "joins",
+        "constants",
+        "many sources and constants",
+        "limits",
+        "many sources, constants and limits",
+    ],
 )
 @given(data=st.data())
 def test_rates_agree_with_the_literal_model_in_batches_and_alone(
@@ -229,7 +239,7 @@ def test_loads_agree_with_the_literal_model(constants: bool, data: st.DataObject
             assert loads.constants[a] == pytest.approx(float(at_any_rate), rel=TOLERANCE)
 
 
-@given(placed(max_sources=1, constants=True), st.sampled_from([1.0, 1.5, 4.0]))
+@given(placed(max_sources=1, constants=True, limits=True), st.sampled_from([1.0, 1.5, 4.0]))
 def test_counting_constants_as_loads_decides_about_one_rate(
     case: tuple[Description, Ints], times: float
 ) -> None:
@@ -255,7 +265,7 @@ def test_windows_agree_with_the_literal_model(
     assert throughput(windowed.instance, batch)[0] == pytest.approx(expected, rel=TOLERANCE)
 
 
-@given(placed())
+@given(placed() | placed(limits=True))
 def test_one_over_the_bottleneck_is_the_throughput_of_one_source(
     case: tuple[Description, Ints],
 ) -> None:

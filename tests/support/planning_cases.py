@@ -63,6 +63,7 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
             memory=draw(st.sampled_from([0, 0, 4, 12])),
             max_parallelism=draw(st.integers(1, 3)),
             constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.5])),
+            max_rate=draw(st.sampled_from([0, 0, 0, 400, 900])),
             slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
         )
         for i in range(n)
@@ -92,6 +93,7 @@ def question(seed: int) -> dict[str, Any]:
     graph = _any_graph(random, keep, heavy=not on_cluster)
     graph = _beside_constants(graph, np.random.default_rng((seed, 1)), 1.0 if on_cluster else 5.0)
     graph = _with_messages(graph, np.random.default_rng((seed, 2)), 1.0 if on_cluster else 5.0)
+    graph = _with_limits(graph, np.random.default_rng((seed, 3)))
     asked = {
         "graph": graph,
         "offers": None if on_cluster else _any_offers(random),
@@ -197,6 +199,14 @@ def _with_messages(graph: StreamGraph, random: np.random.Generator, mips: float)
         if random.random() < 0.5:
             attributes[f"messages per tuple of {name}"] = float(random.choice([0.05, 2.0]))
     return replace(graph, attributes=attributes)
+
+
+def _with_limits(graph: StreamGraph, random: np.random.Generator) -> StreamGraph:
+    """Subtasks of some operators of every third graph read a part of the tuples at most."""
+    if random.random() < 2 / 3:
+        return graph
+    parts = random.choice([0.0, 0.0, 0.3, 0.6, 2.0], graph.n_operators)
+    return graph.with_operators(replace(graph.operators, max_rate=parts * graph.input_rate))
 
 
 def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:

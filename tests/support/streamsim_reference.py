@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction as F
+from math import isfinite
 
 from streamsim_strategies import Description
 
@@ -21,6 +22,8 @@ def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource
         for s, rate in flows.items():
             loads["device", d, -1][s] += rate * seconds / problem.cores[d]
             loads["core", v, -1][s] += rate * seconds / problem.parallelism[v]
+            if problem.max_rate and isfinite(problem.max_rate[v]):
+                loads["rate", v, -1][s] += rate / (problem.parallelism[v] * F(problem.max_rate[v]))
     for e, (u, v) in enumerate(zip(problem.source, problem.target, strict=True)):
         a, b = place[u], place[v]
         if a == b:

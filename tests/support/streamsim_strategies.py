@@ -35,6 +35,7 @@ class Description:
     joins: tuple[bool, ...] | None = None
     overhead_per_byte: float = 0.0
     constant: list[list[float]] | None = None
+    max_rate: list[float] | None = None
 
     @property
     def instance(self) -> Instance:
@@ -77,11 +78,12 @@ def descriptions(
     plain: bool = False,
     alike: bool = False,
     constants: bool = False,
+    limits: bool = False,
 ) -> Description:
     """A DAG with parallel streams on a cluster.
 
     ``plain``: only devices and links limit; ``alike``: all devices and links are equal;
-    ``constants``: operators may use cores at any rate.
+    ``constants``: operators may use cores at any rate; ``limits``: subtasks may have a limit.
     """
     n = draw(st.integers(1, max_operators))
     d = draw(st.integers(1, max_devices))
@@ -118,6 +120,7 @@ def descriptions(
         gap=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
         overhead_per_byte=draw(_some(0.0, 1e-4, 1e-3)) if costs else 0.0,
         constant=each(st.lists(_taken(), min_size=kinds, max_size=kinds), n) if constants else None,
+        max_rate=each(_some(2.0, 5.0, 20.0, 100.0) | st.just(np.inf), n) if limits else None,
     )
 
 

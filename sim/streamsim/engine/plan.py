@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     constant: Floats  # [D] core seconds per slice that its operators use at any rate
     cost: Floats  # [N] core seconds per input tuple, sending included
     send_cost: Floats  # [N] core seconds for sending, per output tuple
-    most: Floats  # [N] tuples per slice that the cores usable by an operator can process
+    most: Floats  # [N] tuples per slice that the subtasks of an operator can process
     limited: bool  # whether ``most`` is finite for any operator
     share: Floats  # [N] core seconds that an operator may use per turn
 
@@ -146,9 +146,10 @@ def _costs(
 
 @kernel
 def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) -> Floats:
-    """Tuples per slice that the cores of an operator can process; infinite if it can use all.
+    """Tuples per slice that the subtasks of an operator can process; infinite without a limit.
 
-    0 if constant loads exceed its device or core.
+    Subtasks are limited by their cores, if the device has more, and by their largest rate. 0 if
+    constant loads exceed the device or core.
     """
     most = np.full(len(placement), np.inf)
     for v in range(len(placement)):
@@ -160,6 +161,9 @@ def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) 
             most[v] *= max(1.0 - constant, 0.0)
             if max(taken[placement[v]], constant) > 1.0 + OVERFULL:
                 most[v] = 0.0
+        if len(instance.max_rate):
+            rate = instance.parallelism[v] * instance.max_rate[v]
+            most[v] = min(most[v], rate * per_slice)
     return most
 
 

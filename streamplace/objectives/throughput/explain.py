@@ -20,6 +20,7 @@ from streamplace.objectives.throughput.loads import (
     Carriers,
     DeviceLoad,
     FullestResource,
+    FullestSubtask,
     LinkLoad,
     card_loads,
     device_loads,
@@ -326,6 +327,9 @@ def _users(limit: FullestResource) -> str:
     always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
     what = f"Bottleneck: {limit.label} at {percent(limit.load)}{always}"
     names = [carried.name for carried in limit.carries[:MOST_CARRIED]]
+    if isinstance(limit, FullestSubtask):
+        others = f"; as full: {', '.join(names[1:])}" if len(names) > 1 else ""
+        return f"{what}{others}"
     if limit.kind == "core":
         who = f"{names[0]} fills alone" if len(names) == 1 else f"each of {', '.join(names)} fills"
         return f"{what}, which {who}"

@@ -10,10 +10,11 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent, some
-from streamplace.model.units import UNLIMITED_BPS
+from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.objectives.explanation import Picture
 
 if TYPE_CHECKING:
+    from streamsim import Instance
     from streamsim.steady import Bottleneck, Loads
 
 
@@ -91,7 +92,10 @@ class Carriers(Sequence[Carried]):
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
-    """A device at full rate: loads of its CPU, of its busiest core and of its network card."""
+    """A device at full rate: loads of its CPU, of its busiest core and of its network card.
+
+    A subtask at its operator's ``max_rate`` counts as one that fills its core.
+    """
 
     name: str
     load: float
@@ -144,6 +148,23 @@ class FullestResource:
     def label(self) -> str:
         """Name for a sentence: "the CPU of d2", "link d1→d3"."""
         return RESOURCES[self.kind].format(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class FullestSubtask(FullestResource):
+    """The bottleneck if it is the largest rate of a subtask, its operator's ``max_rate``.
+
+    The kind is "core", as a subtask has one core at most, and the load is a share of that rate.
+    """
+
+    max_rate: float = 0.0  # tuples/s
+    emits: bool = False  # whether the first of the operators is a source
+
+    @property
+    def label(self) -> str:
+        """Operator and rate for a sentence: "a subtask of ask (reads at most 300 tuples/s)"."""
+        most = f"{'emits' if self.emits else 'reads'} at most {digits(self.max_rate, 6)} tuples/s"
+        return f"a subtask of {self.carries[0].name} ({most})"
 
 
 def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tuple[DeviceLoad, ...]:
@@ -247,7 +268,8 @@ def fullest_resource(
         kind, constant = "device", device.constant
         return FullestResource(kind, device.name, top.use, device.operators, constant)
     if top.kind == "core":
-        return _full_core(problem, place, top, device.name)
+        slow = _fullest_subtask(problem, place, top, device.name)
+        return slow or _full_core(problem, place, top, device.name)
     card = next(card for card in cards if (card.kind, card.device) == (top.kind, device.name))
     return FullestResource(top.kind, device.name, top.load, card.streams)
 
@@ -266,6 +288,29 @@ def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) ->
     return FullestResource("core", device, float(used.max()), carries, float(constant.max()))
 
 
+def _fullest_subtask(
+    problem: Problem, place: Ints, top: "Bottleneck", device: str
+) -> FullestSubtask | None:
+    """Operators of which a subtask is at its largest rate; None if it is CPU that limits."""
+    shares = shares_of_max_rate(problem.instance)
+    full = (place == top.device) & (shares > 0) & (shares >= FILLS * top.load)
+    rows = np.flatnonzero(full).astype(np.int32)
+    if not len(rows):
+        return None
+    operators = problem.graph.operators
+    carries = Carriers(operators.name.__getitem__, rows, shares[rows])
+    first = operators.index(carries[0].name)
+    rate, emits = float(operators.max_rate[first]), bool(operators.rate[first] > 0)
+    return FullestSubtask("core", device, top.load, carries, max_rate=rate, emits=emits)
+
+
+def shares_of_max_rate(instance: "Instance") -> Floats:
+    """Share of its largest rate that the busiest subtask of each operator reads, [N]."""
+    if not len(instance.max_rate):
+        return np.zeros(instance.n_operators)
+    return np.asarray(instance.input_rate / (instance.parallelism * instance.max_rate))
+
+
 def picture(problem: Problem, placement: Placement) -> Picture:
     """Mark the users of the bottleneck if it is overloaded."""
     from streamsim import bottleneck, resource_loads, throughput
@@ -276,10 +321,14 @@ def picture(problem: Problem, placement: Placement) -> Picture:
     operators, streams = _users(problem, placement, fullest)
     devices = placement.devices
     peer = f"→{devices[fullest.peer]}" if fullest.peer >= 0 else ""
-    resource = RESOURCES[fullest.kind].format(devices[fullest.device] + peer)
+    words, use = RESOURCES[fullest.kind].format(devices[fullest.device] + peer), fullest.use
+    if fullest.kind == "core":
+        place, device = placement.index, devices[fullest.device]
+        if slow := _fullest_subtask(problem, place, fullest, device):
+            words, use = slow.label, slow.load
     return Picture(
         title=percent(float(throughput(problem.instance, placement.index[None, :])[0])),
-        subtitle=f"{'limit' if limits else 'fullest'}: {resource} at {percent(fullest.use)}",
+        subtitle=f"{'limit' if limits else 'fullest'}: {words} at {percent(use)}",
         operators=operators & limits,
         streams=streams & limits,
         devices=tuple(f"CPU {100 * load:.0f} %" for load in loads.devices),

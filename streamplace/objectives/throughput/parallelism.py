@@ -1,7 +1,8 @@
 """Advice on parallelism, for operators of which a single subtask fills a core.
 
 A subtask uses at most one core, however many its device has. More subtasks use more cores of the
-same device; if these are full as well, subtasks move to other devices.
+same device; if these are full as well, subtasks move to other devices. Where a subtask is limited
+by its operator's ``max_rate``, more subtasks help on one core, too.
 """
 
 import re
@@ -20,7 +21,7 @@ from streamplace.model.key_groups import busiest_parts
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent
 from streamplace.model.streams import HASHED
-from streamplace.objectives.throughput.loads import FILLS
+from streamplace.objectives.throughput.loads import FILLS, shares_of_max_rate
 
 if TYPE_CHECKING:
     from streamsim.incremental import Incremental
@@ -103,9 +104,9 @@ def _is_subtask(graph: StreamGraph, v: int) -> bool:
 
 def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
     """Split the operators, with all subtasks on their operators' devices."""
-    cores = problem.instance.cores[place[rows]].min()
+    cores = int(problem.instance.cores[place[rows]].min())
     cpu = _loads_without(problem, place, rows)
-    number = _parallelism(problem, place, rows, cpu, int(cores))
+    number = _parallelism(problem, place, rows, cpu, _most(problem, place, rows, cores))
     if number is None:
         return None
     split = _split(problem, rows, number)
@@ -125,7 +126,7 @@ def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | No
     """
     from streamsim.incremental import Incremental
 
-    most = min(MOST_SUBTASKS, int(problem.instance.cores.sum()))
+    most = _most(problem, place, rows, int(problem.instance.cores.sum()))
     number = _parallelism(problem, place, rows, 1.0, most)
     if number is None or number * len(rows) * problem.n_devices > MOST_MOVES:
         return None
@@ -167,6 +168,14 @@ def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) ->
     return best
 
 
+def _most(problem: Problem, place: Ints, rows: Ints, cores: int) -> int:
+    """Most subtasks to try: as many as cores, unless an operator is at its largest rate."""
+    instance = problem.instance
+    core = instance.core_pressure[rows, instance.device_type[place[rows]]]
+    share = shares_of_max_rate(instance)[rows]
+    return MOST_SUBTASKS if ((share > 0) & (share >= FILLS * core)).any() else cores
+
+
 def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: int) -> int | None:
     """Fewest subtasks whose cores are no fuller than ``cpu``, else the number that fills least."""
     operators, instance = problem.graph.operators, problem.instance
@@ -182,7 +191,8 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
     if len(instance.constant):
         constant = instance.core_constant[rows, instance.device_type[place[rows]]]
         each = pressures(each, (constant * operators.parallelism[rows])[:, None] / numbers[None, :])
-    fullest = each.max(axis=0)
+    waiting = shares_of_max_rate(instance)[rows] * instance.parallelism[rows]
+    fullest = np.maximum(each, waiting[:, None] / parts).max(axis=0)
     enough = np.flatnonzero(fullest <= cpu * (1 + HELPS))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
 

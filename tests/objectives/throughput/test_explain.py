@@ -159,6 +159,7 @@ def drawn(seed: int) -> tuple[Problem, Placement]:
     """A tree of operators on devices of several cores, with key groups, rules and limits."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    limits = np.random.default_rng((seed, 1)).choice([0.0, 0.0, 0.0, 2e3, 6e3], n)
     operators = [
         Operator(
             f"v{i}",
@@ -167,6 +168,7 @@ def drawn(seed: int) -> tuple[Problem, Placement]:
             rate=1e4 if i == 0 else 0.0,
             parallelism=int(rng.integers(1, 3)),
             max_parallelism=int(rng.choice([0, 0, 0, 3, 8])),
+            max_rate=float(limits[i]),
         )
         for i in range(n)
     ]

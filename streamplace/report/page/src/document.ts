@@ -30,6 +30,8 @@ export interface OperatorsPart {
   /** MIPS that operators use at any rate, and the subtasks that share them. */
   constant?: Column;
   subtasks?: Column;
+  /** Tuples/s that one subtask reads at most, 0 without a limit. */
+  max_rate?: Column;
   work?: number[];
 }
 

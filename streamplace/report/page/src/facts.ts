@@ -4,7 +4,7 @@ import { type LimitPart, type ProblemPart, at } from "./document";
 import { type Instance, instanceOf, pressure } from "./model/instance";
 import { problemData } from "./read";
 import type { Situation } from "./situation";
-import { percent, shown } from "./text";
+import { number, percent, shown } from "./text";
 
 /** Operators that are named where each of them fills a core. */
 const MOST_NAMED = 4;
@@ -98,14 +98,32 @@ export class Facts {
   /** What limits the throughput, in a sentence. */
   sentence(situation: Situation): string {
     const limit = situation.bottleneck;
-    const resource = this.resource(limit);
+    const slow = this.atLargestRate(situation);
+    const resource = slow < 0 ? this.resource(limit) : this.slowSubtask(slow);
+    const load = slow < 0 ? limit.load : (this.instance?.rateShare[slow] ?? 0);
     if (!(limit.load > 0)) return "No resource is used.";
     if (limit.load <= 1) {
-      return `Every source runs at its full rate. The fullest resource is ${resource}, ${percent(limit.load)} busy.`;
+      return `Every source runs at its full rate. The fullest resource is ${resource}, ${percent(load)} busy.`;
     }
     const first = resource[0].toUpperCase() + resource.slice(1);
-    const who = this.whoFills(this.filling(situation));
-    return `${first} is the bottleneck: the full rate would need ${percent(limit.load)} of it${who}.`;
+    const who = slow < 0 ? this.whoFills(this.filling(situation)) : "";
+    return `${first} is the bottleneck: the full rate would need ${percent(load)} of it${who}.`;
+  }
+
+  /** Operator of which a subtask is the bottleneck by its largest rate; -1 if there is none. */
+  private atLargestRate({ bottleneck, place }: Situation): number {
+    const { instance } = this;
+    if (bottleneck.kind !== "core" || !instance) return -1;
+    const rows = Array.from(place, (_, v) => v).filter((v) => place[v] === bottleneck.device);
+    const full = rows.reduce((most, v) => Math.max(most, this.core(v, bottleneck.device)), 0);
+    const slow = rows.filter((v) => instance.rateShare[v] > 0 && instance.rateShare[v] >= full * (1 - 1e-9));
+    return slow.reduce((u, v) => (u < 0 || instance.rateShare[v] > instance.rateShare[u] ? v : u), -1);
+  }
+
+  private slowSubtask(v: number): string {
+    const { max_rate, rate } = this.problem.operators;
+    const does = at(rate, v) > 0 ? "emits" : "reads";
+    return `a subtask of ${this.name(v)} (${does} at most ${number(at(max_rate ?? 0, v))} tuples/s)`;
   }
 
   /** Share of its core that the busiest subtask of an operator takes at full rate. */

@@ -28,6 +28,7 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
     ...secondsOf(problem, n, d),
     payload: columnOf(streams.payload, m),
     parallelism: columnOf(operators.parallelism, n),
+    ...(operators.max_rate === undefined ? {} : { maxRate: columnOf(operators.max_rate, n) }),
     cores: columnOf(devices.cores, d),
     egress: columnOf(devices.egress, d),
     ingress: columnOf(devices.ingress, d),

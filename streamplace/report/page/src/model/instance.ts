@@ -12,6 +12,8 @@ export interface ProblemData extends GraphData {
   readonly payload: ArrayLike<number>;
   /** Subtasks of equal load that may run at once. */
   readonly parallelism: ArrayLike<number>;
+  /** Tuples/s that one subtask takes in at most, 0 without a limit; absent if none has one. */
+  readonly maxRate?: ArrayLike<number>;
   /** Column of `seconds` of every device. */
   readonly deviceType: ArrayLike<number>;
   readonly cores: ArrayLike<number>;
@@ -42,7 +44,7 @@ export interface Instance {
   readonly d: number;
   /** Core seconds per input tuple on every device, [N × D]. */
   readonly seconds: Float64Array;
-  /** Load of a device and of one of its cores at full rate, [N × D]. */
+  /** Load of a device and of one of its cores (or of the largest rate) at full rate, [N × D]. */
   readonly load: Float64Array;
   readonly coreLoad: Float64Array;
   /** What is taken of a device and of one of its cores at any rate, [N × D]; or [0]. */
@@ -58,7 +60,9 @@ export interface Instance {
   readonly overhead: number;
   readonly overheadPerByte: number;
   readonly gap: number;
-  /** Whether a subtask can fill its core before its device is full. */
+  /** Share of its largest rate that the busiest subtask takes in at full rate, [N]; 0 without. */
+  readonly rateShare: Float64Array;
+  /** Whether a subtask may be full, of its core or its largest rate, before its device is. */
   readonly perCore: boolean;
 }
 
@@ -74,6 +78,10 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
   const taken = problem.constant?.some((row) => Array.from(row).some((share) => share > 0));
   const constant = new Float64Array(taken ? n * d : 0);
   const coreConstant = new Float64Array(constant.length);
+  const rateShare = Float64Array.from(flow.inputRate, (rate, v) => {
+    const most = problem.maxRate?.[v] ?? 0;
+    return most > 0 ? rate / (problem.parallelism[v] * most) : 0;
+  });
   for (let v = 0; v < n; v++) {
     for (let a = 0; a < d; a++) {
       const i = v * d + a;
@@ -86,6 +94,8 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
         constant[i] = used / cores[a];
         coreConstant[i] = used / (problem.subtasks ?? problem.parallelism)[v];
       }
+      const left = Math.max(0, 1 - (coreConstant[i] ?? 0));
+      coreLoad[i] = Math.max(coreLoad[i], rateShare[v] * left);
     }
   }
   const payload = Float64Array.from(flow.streamIndex, (e) => problem.payload[e]);
@@ -109,7 +119,8 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     overhead: problem.overhead,
     overheadPerByte: problem.overheadPerByte,
     gap: problem.gap,
-    perCore: cores.some((count) => count > 1),
+    rateShare,
+    perCore: cores.some((count) => count > 1) || rateShare.some((share) => share > 0),
   };
 }
 

@@ -1,0 +1,133 @@
+"""The largest rate of a subtask: its field, its checks, its files and its subtasks."""
+
+import io
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+from problems import parse_graph
+from streamsim import bottleneck, resource_loads, throughput
+
+from streamplace import what_if
+from streamplace.errors import GraphError, ProblemError, StreamplaceError
+from streamplace.evaluate.records import problem_hash
+from streamplace.io.graphs import graph_from_dict, graph_line
+from streamplace.io.networkx import from_networkx, to_networkx
+from streamplace.io.schema import json_schema
+from streamplace.library.documents import instance_document
+from streamplace.library.plans import plan_document
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand
+from streamplace.model.operators import Operators
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.planning.offers import Catalogue, Offer
+
+
+def graph(most: float | str = 2500.0, **sink: object) -> StreamGraph:
+    """A source, and a sink of which a subtask reads so many tuples/s at most."""
+    ends = [
+        Operator("src", ipt=1e4, payload=10, rate=1e4, max_parallelism=1),
+        Operator("ask", ipt=1e4, max_rate=most, **sink),  # type: ignore[arg-type]
+    ]
+    return StreamGraph.of("pipe", ends, [Stream("src", "ask", partitioning="hash")])
+
+
+def test_a_graph_keeps_it_through_lines_and_networkx() -> None:
+    before = graph()
+    assert parse_graph(graph_line(before), "line") == before
+    assert from_networkx(to_networkx(before)) == before
+    file = io.BytesIO()
+    nx.write_graphml(to_networkx(before), file)
+    assert b"max_rate" in file.getvalue()
+    assert before.operators["ask"].max_rate == 2500.0
+    assert "max_rate" not in json.loads(graph_line(graph(0.0)))["operators"][1]
+    assert "max_rate" not in to_networkx(graph(0.0)).nodes["ask"]
+
+
+def test_it_is_read_with_its_unit() -> None:
+    assert graph("2.5 k/s") == graph(2500.0)
+    document = {"operators": [{"name": "src", "rate": 5, "max_rate": "2.5 k/s"}]}
+    assert graph_from_dict(document).operators.max_rate.tolist() == [2500.0]
+    assert what_if(graph(), change={"ask.max_rate": "5k"}) == graph(5000.0)
+
+
+def test_torch_geometric_keeps_it() -> None:
+    pytest.importorskip("torch_geometric")
+    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
+
+    data = to_torch_geometric(graph())
+    assert data.max_rate.tolist() == [0.0, 2500.0]
+    assert from_torch_geometric(data) == graph()
+
+
+@pytest.mark.parametrize("most", [-1.0, np.inf, np.nan, 1e-9])
+def test_it_is_positive_and_finite_or_0(most: float) -> None:
+    with pytest.raises(GraphError, match="operator 'ask' has max_rate"):
+        graph(most)
+    with pytest.raises(GraphError, match="operator 'src' has max_rate"):
+        Operators(["src"], rate=[1], max_rate=[most])
+
+
+def test_other_units_are_refused() -> None:
+    with pytest.raises(StreamplaceError, match="operator 'ask': rate '3 MB' has the unknown unit"):
+        graph("3 MB")
+
+
+@pytest.mark.parametrize(("subtasks", "share"), [(1, 0.25), (2, 0.5), (3, 0.75), (4, 1.0)])
+def test_each_subtask_has_it_placed_together_or_apart(subtasks: int, share: float) -> None:
+    before = graph(parallelism=subtasks)
+    expansion = expand(before)
+    assert expansion.graph.operators.max_rate.tolist() == [0.0] + [2500.0] * subtasks
+    problem = Problem(before, Cluster.uniform(2))
+    assert throughput(problem.instance, [[0, 0]])[0] == pytest.approx(share)
+    apart = expansion.problem(problem).instance
+    assert throughput(apart, [[0] * (subtasks + 1)])[0] == pytest.approx(share)
+
+
+def test_the_subtask_with_the_most_key_groups_limits() -> None:
+    """Of three key groups, one of two subtasks has two: 6667 of 10,000 tuples/s."""
+    before = graph(parallelism=2, max_parallelism=3)
+    expansion = expand(before)
+    problem = Problem(before, Cluster.uniform(1))
+    assert throughput(problem.instance, [[0, 0]])[0] == pytest.approx(0.375)
+    apart = expansion.problem(problem).instance
+    assert throughput(apart, [[0, 0, 0]])[0] == pytest.approx(0.375)
+
+
+def test_it_stays_where_the_rate_grows_and_holds_on_all_devices_alike() -> None:
+    faster = graph().at_rate(5e4)
+    assert faster.operators.max_rate.tolist() == [0.0, 2500.0]
+    for seconds in (None, np.full((2, 2), 1e-6)):
+        problem = Problem(faster, Cluster.uniform(2, mips=1e5), seconds=seconds)
+        top = bottleneck(resource_loads(problem.instance, [0, 1]))
+        assert (top.kind, top.load) == ("core", pytest.approx(20))
+
+
+def test_passes_leave_it_out() -> None:
+    problems = [Problem(graph(most), Cluster.uniform(2)) for most in (0.0, 1.0)]
+    for name in ("makespan", "latency"):
+        free, limited = (OBJECTIVES[name].values(p, np.array([[0, 1]])) for p in problems)
+        assert free.tolist() == limited.tolist()
+
+
+def test_a_description_says_what_a_subtask_reads_at_most() -> None:
+    assert "10 k/s, at most 2.5 k/s a subtask" in str(graph().report())
+
+
+def test_the_schema_describes_it() -> None:
+    assert "max_rate" in json.dumps(json_schema("graph"))
+
+
+def test_problems_that_differ_in_it_have_other_hashes() -> None:
+    """Not only as the loads differ: limits of nothing that limits are limits."""
+    cluster = Cluster.uniform(1)
+    hashes = {problem_hash(Problem(graph(most), cluster)) for most in (0.0, 2500.0, 1e9)}
+    assert len(hashes) == 3
+
+
+def test_the_library_refuses_what_its_instances_cannot_express() -> None:
+    with pytest.raises(ProblemError, match="cannot express operators with a max_rate"):
+        instance_document(Problem(graph(), Cluster.uniform(2)), OBJECTIVES["throughput"])
+    with pytest.raises(ProblemError, match="cannot express a max_rate of operators"):
+        plan_document(graph(max_parallelism=4), Catalogue.of([Offer("small", 1.0)]))
