@@ -292,3 +292,18 @@ def test_popular_keys_are_counted_by_subtask(rest: Rest, keyed_jobs: Path) -> No
     assert largest
     for share, number in largest:
         assert share == pytest.approx(0.5 + 0.5 / number, abs=0.05)
+
+
+@pytest.mark.parametrize("rate", ["120", "1000"])
+def test_the_limit_of_an_operator_that_blocks_is_measured(
+    rest: Rest, jobs: Path, rate: str
+) -> None:
+    """Two subtasks sleep 5 ms per tuple: no more than 200/s each, also where they are offered less.
+
+    What waits for a core, on a busy machine, is no part of the limit.
+    """
+    job = submitted(rest, jobs, "BlockingJob", rate, "5", "2")
+    graph = profile(rest, job, SECONDS).graph(1000.0)
+    assert graph.operators["look up"].max_rate == pytest.approx(200, rel=0.2)
+    assert [row.name for row in graph.operators if row.max_rate] == ["look up"]
+    assert "max_rate of look up: it waits" in str(graph.attributes["unmeasured"])

@@ -79,6 +79,8 @@ class TaskCpu(NamedTuple):
 
     cores: float
     source: str = MEASURED
+    # Load of the thread of a subtask alone, without helpers; None if it is not known which it is.
+    thread: ThreadLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,13 +322,13 @@ def _of_one_name(
     if len(threads) != len(bearers):
         return {}
     if len(threads) == 1:
-        return {bearers[0].key: TaskCpu(threads[0].cores)}
+        return {bearers[0].key: TaskCpu(threads[0].cores, thread=threads[0])}
     known = [(runs[load.number], load) for load in threads if load.number in runs]
     loads = {(run.job, run.vertex): load for run, load in known}
     own = [loads.get((one.job, one.vertex), loads.get(("", one.vertex))) for one in bearers]
     if len(loads) == len(threads) and None not in own:
         return {
-            one.key: TaskCpu(load.cores)
+            one.key: TaskCpu(load.cores, thread=load)
             for one, load in zip(bearers, own, strict=True)
             if load is not None
         }

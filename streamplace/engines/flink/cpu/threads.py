@@ -1,7 +1,8 @@
-"""Threads of TaskManagers that run on this machine: their CPU time, and their tasks.
+"""Threads of TaskManagers that run on this machine: CPU time, run delay, and their tasks.
 
 Flink's busy time is wall-clock time: it includes the time in which a thread waits for a core, and
-so overestimates cheap operators. The CPU time of the threads does not.
+so overestimates cheap operators. The CPU time of the threads does not. The kernel counts how long a
+thread that could run waits for a core, its run delay, and that includes throttling by a quota.
 
 Several threads may have the same name. A TaskManager creates the thread of a task right after it
 has logged that it received the task, one task after the other. So threads of one name, in order of
@@ -9,6 +10,7 @@ creation, belong to the running tasks of that name, in the order of the log. The
 of every task's vertex.
 """
 
+import math
 import re
 import shutil
 import socket
@@ -58,6 +60,7 @@ class JavaThread(NamedTuple):
     # Seconds since its start, or since another moment that is the same in all measurements.
     elapsed: float
     native: int = 0  # its id in the kernel, in the container of its process; 0 if unknown
+    delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
 
 
 class ThreadLoad(NamedTuple):
@@ -66,6 +69,7 @@ class ThreadLoad(NamedTuple):
     number: int
     name: str
     cores: float
+    delay: float = math.nan  # run delay in seconds per second; NaN if unknown
 
 
 def local_task_managers() -> list[int]:
@@ -180,9 +184,9 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread]:
     """Threads of a Java process that was measured before; empty if they cannot be read.
 
-    Their CPU time is read from the kernel, which is immediate. Java itself needs seconds for an
-    answer if a quota throttles it, and uses CPU for that. New threads have their names in the
-    kernel, of at most 15 letters.
+    Their CPU time and run delay are read from the kernel, which is immediate. Java itself needs
+    seconds for an answer if a quota throttles it, and uses CPU for that. New threads have their
+    names in the kernel, of at most 15 letters.
     """
     by_native = {one.native: one for one in before if one.native}
     if not by_native:
@@ -193,10 +197,14 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
             with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
                 status = (folder / "status").read_text()
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
-                cpu = int((folder / "schedstat").read_text().split()[0]) * 1e-9
+                cpu, delay, *_ = (folder / "schedstat").read_text().split()
                 name = status.partition("\n")[0].partition("\t")[2]
                 one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
-                threads.append(one._replace(cpu=cpu, elapsed=time.monotonic()))
+                threads.append(
+                    one._replace(
+                        cpu=int(cpu) * 1e-9, elapsed=time.monotonic(), delay=int(delay) * 1e-9
+                    )
+                )
         return sorted(threads)
     return []
 
@@ -223,7 +231,7 @@ def read_threads(dump: str) -> list[JavaThread]:
     """Threads in a Java thread dump, the oldest first.
 
     >>> read_threads('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1 nid=0x1f')
-    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1, native=31)]
+    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1, native=31, delay=nan)]
     """
     return sorted(
         JavaThread(
@@ -238,7 +246,7 @@ def read_threads(dump: str) -> list[JavaThread]:
 
 
 def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
-    """CPU of the threads of a process between two measurements.
+    """CPU and run delay of the threads of a process between two measurements.
 
     Every thread is measured by its own clock, because a thread dump of a busy process can take
     seconds.
@@ -248,8 +256,10 @@ def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> 
     for thread in second:
         old = before.get(_identity(thread))
         if old is not None and thread.elapsed > old.elapsed:
-            cores = (thread.cpu - old.cpu) / (thread.elapsed - old.elapsed)
-            loads.append(ThreadLoad(thread.number, thread.name, max(0.0, cores)))
+            seconds = thread.elapsed - old.elapsed
+            cores = max(0.0, (thread.cpu - old.cpu) / seconds)
+            delay = (thread.delay - old.delay) / seconds
+            loads.append(ThreadLoad(thread.number, thread.name, cores, delay))
     return loads
 
 

@@ -29,6 +29,7 @@ from streamplace.engines.flink.measure.sampling import (
     restarted,
     sent_by,
 )
+from streamplace.engines.flink.measure.waiting import ThreadTimes, thread_times
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.buffer_settings import buffer_settings
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
@@ -137,6 +138,11 @@ class JobWatch:
         """CPU of every task, by id."""
         ended = {task.id: TaskCpu(0.0) for task in self.tasks if task.has_ended}
         return task_cpu(self.job, seen.interval, seen.activity, _processes(seen)) | ended
+
+    def thread_times(self, seen: Observation) -> dict[str, ThreadTimes]:
+        """Times of the threads of every task, by id."""
+        subtasks = cpu_by_subtask(self.job, seen.interval, seen.activity, {})
+        return thread_times(subtasks, seen.interval.loads)
 
     def cores_by_device(self, seen: Observation) -> dict[str, float]:
         """TaskManager → core seconds per second of the subtasks of the job."""

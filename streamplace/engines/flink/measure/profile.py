@@ -36,6 +36,11 @@ from streamplace.engines.flink.measure.profile_quality import (
 )
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost, with_message_cost
+from streamplace.engines.flink.measure.waiting import (
+    ThreadTimes,
+    doubts_of_waiting,
+    waiting_limit,
+)
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -87,6 +92,8 @@ class JobProfile:
     shares: Shares = field(default_factory=dict)
     # Network buffers of the cluster.
     buffers: BufferSettings = field(default_factory=BufferSettings)
+    # Times of the threads of each task, by id; empty if they do not tell what operators wait for.
+    times: Mapping[str, ThreadTimes] = field(default_factory=dict)
 
     @property
     def constant(self) -> dict[str, float]:
@@ -262,7 +269,24 @@ class JobProfile:
             max_parallelism=task.max_parallelism if rate is None else even_splits(task),
             slot_sharing_group=task.slot_sharing_group,
             constant=fixed * mips,
+            max_rate=0.0 if rate is not None else self._max_rate(task, fixed),
         )
+
+    def _max_rate(self, task: FlinkTask, fixed: float) -> float:
+        """Tuples/s that a subtask of a task with inputs reads at most; 0 if nothing limits it.
+
+        An operator that takes all its CPU per second, such as a committer, waits per second, too.
+
+        ``fixed``: cores that do not depend on the rate.
+        """
+        times = self.times.get(task.id)
+        if times is None or fixed >= self.cpu[task.id].cores:
+            return 0.0
+        limit = waiting_limit(task, self.activity[task.id], times)
+        if limit is None:
+            return 0.0
+        self.doubts.append(f"max_rate of {task.name}: {limit}")
+        return limit.rate
 
     def check_sources(self) -> None:
         """Raise FlinkError if the rate of a source is unknown, or no source sends."""
@@ -321,8 +345,14 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
     tuples = processed_tuples(watch, seen.activity, doubts)
     doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(seen.interval.unread)])
+    times: Mapping[str, ThreadTimes] = {}
     if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
-        doubts.append(UNMEASURED_PYTHON)
+        doubts.append(UNMEASURED_PYTHON)  # the threads of tasks wait for their processes
+    else:
+        times = watch.thread_times(seen)
+        fed = {edge.target for edge in watch.edges}
+        receivers = [task for task in tasks if task.id in fed]
+        doubts.extend(doubts_of_waiting(receivers, seen.activity, cpu, times))
     present = present_of(
         watch.job,
         tasks,
@@ -351,6 +381,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         unsampled=why_unsampled(watch.processes),
         shares=key_shares(tasks, watch.edges, own_subtasks),
         buffers=watch.buffers,
+        times=times,
     )
 
 

@@ -1,0 +1,235 @@
+"""Operators whose subtasks are limited by waiting and not by CPU."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
+from shop_flink import CPU, writing_shop
+
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu.threads import JavaThread, spent_between, threads_again
+from streamplace.engines.flink.measure import job_watch
+from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.watch.rescaled_plans import with_subtasks
+from streamplace.io.graphs import graph_from_dict, graph_to_dict
+
+Looked = Callable[..., JobProfile]
+"""Profiles the shop, from the seconds per second of its splitter and of other threads."""
+Read = Callable[..., None]
+"""Sets the seconds per second of the threads of a job: of its splitter, and for garbage."""
+
+
+def shop(clock: Clock, busy: float) -> LazyFlink:
+    """The shop, whose splitter reads 100 tuples/s with two subtasks, which are that busy."""
+    flink = writing_shop(clock)
+    split = flink.vertices["v1"]
+    split.rates = {**split.rates, "accumulateBusyTimeMs": 1000 * busy}
+    return flink
+
+
+def threads_of(
+    flink: LazyFlink, cpu: Mapping[str, float], delay: Mapping[str, float], garbage: float
+) -> list[JavaThread]:
+    """Threads of all subtasks, and the one that collects garbage, with times since the start."""
+    now = flink.clock.now
+    names = [
+        (v, f"{vertex.name} ({i + 1}/{vertex.parallelism})#0", vertex.parallelism)
+        for v, vertex in flink.vertices.items()
+        for i in range(vertex.parallelism)
+    ]
+    own = [
+        JavaThread(n, name, cpu[v] * now / p, now, delay=delay.get(v, 0.0) * now / p)
+        for n, (v, name, p) in enumerate(names, 1)
+    ]
+    return [*own, JavaThread(0, "VM Thread", garbage / 2 * now, now, delay=garbage / 2 * now)]
+
+
+@pytest.fixture
+def read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Lets the threads of a job be read, in one process of this machine."""
+
+    def tell(
+        flink: LazyFlink, cpu: float = CPU["v1"], delay: float = 0.0, garbage: float = 0.0
+    ) -> None:
+        def seen(process: int) -> list[JavaThread]:
+            clock.sleep(3.0 if clock.now > START else 1.0)
+            own = {**dict.fromkeys(flink.vertices, 0.01), **CPU, "v1": cpu}
+            return threads_of(flink, own, {"v1": delay}, garbage)
+
+        monkeypatch.setattr(task_cpu, "java_threads", seen)
+
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": 7})
+    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
+    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    return tell
+
+
+@pytest.fixture
+def looked(clock: Clock, read: Read) -> Looked:
+    """Profiles the shop, whose threads can be read."""
+
+    def look(*, busy: float, flink: LazyFlink | None = None, **times: float) -> JobProfile:
+        job = flink or shop(clock, busy)
+        read(job, **times)
+        return profile(job.rest, "job", 10)
+
+    return look
+
+
+def limits(seen: JobProfile) -> list[float]:
+    """Limits of the subtasks of all operators of a profile; 0 for none."""
+    return seen.graph(MIPS).operators.max_rate.tolist()
+
+
+def notes(seen: JobProfile) -> list[str]:
+    """What a profile tells about limits of subtasks."""
+    seen.graph(MIPS)
+    return [doubt for doubt in seen.doubts if doubt.startswith("max_rate of ")]
+
+
+def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
+    looked: Looked,
+) -> None:
+    """Two subtasks are busy for 0.8 s/s with 100 tuples/s, of which 0.1 are CPU."""
+    seen = looked(busy=0.8, cpu=0.1)
+    assert limits(seen) == [0, 125, 0]
+    assert notes(looked(busy=0.8, cpu=0.1)) == [
+        "max_rate of split: it waits 88 % of its busy time for something other than CPU: a "
+        "subtask reads at most 125 tuples/s"
+    ]
+
+
+def test_waiting_for_a_core_is_not_waiting_for_something_else(looked: Looked) -> None:
+    """The run delay neither counts as waiting nor as a part of what a tuple takes."""
+    assert limits(looked(busy=2.0, cpu=0.2, delay=1.7)) == [0, 0, 0]
+    seen = looked(busy=2.0, cpu=0.2, delay=1.0)
+    assert limits(seen) == [0, 100, 0]
+    assert "waits 40 % of its busy time" in notes(seen)[0]
+
+
+@pytest.mark.parametrize(
+    ("busy", "cpu", "is_limited"), [(1.0, 0.45, True), (1.0, 0.55, False), (0.2, 0.01, False)]
+)
+def test_what_limits_is_most_of_the_busy_time_and_not_small(
+    looked: Looked, busy: float, cpu: float, is_limited: bool
+) -> None:
+    """0.19 s/s of two subtasks may be locks or counters that are read late."""
+    assert any(limits(looked(busy=busy, cpu=cpu))) is is_limited
+
+
+def test_garbage_collection_stops_operators_without_limiting_them(looked: Looked) -> None:
+    """Each of two subtasks is stopped while the only collector runs, or waits for a core."""
+    assert any(limits(looked(busy=0.8, cpu=0.1)))
+    assert not any(limits(looked(busy=0.8, cpu=0.1, garbage=0.3)))
+
+
+def test_sources_have_no_limit(looked: Looked, clock: Clock) -> None:
+    """Some are busy while they wait for input, or for what limits their rate."""
+    flink = shop(clock, 0.2)
+    source = flink.vertices["v0"]
+    source.rates = {**source.rates, "accumulateBusyTimeMs": 2000.0}
+    assert not any(limits(looked(busy=0.2, flink=flink)))
+
+
+def test_an_operator_that_works_per_checkpoint_waits_per_checkpoint(
+    looked: Looked, clock: Clock
+) -> None:
+    """A committer that reads a message per second, and waits for what it commits to."""
+    flink = shop(clock, 0.2)
+    flink.vertices["v2"].name = "out: Writer"
+    reads = rates(0.5, 0, 0.5 * 300, 0, busy=1.5)
+    flink.vertices["v3"] = Vertex("out: Committer", reads, [("v2", "FORWARD")])
+    sink = flink.vertices["v2"]
+    sink.rates = {**sink.rates, "numRecordsOut": 250.0, "numBytesOut": 150.0}
+    assert not any(limits(looked(busy=0.2, flink=flink)))
+
+
+def test_threads_without_run_delay_tell_no_limit(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Java tells the CPU of its threads alone; an operator that is always busy may lack a core."""
+    looked(busy=2.0, cpu=0.1)
+    whole = task_cpu.java_threads
+    monkeypatch.setattr(
+        task_cpu,
+        "java_threads",
+        lambda process: [one._replace(delay=float("nan")) for one in whole(process)],
+    )
+    seen = profile(shop(clock, 2.0).rest, "job", 10)
+    assert not any(limits(seen))
+    (note,) = notes(seen)
+    assert note.startswith("max_rate of split: it is busy 100 % of the time, of which 5 % are CPU")
+
+
+def test_waiting_on_other_machines_is_told_without_a_limit(clock: Clock) -> None:
+    """CPU of whole TaskManagers says that operators wait, not for what."""
+    flink = shop(clock, 1.98)
+    flink.devices, flink.process_cpu = ("far-0", "far-1"), {"far-0": 0.1, "far-1": 0.1}
+    seen = profile(flink.rest, "job", 10)
+    assert not any(limits(seen))
+    (note,) = notes(seen)
+    assert note.startswith("max_rate of split: it is busy 99 % of the time")
+    flink.process_cpu = {"far-0": 1.0, "far-1": 1.0}
+    assert notes(profile(flink.rest, "job", 10)) == []
+
+
+def test_threads_that_cannot_be_told_apart_tell_no_limit(looked: Looked, clock: Clock) -> None:
+    """Two operators bear one name, and no log says which of the threads is whose."""
+    flink = shop(clock, 2.0)
+    flink.vertices["v2"].name = "split"
+    seen = looked(busy=2.0, cpu=0.1, flink=flink)
+    assert not any(limits(seen))
+    assert len(notes(seen)) == 1
+
+
+def test_operators_that_wait_for_python_have_no_limit(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they wait for is CPU, of other processes."""
+    monkeypatch.setattr(profiling, "python_workers", lambda processes: 1)
+    seen = looked(busy=2.0, cpu=0.1)
+    assert not any(limits(seen))
+    assert notes(seen) == []
+
+
+def test_the_limit_of_a_subtask_stays_when_a_job_is_rescaled_or_its_graph_is_read(
+    looked: Looked,
+) -> None:
+    graph = looked(busy=0.8, cpu=0.1).graph(MIPS)
+    rescaled = with_subtasks(graph, {"src": 2, "split": 8, "out": 2})
+    assert rescaled.operators["split"] == replace(graph.operators["split"], parallelism=8)
+    assert rescaled.operators["split"].max_rate == 125
+    document = graph_to_dict(graph.at_rate(1000.0))
+    assert [row.get("max_rate") for row in document["operators"]] == [None, 125, None]
+    assert graph_from_dict(document).operators["split"].max_rate == 125
+
+
+def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() -> None:
+    """Two processes that never sleep share a core."""
+    core = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{core}]); os.write(1, b'up')\nwhile True: pass"
+    command = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(command, stdout=pipe) as one,
+        subprocess.Popen(command, stdout=pipe) as other,
+    ):
+        try:
+            for process in (one, other):
+                assert process.stdout is not None
+                assert process.stdout.read(2) == b"up"
+            known = [JavaThread(1, "spins", 0.0, 0.0, one.pid)]
+            first = threads_again(one.pid, known)
+            time.sleep(1.0)
+            (load,) = spent_between(first, threads_again(one.pid, known))
+        finally:
+            one.kill()
+            other.kill()
+    assert load.delay > 0.2
+    assert load.cores + load.delay == pytest.approx(1.0, abs=0.1)
