@@ -81,6 +81,14 @@ def test_nothing_is_said_where_splitting_cannot_pay() -> None:
     assert proposed(asked(job(), dear)) is None
 
 
+def test_a_chain_whose_subtasks_wait_is_not_split() -> None:
+    """Which of its operators waits is unknown, so both tasks are held to what a subtask reads."""
+    limits = {CHAIN: 120.0}
+    operators = [replace(row, max_rate=limits.get(row.name, 0.0)) for row in job().operators]
+    graph = StreamGraph.of("job", operators, list(job().streams))
+    assert proposed(asked(graph)) is None
+
+
 def test_the_thread_of_a_chain_limits_as_well_as_a_device() -> None:
     """One device of four cores runs it in two threads instead of one."""
     answer = proposed(asked(job(), Cluster.uniform(1, mips=625, cores=4)))

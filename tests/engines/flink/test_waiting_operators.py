@@ -9,15 +9,20 @@ from dataclasses import replace
 
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
-from shop_flink import CPU, writing_shop
+from shop_flink import CPU, advised, shop_maker, writing_shop
 
+import streamplace
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import JavaThread, spent_between, threads_again
+from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.watch.rescaled_plans import with_subtasks
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.model.graph import CONSISTENCY_ERROR
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Offer
 
 Looked = Callable[..., JobProfile]
 """Profiles the shop, from the seconds per second of its splitter and of other threads."""
@@ -233,3 +238,39 @@ def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() 
             other.kill()
     assert load.delay > 0.2
     assert load.cores + load.delay == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(
+    looked: Looked, clock: Clock
+) -> None:
+    """A subtask reads 50 tuples/s while it is busy all the time; CPU would carry far more."""
+    flink = shop(clock, 2.0)
+    source = flink.vertices["v0"]
+    source.rates = {**source.rates, "accumulateBackPressuredTimeMs": 1500.0}
+    graph = looked(busy=2.0, cpu=0.1, flink=flink).graph(MIPS)
+    assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
+
+
+def test_a_plan_has_the_subtasks_that_the_rate_needs_of_an_operator_that_waits(
+    looked: Looked,
+) -> None:
+    """Of 125 tuples/s each; their CPU would fit on the core of one."""
+    graph = looked(busy=0.8, cpu=0.02).graph(MIPS)
+    offers = [Offer("large", 1.0, mips=MIPS, cores=4)]
+    found = streamplace.plan(graph, rate=1000.0, offers=offers, budget=Budget(None, 20_000))
+    assert found.graph.operators["split"].parallelism >= 8
+
+
+def test_advice_on_a_job_that_waits_adds_subtasks_and_no_cpu(
+    clock: Clock, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job carries half of the rate because two subtasks wait; the model agrees with that."""
+    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
+    flink = shop_maker(clock)(blocked=1.5, devices=("dev-0",), process_cpu={"dev-0": 0.26})
+    split = flink.vertices["v1"]
+    split.rates = {**split.rates, "accumulateBusyTimeMs": 2000.0}
+    read(flink, cpu=0.1)
+    advice = advised(flink, "200")
+    assert advice.plan.graph.operators["split"].parallelism >= 4
+    assert any(note.startswith("max_rate of split: it waits 95 %") for note in advice.notes)
+    assert not any("all costs count" in note for note in advice.notes)
