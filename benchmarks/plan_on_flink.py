@@ -28,14 +28,13 @@ from against_cells import JOBS as COMPARED
 from flink_jobs import ROOT, UNSEEN
 from measured_rows import append_row, read_rows
 from planned_bench import Bench, profile_row, running_bench
+from planned_facts import JobFacts, Row
 from planned_runs import (
     CARRIED,
     LEVELS,
     OFFERED,
     PLACEMENTS,
     SEED,
-    JobFacts,
-    Row,
     corrected_pair,
     in_random_order,
     key_of,
@@ -61,10 +60,22 @@ def done_in(file: Path) -> set[tuple[Any, ...]]:
 def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
     """Append what is missing in the file: profiles, runs on eight machines, and runs of plans."""
     done = done_in(bench.output)
-    click.echo(f"about {seconds_left(done, jobs, repeats) / 60:.0f} minutes are left")
-    programs = bench.warm_up(jobs)
-    for i in np.random.default_rng(SEED).permutation(len(jobs)):
-        measure_job(bench, profiled(bench, jobs[i], programs[jobs[i]]), repeats)
+    order = np.random.default_rng(SEED).permutation(len(jobs))
+    left = [jobs[i] for i in order if not is_measured(done, jobs[i], repeats)]
+    click.echo(f"about {seconds_left(done, left, repeats) / 60:.0f} minutes are left")
+    programs = bench.warm_up(left)
+    for job in left:
+        measure_job(bench, profiled(bench, job, programs[job]), repeats)
+
+
+def is_measured(done: set[tuple[Any, ...]], job: str, repeats: int) -> bool:
+    """Whether nothing is left to measure of a job."""
+    return all(key_of(end_of(job, repeat)) in done for repeat in range(repeats))
+
+
+def end_of(job: str, repeat: int) -> dict[str, Any]:
+    """Line that says that a repeat of a job was measured, with all corrections."""
+    return {"kind": "end", "job": job, "repeat": repeat}
 
 
 def measure_job(bench: Bench, facts: JobFacts, repeats: int) -> None:
@@ -82,6 +93,8 @@ def measure_job(bench: Bench, facts: JobFacts, repeats: int) -> None:
         for row, pair in runs:
             if row["which"] == "plan":
                 correct(bench, facts, row, pair)
+        if key_of(end_of(job, repeat)) not in done_in(bench.output):
+            append_row(bench.output, end_of(job, repeat))
 
 
 def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, where: Row) -> None:
@@ -90,7 +103,14 @@ def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, whe
         return
     about = f"{row['job']} {row['level']} {row['which']}"
     try:
-        seen = bench.run(row["job"], pair["rate"], where)
+        seen = bench.run(
+            row["job"],
+            pair["rate"],
+            where,
+            lambda rates: (
+                row["which"] == "plan" and facts.received(rates, pair["rate"]) < CARRIED
+            ),
+        )
     except FlinkError as error:
         click.echo(f"{about}: {error}", err=True)
         return
@@ -108,7 +128,8 @@ def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> No
     about = {**row, "kind": "correction", "which": None}
     correction = rows.get(key_of(about))
     if correction is None:
-        correction = about | corrected_pair(facts, pair, facts.throughput(first["rates"]))
+        measured, limits = facts.throughput(first["rates"]), first.get("max_rate", {})
+        correction = about | corrected_pair(facts, pair, measured, limits)
         append_row(bench.output, correction)
     carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
 

@@ -1,7 +1,7 @@
 """A cluster of limited TaskManagers on which plans are carried out, and profiles of its jobs."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,9 @@ from limiting import (
     wait_compiled,
     with_library,
 )
+from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups
 from planned_rates import rates_of, rates_together
-from planned_runs import BANDWIDTH, CORES, DEVICES, EIGHTH, MIPS, Row, key_groups
+from planned_runs import DEVICES, EIGHTH
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
@@ -87,18 +88,31 @@ class Bench:
         time.sleep(SETTLE)
         return started
 
-    def run(self, job: str, rate: float | None, where: Row) -> dict[str, Any]:
-        """Rates of a job where it is placed, and how long its sources are held back."""
+    def run(
+        self,
+        job: str,
+        rate: float | None,
+        where: Row,
+        is_short: Callable[[Rates], bool] | None = None,
+    ) -> dict[str, Any]:
+        """Rates of a job where it is placed, and how long its sources are held back.
+
+        A job whose rates are short of what is wanted is profiled: the row has the largest rates of
+        subtasks that are found.
+        """
         started = self.start(job, rate, where["vectors"], where["cores"])
         _, tasks, edges = read_plan(self.cluster.rest, started)
         cpu = CpuWatch(self.cluster)
         seen = sample(self.cluster.rest, started, [task.id for task in tasks], SECONDS)
         cores, slow = cpu.cores(), self.speed.slowness(code_of(job), cpu.begun)
+        rates = rates_together({task.name: seen[task.id] for task in tasks})
+        limits = self._max_rates(started) if is_short and is_short(rates) else {}
         self.stop(started)
         fed = {edge.target for edge in edges}
         blocked = [seen[t.id].back_pressured / t.parallelism for t in tasks if t.id not in fed]
         return {
-            "rates": rates_together({task.name: seen[task.id] for task in tasks}),
+            "rates": rates,
+            "max_rate": limits,
             "blocked": round(max(blocked), 3),
             "busy": {
                 task.name: round(busy / task.parallelism, 3)
@@ -152,6 +166,11 @@ class Bench:
         """End a job; the TaskManagers are free again."""
         self._release()
         self.cluster.rest.cancel(job)
+
+    def _max_rates(self, job: str) -> dict[str, float]:
+        """Largest rates of subtasks that a profile of a running job finds."""
+        graph = profile(self.cluster.rest, job, PROFILE_SECONDS).graph(MIPS)
+        return {one.name: one.max_rate for one in graph.operators if one.max_rate}
 
     def _release(self) -> None:
         self.speed.let_go()

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 from flink_jobs import UNSEEN
-from planned_runs import CARRIED, CORES, JobFacts, Row, parallel, placed
-from streamsim import resource_loads
-
-from streamplace.model.expansion import expand
-from streamplace.model.problem import Problem
+from planned_facts import CORES, JobFacts, Row
+from planned_runs import CARRIED
 
 FEW_SUBTASKS, THIRDS = 20, 3
 WORKING = ("tasks", "network")
@@ -243,7 +240,7 @@ def by_cpu(
             seen = sum(
                 run["cpu"][device].get(kind, 0.0) for device in where["cores"] for kind in WORKING
             )
-            taken.append((seen / _expected_cores(own, where, own.throughput(run["rates"])), share))
+            taken.append((seen / own.needed_cores(where, own.throughput(run["rates"])), share))
     found = in_thirds(taken, "{:.2f} to {:.2f}")
     if not found:
         return []
@@ -251,17 +248,6 @@ def by_cpu(
         "By the CPU that tasks and the network took, relative to what is predicted for the tuples "
         f"that arrived, the plan carries the rate in {found}."
     ]
-
-
-def _expected_cores(facts: JobFacts, where: Row, rate: float) -> float:
-    """Cores that subtasks and their traffic take where they are, by prediction, at a rate."""
-    vectors: Mapping[str, Sequence[str]] = where["vectors"]
-    numbers = {name: len(vector) for name, vector in vectors.items()}
-    split = expand(parallel(facts.graph.at_rate(rate), numbers))
-    cluster = facts.cluster(where["cores"], is_all_free=True)
-    placement = placed(split, cluster, vectors)
-    loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
-    return float(loads.devices @ [*where["cores"].values()])
 
 
 def _of_plans(

@@ -22,7 +22,8 @@ import numpy as np
 from calibration import judged
 from flink_jobs import ROOT
 from measured_rows import read_rows
-from planned_runs import CARRIED, OFFERED, JobFacts
+from planned_facts import JobFacts
+from planned_runs import CARRIED, OFFERED
 from quiet_rows import counting
 
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors

@@ -9,8 +9,6 @@ from benchmark_modules import benchmark_modules
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.io.graphs import graph_to_dict
-from streamplace.model.expansion import expand
-from streamplace.model.placement import Placement
 
 SPLIT = StreamGraph.of(
     "split",
@@ -38,7 +36,7 @@ PROFILE = {
 
 @pytest.fixture(scope="module")
 def modules() -> Any:
-    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables")
+    names = ("flink_jobs", "planned_rates", "planned_facts", "planned_runs", "planned_tables")
     return benchmark_modules(*names, "plan_on_flink")
 
 
@@ -52,7 +50,7 @@ def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float
 
 def test_least_received_share_is_that_of_the_source_or_of_a_reader(modules: Any) -> None:
     """Cores per tuple and throughput are in tuples of the source."""
-    facts = modules.planned_runs.JobFacts.of(PROFILE)
+    facts = modules.planned_facts.JobFacts.of(PROFILE)
     assert facts.received(rates(1_000, 1_000, 10_000), 1_000) == pytest.approx(1.0)
     assert facts.received(rates(900, 900, 9_000), 1_000) == pytest.approx(0.9)
     assert facts.received(rates(1_000, 800, 8_000), 1_000) == pytest.approx(0.8)
@@ -114,28 +112,22 @@ class FakeBench:
         self.modules, self.output, self.sustains, self.left = modules, output, sustains, most
         self.jar = output.with_name("jobs.jar")
         self.ran: list[float] = []
+        self.warmed: list[str] = []
 
     def warm_up(self, jobs: list[str]) -> dict[str, dict[str, Any]]:
         """Facts of the programs; the fake needs none."""
+        self.warmed = jobs
         return {job: {} for job in jobs}
 
-    def run(self, job: str, rate: float, where: dict[str, Any]) -> dict[str, Any]:
+    def run(
+        self, job: str, rate: float, where: dict[str, Any], is_short: object = None
+    ) -> dict[str, Any]:
         """Rates by the true costs; a stop after some runs."""
         if not self.left:
             raise KeyboardInterrupt
         self.left -= 1
-        own = self.modules.planned_runs
-        facts = own.JobFacts.of(PROFILE).dearer(1 / self.sustains)
-        numbers = {name: len(vector) for name, vector in where["vectors"].items()}
-        split = expand(own.parallel(facts.graph, numbers))
-        assignment = {
-            subtask: device
-            for name, vector in where["vectors"].items()
-            for subtask, device in zip(split.subtasks(name), vector, strict=True)
-        }
-        names = split.graph.operators.name
-        placement = Placement.of(names, tuple(where["cores"]), assignment)
-        carried = own.capacity(split, facts.cluster(where["cores"]), placement)
+        facts = self.modules.planned_facts.JobFacts.of(PROFILE)
+        carried = facts.dearer(1 / self.sustains).capacity(where)
         self.ran.append(carried)
         reached = min(rate, carried)
         return {
@@ -175,7 +167,7 @@ def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(
     assert len(first.ran) + len(second.ran) == 4
     third = bench(0.55)
     on_flink.measure(third, ["split"], 1)
-    assert third.ran == []
+    assert third.ran == third.warmed == []
     (correction,) = [row for row in rows if row["kind"] == "correction"]
     (pair,) = [row for row in rows if row["kind"] == "pair"]
     assert correction["ratio"] == pytest.approx(0.55, rel=1e-3)
@@ -186,12 +178,24 @@ def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(
     assert "Of 1 jobs that chose nothing, intervals hold 0% of the runs" in text
 
 
+def test_a_plan_whose_subtasks_wait_gets_more_of_them(modules: Any, bench: Any) -> None:
+    """Costs are not scaled by what the largest rate of a subtask explains."""
+    own = modules.planned_runs
+    facts = modules.planned_facts.JobFacts.of(PROFILE)
+    pair = own.planned_pair(facts, own.LEVELS[0])
+    most = pair["rate"] / 3.5
+    words = len(pair["plan"]["vectors"]["words"])
+    correction = own.corrected_pair(facts, pair, words * most, {"words": most})
+    assert correction["ratio"] == pytest.approx(1.0)
+    assert words < 4 <= len(correction["plan"]["vectors"]["words"])
+
+
 def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
     """A job whose tuples cost what they did in its profile needs no second plan."""
     on_flink, own = modules.plan_on_flink, bench(1.0)
     on_flink.measure(own, ["split"], 1)
     rows = on_flink.read_rows(own.output)
-    assert {row["kind"] for row in rows} == {"profile", "pair", "run", "eight"}
+    assert {row["kind"] for row in rows} == {"profile", "pair", "run", "eight", "end"}
     text = modules.planned_tables.summary(rows)
     assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
     assert "times the least of the tried clusters that carries the rate" in text

@@ -1,0 +1,234 @@
+"""Facts of a job that was profiled on limited TaskManagers, and what they predict.
+
+Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from streamplace import Cluster, StreamGraph
+from streamplace.engines.flink.cpu.limits import CpuShare
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.program.fixed import with_loose_streams
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.io.graphs import graph_from_dict
+from streamplace.model.buffers import is_of_messages
+from streamplace.model.expansion import Expansion, expand
+from streamplace.model.graph import PROFILE_WINDOWS
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.units import LARGEST
+from streamplace.planning.offers import Catalogue, Offer
+
+MIPS = 1000.0
+"""Speed of a whole core, a unit of account."""
+CORES = {"small": 0.15, "large": 0.20}
+PRICES = {"small": 1.0, "large": 1.3}
+BANDWIDTH = 200e6
+KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
+"""Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
+STEADY = 0.05
+"""Shares of operators that differ by less are those of a job whose queues are full or empty."""
+LEAST_RATE = 60.0
+"""Tuples/s that an operator is sent at least for its rate to be known well."""
+
+Row = Mapping[str, Any]
+Rates = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """Facts from the profile of a job.
+
+    Attributes
+    ----------
+    graph
+        The job on one TaskManager, every operator once but for those that are fixed.
+    rates
+        Of the operators in the profile.
+    java
+        Cores that Java takes of each TaskManager.
+    sending
+        CPU cost of remote tuples, in seconds of a whole core.
+    fixed
+        Operators whose parallelism the program sets itself; plans keep it.
+    """
+
+    graph: StreamGraph
+    rates: Rates
+    java: float
+    sending: SendingCost
+    fixed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, row: Row) -> "JobFacts":
+        """Facts from a line of the file; every operator gets the key groups of the runs."""
+        graph = graph_from_dict(row["graph"])
+        messages = {key: value for key, value in graph.attributes.items() if is_of_messages(key)}
+        graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
+        groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
+        operators = replace(graph.operators, max_parallelism=groups)
+        graph = replace(graph, operators=operators, streams=_of(graph, operators))
+        graph = with_loose_streams(graph, {(u, v) for u, v in row.get("loose", ())})
+        sending = SendingCost(row["per_tuple"], row["per_byte"])
+        return cls(graph, row["rates"], row["java"], sending, tuple(row.get("fixed", ())))
+
+    @property
+    def cost(self) -> float:
+        """Core seconds of all operators per tuple of the sources, but for constant loads."""
+        graph = self.graph
+        instructions = float((graph.input_rate * graph.charged_ipt).sum())
+        return instructions / (MIPS * 1e6) / graph.source_rate
+
+    @cached_property
+    def ratios(self) -> dict[tuple[str, str], float]:
+        """Tuples of every stream per tuple that its source writes, whatever the stream."""
+        names = self.graph.operators.name
+        found = {}
+        streams = self.graph.streams
+        for u, v, selectivity in zip(
+            streams.source.tolist(),
+            streams.target.tolist(),
+            streams.selectivity.tolist(),
+            strict=True,
+        ):
+            seen = self.rates[names[u]]
+            found[names[u], names[v]] = selectivity * (seen["in"] or seen["out"]) / seen["out"]
+        return found
+
+    def dearer(self, factor: float) -> "JobFacts":
+        """Facts of a job whose operators and streams take so many times the CPU."""
+        graph = self.graph
+        streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
+        rows = graph.operators
+        rows = replace(rows, ipt=factor * rows.ipt, constant=factor * rows.constant)
+        graph = replace(graph, operators=rows, streams=replace(streams, operators=rows))
+        return replace(self, graph=graph)
+
+    def limited(self, max_rates: Mapping[str, float]) -> "JobFacts":
+        """Facts of a job of which some operators have these largest rates of a subtask."""
+        rows = self.graph.operators
+        known = dict(zip(rows.name, rows.max_rate.tolist(), strict=True)) | dict(max_rates)
+        rows = replace(rows, max_rate=np.array([known[name] for name in rows.name]))
+        graph = replace(self.graph, operators=rows, streams=_of(self.graph, rows))
+        return replace(self, graph=graph)
+
+    def capacity(self, where: Row) -> float:
+        """Tuples/s of the sources that a deployment carries by prediction."""
+        cluster, vectors = self.cluster(where["cores"]), where["vectors"]
+        split = expand(parallel(self.graph, numbers_of(vectors)))
+        return capacity(split, cluster, placed(split, cluster, vectors))
+
+    def needed_cores(self, where: Row, rate: float) -> float:
+        """Cores that subtasks and their traffic take in a deployment, by prediction, at a rate."""
+        from streamsim import resource_loads
+
+        cluster, vectors = self.cluster(where["cores"], is_all_free=True), where["vectors"]
+        split = expand(parallel(self.graph.at_rate(rate), numbers_of(vectors)))
+        instance = Problem(split.graph, cluster).instance
+        loads = resource_loads(instance, placed(split, cluster, vectors).index)
+        return float(loads.devices @ [*where["cores"].values()])
+
+    def cluster(self, cores: Mapping[str, float], *, is_all_free: bool = False) -> Cluster:
+        """Limited devices, as ``streamplace flink cluster`` writes them; or all of their CPU."""
+        slow = self.sending.slower(slowness(map(CpuShare, cores.values())))
+        reserved, headroom = (0.0, 0.0) if is_all_free else (self.java * MIPS, HEADROOM)
+        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": reserved}
+        devices = [{"name": name, "mips": c * MIPS, **card} for name, c in cores.items()]
+        return cluster_from_tables(
+            {
+                "bandwidth": LARGEST,
+                "framing": FRAMING,
+                "headroom": headroom,
+                "overhead": slow.per_tuple,
+                "overhead_per_byte": slow.per_byte,
+                "devices": devices,
+            }
+        )
+
+    def catalogue(self) -> Catalogue:
+        """Both types of machines, with what is left of them beside Java and bursts."""
+        cluster = self.cluster(CORES)
+        offers = []
+        for name, price in PRICES.items():
+            device = cluster.devices[name]
+            card = {"egress": device.egress, "ingress": device.ingress}
+            offers.append(Offer(name, price, device.mips, **card))
+        return Catalogue(tuple(offers), cluster.overhead_s, cluster.overhead_s_per_byte)
+
+    def received(self, rates: Rates, rate: float) -> float:
+        """Least share of a run: of the rate that sources emit, or of what is sent that is read."""
+        sent = dict.fromkeys(rates, 0.0)
+        for (source, target), ratio in self.ratios.items():
+            sent[target] += ratio * rates[source]["out"]
+        fed = {target for _, target in self.ratios}
+        shares = [sum(rates[name]["out"] for name in rates if name not in fed) / rate]
+        shares += [rates[name]["in"] / n for name, n in sent.items() if n >= LEAST_RATE]
+        return min(shares)
+
+    def throughput(self, rates: Rates) -> float:
+        """Tuples/s of the sources that a run sustained: those of its slowest operator."""
+        return min(self._in_source_tuples(rates))
+
+    def is_steady(self, rates: Rates) -> bool:
+        """Whether all operators sustained about the same."""
+        found = self._in_source_tuples(rates)
+        return max(found) <= (1 + STEADY) * min(found)
+
+    def _in_source_tuples(self, rates: Rates) -> list[float]:
+        expected = self.graph.input_rate / self.graph.source_rate
+        found = []
+        for name, per_tuple in zip(self.graph.operators.name, expected.tolist(), strict=True):
+            tuples = rates[name]["in"] or rates[name]["out"]
+            if tuples >= LEAST_RATE:
+                found.append(tuples / per_tuple)
+        return found
+
+
+def key_groups(job: str) -> int:
+    """Key groups of a job's operators."""
+    return FEWER_GROUPS.get(job, KEY_GROUPS)
+
+
+def _of(graph: StreamGraph, operators: Any) -> Any:
+    return replace(graph.streams, operators=operators)
+
+
+def parallel(graph: StreamGraph, parallelism: Mapping[str, int]) -> StreamGraph:
+    """Graph whose operators have so many subtasks."""
+    numbers = np.array([parallelism[name] for name in graph.operators.name], np.int32)
+    operators = replace(graph.operators, parallelism=numbers)
+    return replace(graph, operators=operators, streams=_of(graph, operators))
+
+
+def numbers_of(vectors: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Parallelism of every operator.
+
+    >>> numbers_of({"source": ["tm-0"], "sink": ["tm-0", "tm-1"]})
+    {'source': 1, 'sink': 2}
+    """
+    return {name: len(vector) for name, vector in vectors.items()}
+
+
+def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
+    """Tuples/s of the sources that a placement of subtasks carries by prediction."""
+    from streamsim import bottleneck, resource_loads
+
+    problem = Problem(split.graph, cluster)
+    loads = resource_loads(problem.instance, placement.index)
+    return float(split.original.source_rate / bottleneck(loads).load)
+
+
+def placed(split: Expansion, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> Placement:
+    """Placement of the subtasks of every operator on the devices of its vector."""
+    assignment = {
+        subtask: device
+        for name, vector in vectors.items()
+        for subtask, device in zip(split.subtasks(name), vector, strict=True)
+    }
+    return Placement.of(split.graph.operators.name, cluster.devices.name, assignment)
