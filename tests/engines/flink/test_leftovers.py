@@ -155,6 +155,19 @@ def test_a_journal_of_many_subtasks_is_read_whole(rest: Rest, flink: Flink, tmp_
         assert folder.read("long.json") == text
 
 
+def test_only_the_user_of_the_job_manager_can_read_a_journal(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """It contains the arguments of the job."""
+    with savepoint_folder(rest, flink, tmp_path.as_uri()) as folder:
+        folder.create("journal.json", "one")
+        folder.write("written.json", "one")
+        (tmp_path / "written.json").chmod(0o644)
+        folder.write("written.json", "two")
+    assert (tmp_path / "written.json").read_text() == "two"
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("*.json")} == {0o600}
+
+
 @pytest.mark.slow
 def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
     run: Callable, rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
