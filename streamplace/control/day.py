@@ -179,8 +179,28 @@ class ControlDay:
     @cached_property
     def rated(self) -> Floats:
         """[T, K] part of the largest rates of the slot that each plan carries with its headroom."""
-        headroom = np.array([plan.headroom for plan in self.plans], np.float64)
-        return np.asarray(self.carried * (1 - headroom))
+        return np.asarray(self.carried * self._usable)
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """[T, K] tuples/s that each plan carries, of the mix of sources of the slot, no headroom.
+
+        Where nothing arrives, the mix is the one that the plan was made for.
+        """
+        most = UNLIMITED * self.peak_rate.max()
+        usual = np.minimum([plan.carries for plan in self.plans], most)
+        peak = self.peak_rate[:, None]
+        return np.where(peak > 0, self.carried * peak, usual)
+
+    @cached_property
+    def rated_capacity(self) -> Floats:
+        """[T, K] tuples/s that each plan carries with its headroom; see `capacity`."""
+        return np.asarray(self.capacity * self._usable)
+
+    @cached_property
+    def _usable(self) -> Floats:
+        """[K] part of what each plan carries that is not kept as headroom."""
+        return 1 - np.array([plan.headroom for plan in self.plans], np.float64)
 
     @cached_property
     def price(self) -> Floats:
@@ -304,7 +324,8 @@ def _carried(
     """[T, K] part of the largest rates that plans carry; several sources are rounded up."""
     if slots.peak.shape[1] == 1:
         most = np.array([plan.carries for plan in plans])
-        return most[None, :] / peak[:, None]
+        with np.errstate(divide="ignore"):
+            return np.asarray(most[None, :] / peak[:, None])
     top = slots.peak.max(axis=0)
     grid, which = rounded(np.ceil(alike(slots.peak / top, np.max) * FINEST_SEVERAL), top)
     parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]

@@ -52,7 +52,7 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
             float(day.offered[slot]),
             run.backlog,
             run.level,
-            day.rated[slot] * day.peak_rate[slot],
+            day.rated_capacity[slot],
         )
         target = policy.choose(seen)
         if not isinstance(target, Integral) or not 0 <= target < len(day.plans):
@@ -72,7 +72,7 @@ class _Run:
         self.day = day
         self.level = int(day.carries[0].argmax())
         self.backlog, self.moves, self.machine_cost, self.move_cost = 0.0, 0, 0.0, 0.0
-        self.capacity = day.carried * day.peak_rate[:, None]
+        self.capacity = day.capacity
         self.steps = max(1, round(day.slots.seconds / STEP))
         self._target, self._ready, self._down = self.level, 0.0, 0.0
         self._levels: list[int] = []

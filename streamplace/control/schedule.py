@@ -221,7 +221,7 @@ class PlanSchedule(Pictured):
 
         figure, (rates, costs) = panels(["rate and capacity", "cost per hour"])
         hours = self.day.hours * np.arange(len(self.level) + 1)
-        capacity = self.day.rated[np.arange(len(self.level)), self.level] * self.day.peak_rate
+        capacity = self.day.rated_capacity[np.arange(len(self.level)), self.level]
         rates.fill_between(hours, _stairs(self.day.peak_rate), step="post", alpha=0.3, label="rate")
         rates.step(hours, _stairs(capacity), where="post", color=PALETTE[0], label="capacity")
         rates.set(xlabel="hours", ylabel="tuples/s", ylim=(0, None))

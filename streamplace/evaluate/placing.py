@@ -22,10 +22,11 @@ from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.evaluate.comparison_run import terms_of
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.runner import error_line
+from streamplace.evaluate.work import KILLED
 from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
-from streamplace.io.files import read_lines, spot
+from streamplace.io.files import read_lines, spot, write_bytes
 from streamplace.io.lines import Line
 from streamplace.io.placements import order_facts
 from streamplace.io.problems import usual_cluster
@@ -102,6 +103,10 @@ class Placing:
         document = {"graph": graph, "placer": self.placer, "error": reason}
         return self._answer(line, graph, None, reason, document)
 
+    def lost(self, line: Line, reason: str) -> PlacedGraph:
+        """Result for a problem whose worker process was killed."""
+        return self.failed(line, self.reader(line).graph.name, reason)
+
     def digest(self, line: Line) -> str:
         """Digest of a line and of all settings that its result depends on."""
         return blake2b(line.content.strip(), key=self._key(), digest_size=12).hexdigest()
@@ -147,20 +152,37 @@ def place_all(
 ) -> Iterator[PlacedGraph]:
     """Place all problems of a data set into a file; problems with lines in it are skipped.
 
-    A file with results of other settings, or that another process writes, is refused.
+    Those whose worker process was killed are placed again. A file with results of other settings,
+    or that another process writes, is refused.
     """
+    _replace_lost(placing, data, path, jobs, on)
     with claim(path) as file:
         repair(file, path, START, lambda line: _parsed(line) is not None)
         lines = data.lines()
         yield from _saved(placing, lines, path)
-
-        def lost(line: Line, reason: str) -> PlacedGraph:
-            return placing.failed(line, placing.reader(line).graph.name, reason)
-
         first_use.prepare()
-        for placed in parallel_map(placing, lines, jobs, on, lost=lost):
+        for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
             append_lines(file, placed.line, path)
             yield placed
+
+
+def _replace_lost(
+    placing: Placing, data: DataSet, path: Path, jobs: int | None, on: str | None
+) -> None:
+    """Place the problems again whose worker process was killed, and replace their lines."""
+    with claim(path) as file:
+        repair(file, path, START, lambda line: _parsed(line) is not None)
+        if not any(KILLED.encode() in content for _, content in read_lines(path)):
+            return
+        answers = list(_saved(placing, data.lines(), path))
+        numbers = [i for i, answer in enumerate(answers) if answer.error == KILLED]
+        wanted = set(numbers)
+        lines = (line for i, line in enumerate(data.lines()) if i in wanted)
+        first_use.prepare()
+        again = parallel_map(placing, lines, jobs, on, lost=placing.lost, few=0)
+        for number, placed in zip(numbers, again, strict=True):
+            answers[number] = placed
+        write_bytes(path, b"".join(answer.line for answer in answers))
 
 
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:

@@ -11,6 +11,7 @@ from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 
 NODE: dict[str, Any] = {
     "ipt": 0.0,
@@ -57,6 +58,12 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     >>> to_networkx(graph).nodes["b"]["kind"]
     ''
     """
+    for key in ("name", "fires"):
+        if key in graph.attributes:
+            raise GraphError(
+                f"the attribute {quoted(key)} of graph {quoted(graph.name)} has the name of a field "
+                "of the graph in networkx; rename it"
+            )
     document = graph_to_dict(graph)
     result: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     result.graph.update(graph.attributes, name=graph.name)

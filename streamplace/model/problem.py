@@ -33,7 +33,8 @@ class Problem(Caching, Pictured):
     """The input of a placer: a graph, a cluster, constraints and costs.
 
     If memory is short, a legal placement is searched for, unless one is ``known``. Where the search
-    is stopped before it knows whether there is one, only what needs such a placement is refused.
+    is stopped before it knows whether there is one, or where there is none but subtasks may fit,
+    only what needs such a placement is refused.
 
     Attributes
     ----------

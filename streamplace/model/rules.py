@@ -17,7 +17,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rivals_of
-from streamplace.model.memory import made_room, most, needed, packed, short_memory, used
+from streamplace.model.memory import made_room, most, needed, packed, short_memory, too_large, used
 from streamplace.model.messages import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
@@ -69,8 +69,8 @@ class PlacementRules:
     apart
         [P, 2] pairs of units that must not share a device, lower one first.
     found
-        [U] a device for every unit that respects all rules; None if it is not known whether memory
-        allows one.
+        [U] a device for every unit that respects all rules; None if none is known,
+        because of memory.
     memory, room
         [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any
         device together.
@@ -205,29 +205,23 @@ def compile_rules(
     apart = _apart(graph, cluster, c.exlocate, unit)
     if need is None:
         return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
-    allowed = _roomy(graph, unit, allowed, *need)
+    roomy = allowed & (need[0][:, None] <= most(need[1]))
+    if not roomy.any(axis=1).all():
+        reason = too_large(graph, unit, allowed, *need)
+        return _doubted(graph, PlacementRules(unit, allowed, apart, None, *need, reason))
     if known is not None:
         devices = known[np.unique(unit, return_index=True)[1]]
-        rules = PlacementRules(unit, allowed, apart, devices, *need)
+        rules = PlacementRules(unit, roomy, apart, devices, *need)
         if rules.is_legal(known):
             return rules
-    return _fitting(graph, unit, allowed, apart, *need)
+    return _fitting(graph, unit, roomy, apart, *need)
 
 
-def _roomy(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> Bools:
-    """Narrow the devices of a unit to those with enough memory for it alone."""
-    large = allowed & (memory[:, None] <= most(room))
-    lost = ~large.any(axis=1)
-    if lost.any():
-        u = int(np.argmax(lost))
-        names = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]
-        largest = float(room[allowed[u]].max())
-        raise ProblemError(
-            f"{listed(names)} cannot fit anywhere: {format_bytes(memory[u])} of memory needed, "
-            f"and the largest device allowed has {format_bytes(largest)}, "
-            f"{format_bytes(memory[u] - largest)} too little"
-        )
-    return large
+def _doubted(graph: StreamGraph, rules: PlacementRules) -> PlacementRules:
+    """Rules that no placement respects; ProblemError unless one of the subtasks may do so."""
+    if (graph.operators.parallelism == 1).all():
+        raise ProblemError(rules.doubt)
+    return rules
 
 
 def _fitting(
@@ -250,9 +244,8 @@ def _fitting(
     if devices is not None and (devices >= 0).all():
         return PlacementRules(unit, allowed, apart, devices, memory, room)
     reason = short_memory(graph, unit, allowed, memory, room)
-    if devices is None:
-        raise ProblemError(reason)
-    return PlacementRules(unit, allowed, apart, None, memory, room, reason)
+    rules = PlacementRules(unit, allowed, apart, None, memory, room, reason)
+    return _doubted(graph, rules) if devices is None else rules
 
 
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:

@@ -117,6 +117,16 @@ def test_flink_must_know_all_devices_where_subtasks_are_spread(
     assert run(*command, "--devices", "3").status == 0
 
 
+def test_subtasks_are_exported_whose_operator_no_device_can_hold(run: Callable) -> None:
+    Path("graph.json").write_text(
+        '{"operators": [{"name": "a", "rate": 1, "parallelism": 2, "memory": "6 GB"}], '
+        '"streams": []}'
+    )
+    Path("cluster.toml").write_text('[[devices]]\nname = "d"\ncount = 2\nmemory = "4 GB"\n')
+    Path("placement.json").write_text('{"assignment": {"a#0": "d0", "a#1": "d1"}}')
+    assert run(*EXPORT, "csv", "--cluster", "cluster.toml").status == 0
+
+
 def test_constraints_and_clusters_are_carried(run: Callable) -> None:
     """Idle devices get their configuration too, groups their note."""
     Path("rules.toml").write_text('colocate = [["b0s1", "b0s2"]]\n')

@@ -93,6 +93,18 @@ def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Ca
     assert "'join#2'" in refusal("simulate", graph, "p.json", *few)
 
 
+def test_subtasks_are_placed_whose_operator_no_device_can_hold(
+    run: Callable, refusal: Callable
+) -> None:
+    graph = write_pair({"name": "join", "parallelism": 2, "memory": "6 GB"})
+    Path("c.toml").write_text('[[devices]]\nname = "d"\ncount = 2\nmemory = "4 GB"\n')
+    words = (graph, "--cluster", "c.toml")
+    assert "6 GB of memory needed" in refusal("place", *words)
+    placed = document_of(run, "place", *words, "--subtasks", "-o", "p.json")
+    assert placed["assignment"]["join#0"] != placed["assignment"]["join#1"]
+    assert document_of(run, "simulate", graph, "p.json", *words[1:])["relative_throughput"] == 1
+
+
 def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: str) -> None:
     """The members of the portfolio with their values; stdout stays one JSON document."""
     answer = run("place", graph, "-v", "--json")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Offer, Operator, StreamGraph, plan_schedule
-from streamplace.control.day import WINDOWS, ControlDay, MoveTerms, TraceSlots, due_rates
+from streamplace.control.day import UNLIMITED, WINDOWS, ControlDay, MoveTerms, TraceSlots, due_rates
 from streamplace.control.policies.work_function import FACTOR, MOVES
 from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
 from streamplace.control.replay import lateness, replay
@@ -33,8 +33,12 @@ def day_of(
     """A day of one source, with plans whose cost is usually proportional to what they carry."""
     column = np.asarray(rates, np.float64)[:, None]
     slots = TraceSlots(0.0, seconds, column, column)
-    plans = tuple(SimpleNamespace(cost=cost, headroom=0.0) for cost in costs)
-    carried = CAPACITIES[None, :] / column
+    plans = tuple(
+        SimpleNamespace(cost=cost, headroom=0.0, carries=carries)
+        for cost, carries in zip(costs, CAPACITIES.tolist(), strict=True)
+    )
+    with np.errstate(divide="ignore"):
+        carried = np.minimum(CAPACITIES[None, :] / column, UNLIMITED)
     whole = cast("Any", plans)
     windows = tuple(length for length in WINDOWS if length <= len(column))
     least, moved = (
@@ -116,6 +120,31 @@ def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: s
     found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name].make)
     assert found.level[-1] == 2
     assert found.punctual > 0.8
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_policy_keeps_its_plan_while_nothing_arrives(name: str) -> None:
+    """Where it is the smallest; a larger one would carry no more of nothing."""
+    values = np.concatenate((np.full(12, 5.0), np.zeros(24), np.full(12, 5.0)))
+    found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name].make)
+    assert set(found.level.tolist()) == {0}
+    assert found.punctual == 1.0
+
+
+@pytest.mark.parametrize("name", ["hpa", "threshold"])
+@pytest.mark.parametrize(("rate", "level"), [(0.0, 0), (5.0, 1)])
+def test_a_plan_that_carries_nothing_is_left_as_soon_as_something_arrives(
+    name: str, rate: float, level: int
+) -> None:
+    plans = PlanChoice(np.arange(1.0, 3.0), np.zeros((2, 2)), 60.0, 60.0, 5.0, 60.0)
+    seen = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
+    assert POLICIES[name].make(plans).choose(seen) == level
+
+
+def test_what_waits_is_processed_while_nothing_arrives() -> None:
+    """5 tuples/s too many for 300 s are worked off in the next 150 s."""
+    day = day_of(np.array([10.0, 15.0, 0.0, 10.0]), MoveTerms(), 300.0)
+    assert replay(day, "stay", lambda _: Always(0)).latest == pytest.approx(150.0, abs=1.0)
 
 
 def autoscaled(rates: list[float], capacities: list[float], level: int, slot: float) -> list[int]:

@@ -9,6 +9,7 @@ from problems import chain
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.placing import Placing, place_all
+from streamplace.evaluate.work import KILLED
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import write_graphs
 from streamplace.io.placements import parse_placement
@@ -53,6 +54,17 @@ def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path
         next(run)
     run.close()  # type: ignore[attr-defined]
     path.write_bytes(path.read_bytes()[:-9])
+    assert placed(data, path) == [graph.name for graph in GRAPHS]
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_a_graph_whose_worker_was_killed_is_placed_again(data: DataSet, tmp_path: Path) -> None:
+    """In its place; what was placed before and after it stays."""
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "p.jsonl"
+    placed(data, whole)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    killed = RANDOM.lost([*data.lines()][2], KILLED)
+    path.write_bytes(b"".join((*lines[:2], killed.line, lines[3])))
     assert placed(data, path) == [graph.name for graph in GRAPHS]
     assert path.read_bytes() == whole.read_bytes()
 

@@ -10,6 +10,7 @@ from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
 from streamplace.io.networkx import from_networkx, to_networkx
+from streamplace.model import Operator, StreamGraph
 
 
 @settings(deadline=None)
@@ -40,11 +41,12 @@ def test_numbers_of_numpy_are_read() -> None:
     assert graph.attributes == {"copies": 2}
 
 
-def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph() -> None:
-    """Both would stand in one place."""
-    g = nx.DiGraph(name="pipe")
-    g.add_node("a", rate=1)
-    assert to_networkx(from_networkx(g)).graph == {"name": "pipe"}
+@pytest.mark.parametrize("name", ["name", "fires"])
+def test_an_attribute_with_the_name_of_a_field_of_the_graph_is_refused(name: str) -> None:
+    """Both would stand in one place, and one would be lost."""
+    graph = StreamGraph.of("pipe", [Operator("a", rate=1)], attributes={name: "all"})
+    with pytest.raises(GraphError, match=f"the attribute '{name}' of graph 'pipe' .*; rename it"):
+        to_networkx(graph)
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,10 @@ def test_subtasks_share_their_operators_memory() -> None:
     heavy = Operator("a", ipt=1.0, rate=1.0, parallelism=4, memory=8e9)
     graph = StreamGraph.of("one", [heavy])
     cluster = Cluster.of([Device(f"d{i}", memory="4 GB") for i in range(2)])
+    whole = Problem(graph, cluster)
     with pytest.raises(ProblemError, match="8 GB of memory needed"):
-        Problem(graph, cluster)
-    subtasks = Problem(expand(graph).graph, cluster)
+        PLACERS["auto"].place(whole, OBJECTIVES["throughput"])
+    subtasks = expand(graph).problem(whole)
     assert subtasks.legal([0, 0, 1, 1])[0]
     assert not subtasks.legal([0, 0, 0, 1])[0]
 

@@ -23,9 +23,8 @@ class HpaPolicy:
 
     def choose(self, seen: SlotObservation) -> int:
         """The plan at which the utilization is at most the target."""
-        used = seen.rate / float(seen.capacity[seen.level])
-        level = seen.level
-        if abs(used / TARGET - 1) > TOLERANCE:
+        level, aim = seen.level, TARGET * float(seen.capacity[seen.level])
+        if abs(seen.rate - aim) > TOLERANCE * aim:
             level = seen.least_level(seen.rate / TARGET)
         self._wanted.append(level)
         return level if level > seen.level else min(max(self._wanted), seen.level)

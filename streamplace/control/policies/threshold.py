@@ -17,9 +17,10 @@ class ThresholdPolicy:
 
     def choose(self, seen: SlotObservation) -> int:
         """The next larger or smaller plan, or the present one."""
-        used = seen.rate / float(seen.capacity[seen.level])
-        self._below = self._below + self._seconds if used < DOWN else 0.0
-        if used > UP or seen.backlog > seen.rate * self._seconds:
+        capacity = float(seen.capacity[seen.level])
+        is_low = seen.rate < DOWN * capacity
+        self._below = self._below + self._seconds if is_low else 0.0
+        if seen.rate > UP * capacity or seen.backlog > seen.rate * self._seconds:
             return min(seen.level + 1, len(seen.capacity) - 1)
         if self._below >= PATIENCE:
             self._below = 0.0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_flink import FakeFlink, failure
+from flink_documents import config
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
 from moving_cases import cluster_jar
@@ -16,11 +17,14 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.folder import SavepointFolder, savepoint_folder
 from streamplace.engines.flink.move.outcomes import leaving_untouched
+from streamplace.engines.flink.move.preflight import check_saving
 from streamplace.engines.flink.move.state import checkpoint_counts
+from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
+DEFAULT = "Cluster level default restart strategy"
 
 
 @pytest.fixture
@@ -107,6 +111,33 @@ def test_a_folder_must_have_room_for_what_the_last_checkpoint_took() -> None:
         folder.check_room(1001)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "settings", "is_noted"),
+    [
+        ("Restart deactivated.", {}, True),
+        ("Restart with fixed delay (PT1S). #3 restart attempts.", {}, False),
+        (DEFAULT, {"restart-strategy.type": "none"}, True),
+        (DEFAULT, {"restart-strategy": "Off"}, True),
+        (DEFAULT, {"restart-strategy.type": "fixed-delay"}, False),
+        (DEFAULT, {}, False),
+    ],
+)
+def test_that_a_failure_to_save_would_end_a_job_is_noted(
+    strategy: str, settings: dict[str, str], is_noted: bool
+) -> None:
+    """A job that does not name a strategy has that of the cluster."""
+    policy = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
+    answers = {
+        "GET /jobs/job/config": {"execution-config": {"restart-strategy": strategy}},
+        "GET /jobs/job/checkpoints/config": policy,
+        "GET /jobmanager/config": config(settings),
+    }
+    rest, told = FakeFlink(answers).rest, list[str]()
+    folder = NarrowFolder(rest, "file:///s", cluster_jar(rest, "files.jar"))
+    check_saving(rest, folder, "job", Saving(), told.append)
+    assert ["give --trial-savepoint" in line for line in told] == [True] * is_noted
+
+
 def test_a_folder_that_the_job_manager_cannot_use_is_told() -> None:
     rest = FakeFlink({"POST /jars/files.jar/run": failure("java.io.IOException: no disk")}).rest
     folder = SavepointFolder(rest, "file:///s", cluster_jar(rest, "files.jar"))
@@ -122,6 +153,19 @@ def test_a_journal_of_many_subtasks_is_read_whole(rest: Rest, flink: Flink, tmp_
     with savepoint_folder(rest, flink, tmp_path.as_uri()) as folder:
         assert folder.create("long.json", text)
         assert folder.read("long.json") == text
+
+
+def test_only_the_user_of_the_job_manager_can_read_a_journal(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """It contains the arguments of the job."""
+    with savepoint_folder(rest, flink, tmp_path.as_uri()) as folder:
+        folder.create("journal.json", "one")
+        folder.write("written.json", "one")
+        (tmp_path / "written.json").chmod(0o644)
+        folder.write("written.json", "two")
+    assert (tmp_path / "written.json").read_text() == "two"
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("*.json")} == {0o600}
 
 
 @pytest.mark.slow

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import ANSWERS, DELETED, JOB, KEPT, job, jobs
+from flink_documents import ANSWERS, DELETED, JOB, KEPT, healthy, job, jobs
 from lazy_flink import Clock
 
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.pause import (
     INPUT,
     OUTPUT,
@@ -362,3 +365,21 @@ def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.M
     assert resume_command(program, "http://h:1", native) == (
         f"{begun} -D k=v -p 2 --savepoints /s --native --timeout 300 --resume -- 'x y'"
     )
+
+
+def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
+    flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it had to return, what has ended would be on the devices that it still has."""
+    monkeypatch.setattr(moving, "check", lambda *_: {})
+    monkeypatch.setattr(moving, "running_settings", lambda *_: {})
+    tasks = {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")}
+    states = {task: status for task, (_, status) in tasks.items()}
+    flink.answers = healthy("dev-1", "dev-2") | {f"GET /jobs/{OLD}": job("shop", "RUNNING", states)}
+    for task, (device, status) in tasks.items():
+        subtasks = [{"taskmanager-id": device, "status": status}]
+        flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
+    home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
+    move = FlinkMove(flink.rest, home, program, lambda _: None, MoveSettings("file:///s"))
+    plan = move.plan(OLD, dict.fromkeys(tasks, "dev-2"))
+    assert plan.before == dict.fromkeys(tasks, ["dev-1"])

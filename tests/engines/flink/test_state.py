@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn
-from flink_documents import healthy, job
+from flink_documents import DELETED, KEPT, healthy, job
 
 from streamplace.engines.flink.move.state import left_behind, saved_by
 from streamplace.engines.flink.rest.client import Rest
@@ -38,7 +38,10 @@ def jobs(**states: str) -> dict[str, Any]:
 @pytest.fixture
 def flink() -> Iterator[FakeFlink]:
     """A cluster on which a job runs that has completed three checkpoints."""
-    answers = jobs(old="RUNNING") | {"GET /jobs/old/checkpoints": SAVED}
+    answers = jobs(old="RUNNING") | {
+        "GET /jobs/old/checkpoints": SAVED,
+        "GET /jobs/old/checkpoints/config": KEPT,
+    }
     with FakeFlink(answers).served() as answering:
         yield answering
 
@@ -66,15 +69,19 @@ def test_only_the_youngest_job_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "saved", "told"),
+    ("state", "saved", "policy", "told"),
     [
-        ("RUNNING", SAVED, "stop it by 'streamplace flink cancel --job old --savepoint FOLDER'"),
-        ("CANCELED", SAVED, "--savepoint s3://b/chk-3"),
-        ("CANCELED", IN_MEMORY, "its state is gone"),
+        ("RUNNING", SAVED, KEPT, "stop it by 'streamplace flink cancel --job old --savepoint FOLDER'"),
+        ("CANCELED", SAVED, KEPT, "--savepoint s3://b/chk-3"),
+        ("CANCELED", SAVED, DELETED, "its state is gone"),
+        ("CANCELED", IN_MEMORY, KEPT, "its state is gone"),
     ],
 )
-def test_what_can_be_done_about_it_is_told(state: str, saved: dict[str, Any], told: str) -> None:
-    flink = FakeFlink(jobs(old=state) | {"GET /jobs/old/checkpoints": saved})
+def test_what_can_be_done_about_it_is_told(
+    state: str, saved: dict[str, Any], policy: dict[str, Any], told: str
+) -> None:
+    answers = {"GET /jobs/old/checkpoints": saved, "GET /jobs/old/checkpoints/config": policy}
+    flink = FakeFlink(jobs(old=state) | answers)
     left = left_behind(flink.rest, ["map"])
     assert told in str(left)
     assert "3 checkpoints" in str(left)

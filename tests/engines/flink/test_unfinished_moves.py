@@ -11,7 +11,7 @@ from moving_cases import BACK, NEW, OLD, RETAINED, RUNNING, STOP, STOPPED, UNDER
 
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.holder import Holder
-from streamplace.engines.flink.move.journal import JobLocks, acquire, file_name, now
+from streamplace.engines.flink.move.journal import JobLocks, acquire, broken_off, file_name, now
 from streamplace.engines.flink.move.leftovers import LeftSavepoint, needed_by
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, releasing
 from streamplace.engines.flink.move.state import outlives
@@ -100,6 +100,15 @@ def test_a_process_that_tries_again_and_again_keeps_one_lock(
     assert lock.names == [*MemoryFolder.files] == [file_name(OLD, 1)]
     other = journal.model_copy(update={"holder": Holder(host="x", process=1, started=1, user="")})
     assert acquire(folder, other, JobLocks.listed(folder, OLD)).names[-1] == file_name(OLD, 2)
+
+
+def test_the_last_of_many_locks_has_the_journal(move: Callable[..., Transaction]) -> None:
+    """Locks are numbered; by name, the tenth would come before the second."""
+    folder, journal = move().folder, move().journal
+    for number in sorted(range(1, 11), key=str):
+        later = journal.model_copy(update={"trigger": f"t{number}"})
+        MemoryFolder.files[file_name(OLD, number)] = later.model_dump_json()
+    assert broken_off(folder, OLD).trigger == "t10"
 
 
 def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(

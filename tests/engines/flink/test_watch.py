@@ -12,7 +12,7 @@ from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
+from streamplace.engines.flink.move.state import Savepoint, resumable
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -298,14 +298,31 @@ def test_what_would_hinder_a_spare_is_told_at_once(
     watch(spare, raises=StreamplaceError, match=told)
 
 
-def test_the_later_of_savepoint_and_checkpoint_counts(flink: FakeFlink) -> None:
-    """By its number; a job that has saved nothing goes on from what it began from."""
+@pytest.mark.parametrize(
+    ("savepoint", "policy", "last"),
+    [
+        ({"id": 5, "checkpoint_type": "SYNC_SAVEPOINT"}, KEPT, "s3://b/chk-7"),
+        ({"id": 8, "checkpoint_type": "SYNC_SAVEPOINT"}, KEPT, "s3://b/sp"),
+        ({"id": 8, "checkpoint_type": "SAVEPOINT"}, KEPT, "s3://b/chk-7"),
+        ({"id": 8, "checkpoint_type": "SAVEPOINT"}, DELETED, "s3://b/sp"),
+        ({"id": 5, "checkpoint_type": "SAVEPOINT"}, DELETED, None),
+    ],
+)
+def test_a_job_continues_from_the_last_state_that_outlives_it(
+    flink: FakeFlink, savepoint: dict[str, Any], policy: dict[str, Any], last: str | None
+) -> None:
+    """Of a savepoint that did not stop the job, Flink does not tell whether it still exists."""
+    latest = LATEST | {"savepoint": {"external_path": "s3://b/sp", **savepoint}}
+    flink.answers |= {
+        "GET /jobs/old/checkpoints": {"counts": {"completed": 8}, "latest": latest},
+        "GET /jobs/old/checkpoints/config": policy,
+    }
+    assert resumable(flink.rest, "old") == last
+
+
+def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(flink: FakeFlink) -> None:
     rest = flink.rest
-    saved = saved_by(rest, "old")
-    assert saved is not None
-    assert (saved.last, saved.is_savepoint) == ("s3://b/chk-7", False)
     flink.answers["GET /jobs/old/checkpoints"] = {"counts": {"completed": 0}, "latest": LATEST}
-    assert saved_by(rest, "old") is None
     assert resumable(rest, "old") == "s3://b/chk-3"
     del flink.answers["GET /jobs/old/checkpoints"]
     assert resumable(rest, "old") is None

@@ -257,7 +257,22 @@ def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(
     flink.answers[f"GET /jobs/{OLD}/vertices/map"] = {"subtasks": [{"taskmanager-id": "dev-2"}]}
     told: list[str] = []
     assert watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
-    assert told[1] == f"Flink has started job {OLD} again without 'dev-0'"
+    assert told[1] == f"job {OLD} goes on without 'dev-0'"
+    assert flink.requests("PATCH") == []
+
+
+def test_a_device_whose_subtasks_have_all_ended_is_not_replaced(flink: FakeFlink) -> None:
+    """Its TaskManager may be released; the job goes on."""
+    lose_device(
+        flink, *[job("shop", "RUNNING", {"src": "FINISHED", "map": "RUNNING"})] * 3, FINISHED
+    )
+    for task, device, status in (("src", "dev-0", "FINISHED"), ("map", "dev-1", "RUNNING")):
+        subtasks = [{"taskmanager-id": device, "status": status}]
+        flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
+    told: list[str] = []
+    run = PlacedJob(OLD, {"src": "dev-0", "map": "dev-1"})
+    assert watch_of(flink, None, told).run(run) == "FINISHED"
+    assert told[1] == f"job {OLD} goes on without 'dev-0'"
     assert flink.requests("PATCH") == []
 
 

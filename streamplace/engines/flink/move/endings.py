@@ -75,22 +75,12 @@ def state_clause(rest: Rest, job: str) -> str:
 
 
 def last_kept(rest: Rest, job: str) -> str | None:
-    """Path of the last savepoint or checkpoint of a job that has ended, if it still exists.
-
-    Flink also reports savepoints that were removed, such as those on trial, so the last checkpoint
-    is preferred to a savepoint with which the job was not stopped.
-    """
+    """Path of the last state of a job that outlives it; see `Saved`."""
     try:
-        saved, state = saved_by(rest, job), rest.state(job)
+        saved = saved_by(rest, job)
     except Refusal:
         return None
-    if saved is None:
-        return None
-    if saved.is_stop:
-        return saved.last
-    if saved.checkpoint is not None and outlives(rest, job, is_failure=state == "FAILED"):
-        return saved.checkpoint
-    return saved.last if saved.is_savepoint else None
+    return None if saved is None else saved.last
 
 
 def only_start(rest: Rest, job: str) -> str | None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import SettingError, StreamplaceError
@@ -125,7 +125,7 @@ class JobLocks:
     def listed(cls, folder: SavepointFolder, job: str) -> "JobLocks":
         """List the locks of a job."""
         entries = folder.entries(f"{PREFIX}{job}.")
-        last = max(_numbers(entries, job), default=0)
+        last = max((_number(entry.name) for entry in entries), default=0)
         if not last:
             return cls()
         name = file_name(job, last)
@@ -189,7 +189,8 @@ def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
 
 def unfinished(folder: SavepointFolder) -> list[Journal]:
     """Journals of moves that have not finished, whether in progress or interrupted."""
-    names = [entry.name for entry in folder.entries(PREFIX) if entry.name.endswith(SUFFIX)]
+    found = (entry.name for entry in folder.entries(PREFIX) if entry.name.endswith(SUFFIX))
+    names = sorted(found, key=_number)
     journals = [journal for name in names if (journal := read_journal(folder, name)) is not None]
     latest = {journal.job: journal for journal in journals}
     return [*latest.values()]
@@ -231,9 +232,7 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def _numbers(entries: Iterable[FileEntry], job: str) -> Iterator[int]:
-    """Numbers of the locks of a job since it was last unlocked."""
-    for entry in entries:
-        text = entry.name.removeprefix(f"{PREFIX}{job}.").removesuffix(SUFFIX)
-        if entry.name.endswith(SUFFIX) and text.isdecimal():
-            yield int(text)
+def _number(name: str) -> int:
+    """Number of a lock, from the name of a file; 0 if the file is no lock."""
+    text = name.removesuffix(SUFFIX).rpartition(".")[2]
+    return int(text) if name.endswith(SUFFIX) and text.isdecimal() else 0

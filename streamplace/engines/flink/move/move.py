@@ -51,7 +51,7 @@ from streamplace.engines.flink.program.submitted import digest, remember
 from streamplace.engines.flink.program.uploads import remove_left_jars
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, only_job, successor
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.tasks import job_operators, layout_of
 from streamplace.errors import SettingError
 from streamplace.model.messages import listed
 
@@ -119,12 +119,10 @@ class FlinkMove:
         """
         folder_uri(self.rest, self.settings.savepoints, self.program.settings)
         document = self.rest.running_job(job)
-        vertices = read_vertices(self.rest, job, document, vectors)
-        before: DevicesOf = {}
-        for vertex in vertices:
-            devices = [device for device, n in vertex.devices.items() for _ in range(n)]
-            before.update(dict.fromkeys(vertex.operators, devices))
-        unsure = {name: before[name] for vertex in vertices for name in vertex.unsure}
+        layout = layout_of(self.rest, job, document, vectors)
+        before: DevicesOf = {name: sorted(devices) for name, devices in layout.items()}
+        operators = job_operators(document, vectors)
+        unsure = {name: before[name] for task in operators for name in task.unsure}
         if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
             self.tell(
                 f"note: {listed(tuple(unsure))} cannot be distinguished if the job has to return "

@@ -18,6 +18,11 @@ from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import restored_seconds
 
+STRATEGY = ("restart-strategy.type", "restart-strategy")
+"""Flink's settings for the restart strategy of jobs; the second is the older name."""
+NEVER = ("none", "off", "disable")
+"""Strategies by which a job that fails is not restarted."""
+
 
 def check_saving(
     rest: Rest, folder: SavepointFolder, job: str, saving: Saving, tell: Callable[[str], None]
@@ -60,7 +65,12 @@ def _ends_for_good(rest: Rest, job: str) -> bool:
         config = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
     except Refusal:
         return False
-    is_final = str(config.get("restart-strategy", "")).startswith("Restart deactivated")
+    strategy = str(config.get("restart-strategy", ""))
+    is_final = strategy.startswith("Restart deactivated")
+    if strategy.startswith("Cluster level default"):  # the job itself does not name one
+        settings = rest.settings()
+        named = (settings[key] for key in STRATEGY if key in settings)
+        is_final = next(named, "").lower() in NEVER
     return is_final and not outlives(rest, job, is_failure=True)
 
 

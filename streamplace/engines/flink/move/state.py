@@ -33,11 +33,7 @@ class Saved:
     name: str
     state: str
     checkpoints: int  # number of completed checkpoints and savepoints
-    # Path of the last savepoint or checkpoint, whichever is later; None if neither is in a file.
-    last: str | None
-    is_savepoint: bool = False  # whether that is a savepoint
-    is_stop: bool = False  # whether it is the savepoint with which the job was stopped
-    checkpoint: str | None = None  # path of the last checkpoint; None if it is not in a file
+    last: str | None  # path of the last state that outlives the job; None if there is none
 
     def __str__(self) -> str:
         if self.state not in ENDED:
@@ -46,7 +42,7 @@ class Saved:
                 "--savepoint FOLDER'"
             )
         elif self.last is None:
-            remedy = "none of them is in a file, so that its state is gone"
+            remedy = "none of them outlives it in a file, so that its state is gone"
         else:
             remedy = f"give the last, if Flink kept it, by --savepoint {shown(self.last, 300)}"
         return (
@@ -66,16 +62,27 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     if not completed:
         return None
     latest: Mapping[str, CheckpointAnswer | None] = answer.get("latest") or {}
-    kinds = ((kind, latest.get(kind)) for kind in ("savepoint", "completed"))
-    rows = [(kind, row) for kind, row in kinds if row is not None and _path(row)]
-    nothing: tuple[str, CheckpointAnswer] = ("", {})
-    kind, row = max(rows, key=lambda pair: pair[1].get("id", 0), default=nothing)
-    is_savepoint = kind == "savepoint"
-    is_stop = is_savepoint and row.get("checkpoint_type", STOPPING) == STOPPING
-    last = latest.get("completed")
-    checkpoint = None if last is None else _path(last)
     name, state = str(document["name"]), str(document["state"])
-    return Saved(job, name, state, completed, _path(row), is_savepoint, is_stop, checkpoint)
+    return Saved(job, name, state, completed, _kept(rest, job, state, latest))
+
+
+def _kept(
+    rest: Rest, job: str, state: str, latest: Mapping[str, CheckpointAnswer | None]
+) -> str | None:
+    """Path of the last state that outlives a job.
+
+    Flink also reports savepoints that were removed, such as those on trial, so the last checkpoint
+    is preferred to a savepoint with which the job was not stopped.
+    """
+    nothing: CheckpointAnswer = {}
+    savepoint, checkpoint = latest.get("savepoint") or nothing, latest.get("completed") or nothing
+    last, other = _path(savepoint), _path(checkpoint)
+    is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
+    if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
+        return last
+    if other is not None and outlives(rest, job, is_failure=state == "FAILED"):
+        return other
+    return last if is_later else None
 
 
 def latest_checkpoints(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer | None]:
@@ -89,7 +96,7 @@ def latest_checkpoints(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer | 
 
 
 def resumable(rest: Rest, job: str) -> str | None:
-    """Path from which a job can continue: of its last state, else of its initial one."""
+    """Path from which a job can continue when it has ended; its initial one if it saved nothing."""
     if (saved := saved_by(rest, job)) is not None:
         return saved.last
     try:

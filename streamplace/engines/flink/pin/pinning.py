@@ -6,7 +6,7 @@ group, with a number of slots on each device; operators with equal placements sh
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +76,33 @@ def devices_of(vector: Sequence[str] | str) -> Sequence[str]:
 def all_devices(vectors: Vectors) -> set[str]:
     """Devices on which any subtask is placed."""
     return {device for vector in vectors.values() for device in devices_of(vector)}
+
+
+def without_devices(vectors: Vectors, lost: Collection[str]) -> dict[str, list[str] | str]:
+    """Return the vectors with the subtasks of lost devices on the others, evenly.
+
+    There must be others. Operators that were on one device stay on one, as TaskManagers may be
+    configured for whole operators only.
+    """
+    taken = Counter(d for vector in vectors.values() for d in devices_of(vector))
+    left = sorted(all_devices(vectors).difference(lost))
+
+    def elsewhere(device: str, number: int = 1) -> str:
+        if device not in lost:
+            return device
+        found = min(left, key=lambda one: taken[one])
+        taken[found] += number
+        return found
+
+    moved: dict[str, list[str] | str] = {}
+    for name, vector in vectors.items():
+        devices = devices_of(vector)
+        if len(set(devices)) == 1:
+            found = elsewhere(devices[0], len(devices))
+            moved[name] = found if isinstance(vector, str) else [found] * len(devices)
+        else:
+            moved[name] = [elsewhere(device) for device in devices]
+    return moved
 
 
 def _spread(answer: Pinning, vector: Sequence[str], limits: SpreadLimits) -> str:

@@ -234,6 +234,7 @@ Subtask = TypedDict(
         "subtask": NotRequired[Annotated[int, Field(ge=0, le=MOST_SUBTASKS)]],
         "attempt": NotRequired[Annotated[int, Field(ge=0)]],
         "taskmanager-id": NotRequired[Annotated[str | None, AfterValidator(_assigned)]],
+        "status": NotRequired[str],
         "metrics": NotRequired[SubtaskMetrics],
     },
 )

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from streamplace.engines.flink.pin.pinning import devices_of, without_devices
 from streamplace.engines.flink.program.identity import TaskOperators, operators_of
 from streamplace.engines.flink.rest.answer_shapes import Job, Subtask
-from streamplace.engines.flink.rest.client import AT_WORK, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.model.messages import quoted
 
 INITIALIZING = "INITIALIZING"
@@ -65,13 +66,29 @@ def source_names(document: Job) -> dict[str, str]:
     }
 
 
-def layout_of(rest: Rest, job: str, document: Job) -> dict[str, list[str]]:
-    """Operator → device of each of its subtasks, in order."""
+def layout_of(
+    rest: Rest, job: str, document: Job, expected: Iterable[str] = ()
+) -> dict[str, list[str]]:
+    """Operator → device of each of its subtasks, in order.
+
+    Subtasks that have ended may have run on a TaskManager that was released since; they count as
+    subtasks of the other devices of the job. Expected names are those of `read_vertices`.
+    """
     layout: dict[str, list[str]] = {}
-    for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
-        devices = subtask_devices(rest, job, vertex["id"])
+    used, running = set[str](), set[str]()
+    tasks = zip(document["vertices"], job_operators(document, expected), strict=True)
+    for vertex, operators in tasks:
+        subtasks = _subtasks(rest, job, vertex["id"])
+        devices = [str(row.get("taskmanager-id") or "") for row in subtasks]
         layout.update(dict.fromkeys(operators.names, devices))
-    return layout
+        used.update(devices)
+        pairs = zip(devices, subtasks, strict=True)
+        running.update(device for device, row in pairs if row.get("status") != FINISHED)
+    released = (used - running).difference(rest.offered()) if used - running else set[str]()
+    if not released or released == used:
+        return layout
+    moved = without_devices(layout, released)
+    return {name: [*devices_of(vector)] for name, vector in moved.items()}
 
 
 def subtask_devices(rest: Rest, job: str, vertex: str) -> list[str]:

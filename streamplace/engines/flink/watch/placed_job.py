@@ -1,6 +1,5 @@
 """A job and its devices, and spares in place of lost ones, on which it can be started again."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
@@ -11,7 +10,7 @@ from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.move import RETENTION, Tell
 from streamplace.engines.flink.move.state import restored_path
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
-from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of
+from streamplace.engines.flink.pin.pinning import Vectors, all_devices, without_devices
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import NoAnswer, Refusal, Rest
 from streamplace.errors import StreamplaceError
@@ -49,30 +48,8 @@ class PlacedJob:
         return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
 
     def on_the_others(self, lost: Collection[str]) -> "PlacedJob":
-        """Return the same job with the subtasks of lost devices on its others, evenly.
-
-        There must be others. Operators that were on one device stay on one, as TaskManagers may be
-        configured for whole operators only.
-        """
-        taken = Counter(d for vector in self.vectors.values() for d in devices_of(vector))
-        left = sorted(self.devices.difference(lost))
-
-        def elsewhere(device: str, number: int = 1) -> str:
-            if device not in lost:
-                return device
-            found = min(left, key=lambda one: taken[one])
-            taken[found] += number
-            return found
-
-        vectors: dict[str, list[str] | str] = {}
-        for name, vector in self.vectors.items():
-            devices = devices_of(vector)
-            if len(set(devices)) == 1:
-                found = elsewhere(devices[0], len(devices))
-                vectors[name] = found if isinstance(vector, str) else [found] * len(devices)
-            else:
-                vectors[name] = [elsewhere(device) for device in devices]
-        return replace(self, vectors=vectors)
+        """Return the same job with the subtasks of lost devices on its others; there must be some."""
+        return replace(self, vectors=without_devices(self.vectors, lost))
 
 
 def replacement(before: PlacedJob, after: PlacedJob, path: str | None) -> WatchDecision:

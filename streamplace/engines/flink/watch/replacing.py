@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
-from streamplace.engines.flink.move.endings import last_kept
 from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
@@ -143,8 +142,8 @@ class Replacing:
 
         Raises FlinkError when the job has saved state and none of it outlives the job.
         """
-        has_saved = self._ask(lambda: saved_by(self.rest, run.job)) is not None
-        if has_saved and self._ask(lambda: last_kept(self.rest, run.job)) is None:
+        saved = self._ask(lambda: saved_by(self.rest, run.job))
+        if saved is not None and saved.last is None:
             cause = self._ask(lambda: self.rest.failure(run.job))
             raise FlinkError(
                 f"job {run.job} failed: {cause}; none of its state outlives it; start it again as "

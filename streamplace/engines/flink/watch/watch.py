@@ -140,9 +140,10 @@ class Watch:
         return dict(layout) or log.placed(job) or run.vectors
 
     def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
-        """Return a job that Flink itself starts without lost devices; None if it does not.
+        """Return a job that goes on without lost devices; None if it does not.
 
-        It does so with jobs that are not placed, which may take long to restore their state.
+        Flink itself starts jobs elsewhere that are not placed, which may take long to restore their
+        state, and a device is not needed any more when all of its subtasks have ended.
         """
         if not lost:
             return None
@@ -150,7 +151,7 @@ class Watch:
         used = {device for devices in layout.values() for device in devices}
         if not used or used.intersection(lost):
             return None
-        self.tell(f"Flink has started job {run.job} again without {listed(lost)}")
+        self.tell(f"job {run.job} goes on without {listed(lost)}")
         return self.replacing.with_addresses(PlacedJob(run.job, dict(layout)))
 
     def _words(self, run: PlacedJob, health: Health) -> str:

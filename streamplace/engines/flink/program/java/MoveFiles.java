@@ -100,6 +100,7 @@ public final class MoveFiles {
     private static void fill(FileSystem files, Path path, FSDataOutputStream stream, byte[] content)
             throws IOException {
         try (FSDataOutputStream open = stream) {
+            hide(files, path);
             ((OutputStream) open).write(content);
         } catch (IOException failure) {
             files.delete(path, false);
@@ -109,7 +110,19 @@ public final class MoveFiles {
 
     private static void write(FileSystem files, Path path, String text) throws IOException {
         try (FSDataOutputStream stream = files.create(path, WriteMode.OVERWRITE)) {
+            hide(files, path);
             ((OutputStream) stream).write(text.getBytes(StandardCharsets.UTF_8));
+        }
+    }
+
+    /** A journal contains the arguments of the job, which may be secret. */
+    private static void hide(FileSystem files, Path path) {
+        if (files instanceof LocalFileSystem) {
+            File file = new File(path.getPath());
+            if (file.setReadable(false, false) && file.setWritable(false, false)) {
+                file.setReadable(true, true);
+                file.setWritable(true, true);
+            }
         }
     }
 
