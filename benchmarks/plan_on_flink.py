@@ -107,9 +107,7 @@ def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, whe
             row["job"],
             pair["rate"],
             where,
-            lambda rates: (
-                row["which"] == "plan" and facts.received(rates, pair["rate"]) < CARRIED
-            ),
+            lambda rates: row["which"] == "plan" and facts.received(rates, pair["rate"]) < CARRIED,
         )
     except FlinkError as error:
         click.echo(f"{about}: {error}", err=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from planned_facts import CORES, PRICES, JobFacts, Row, capacity
+from planned_facts import CORES, MIPS, PRICES, JobFacts, Row, capacity
 
 from streamplace import Cluster, place, plan
 from streamplace.errors import ProblemError

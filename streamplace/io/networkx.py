@@ -61,8 +61,8 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     for key in ("name", "fires"):
         if key in graph.attributes:
             raise GraphError(
-                f"the attribute {quoted(key)} of graph {quoted(graph.name)} has the name of a field "
-                "of the graph in networkx; rename it"
+                f"the attribute {quoted(key)} of graph {quoted(graph.name)} has the name of a "
+                "field of the graph in networkx; rename it"
             )
     document = graph_to_dict(graph)
     result: nx.MultiDiGraph[str] = nx.MultiDiGraph()

@@ -82,9 +82,7 @@ def _left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, flo
     return np.flatnonzero(~settled), float(left.max())
 
 
-def too_large(
-    graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats
-) -> str:
+def too_large(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> str:
     """Message that names a unit for which no device has enough memory."""
     u = int(np.argmax(~(allowed & (memory[:, None] <= most(room))).any(axis=1)))
     names = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]

@@ -71,7 +71,12 @@ def test_only_the_youngest_job_counts() -> None:
 @pytest.mark.parametrize(
     ("state", "saved", "policy", "told"),
     [
-        ("RUNNING", SAVED, KEPT, "stop it by 'streamplace flink cancel --job old --savepoint FOLDER'"),
+        (
+            "RUNNING",
+            SAVED,
+            KEPT,
+            "stop it by 'streamplace flink cancel --job old --savepoint FOLDER'",
+        ),
         ("CANCELED", SAVED, KEPT, "--savepoint s3://b/chk-3"),
         ("CANCELED", SAVED, DELETED, "its state is gone"),
         ("CANCELED", IN_MEMORY, KEPT, "its state is gone"),

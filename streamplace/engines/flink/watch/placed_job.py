@@ -10,7 +10,7 @@ from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.move import RETENTION, Tell
 from streamplace.engines.flink.move.state import restored_path
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
-from streamplace.engines.flink.pin.pinning import Vectors, all_devices, without_devices
+from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of, without_devices
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import NoAnswer, Refusal, Rest
 from streamplace.errors import StreamplaceError
@@ -48,7 +48,7 @@ class PlacedJob:
         return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
 
     def on_the_others(self, lost: Collection[str]) -> "PlacedJob":
-        """Return the same job with the subtasks of lost devices on its others; there must be some."""
+        """Return the same job with the subtasks of lost devices on its other devices."""
         return replace(self, vectors=without_devices(self.vectors, lost))
 
 
