@@ -106,8 +106,9 @@ def test_it_stays_where_the_rate_grows_and_holds_on_all_devices_alike() -> None:
 
 def test_passes_leave_it_out() -> None:
     problems = [Problem(graph(most), Cluster.uniform(2)) for most in (0.0, 1.0)]
+    places = np.array([[0, 1]], np.int32)
     for name in ("makespan", "latency"):
-        free, limited = (OBJECTIVES[name].values(p, np.array([[0, 1]])) for p in problems)
+        free, limited = (OBJECTIVES[name].values(problem, places) for problem in problems)
         assert free.tolist() == limited.tolist()
 
 

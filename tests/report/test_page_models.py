@@ -103,11 +103,9 @@ def test_limits_of_subtasks_agree_with_python_at_once_and_move_by_move(tmp_path:
     for problem, places in problems(60):
         if problem.graph.operators.fires_all.all():
             continue
-        operators = problem.graph.operators
+        operators, mips = problem.graph.operators, problem.cluster.devices.mips.mean()
         most = rng.choice([0.0, 0.0, 3.0, 20.0], problem.n_operators)
-        held = (
-            rng.choice([0.0, 0.0, 0.3], problem.n_operators) * problem.cluster.devices.mips.mean()
-        )
+        held = rng.choice([0.0, 0.0, 0.3], problem.n_operators) * mips
         graph = problem.graph.with_operators(replace(operators, max_rate=most, constant=held))
         limited = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
         lines.append(as_line(problem_part(limited, places, OBJECTIVES["throughput"])))
