@@ -160,10 +160,13 @@ def busiest_core(instance: Instance, placement: Ints) -> float:
 
 @inlined_kernel
 def dearest_core(instance: Instance, placement: Ints, factor: float) -> float:
-    """Largest pressure on a core by CPU alone if one subtask costs ``factor`` times as much."""
+    """Largest pressure on a core if one subtask takes ``factor`` times the CPU.
+
+    What it reads at most stays the same.
+    """
     worst = 0.0
     for v in range(len(placement)):
         d = placement[v]
         cpu = pressure(cpu_of_core(instance, v, d), core_constant(instance, v, d))
-        worst = max(worst, factor * cpu)
+        worst = max(worst, factor * cpu, core_pressure(instance, v, d))
     return worst
