@@ -48,7 +48,10 @@ class PlacedJob:
         return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
 
     def on_the_others(self, lost: Collection[str]) -> "PlacedJob":
-        """Return the same job with the subtasks of lost devices on its other devices."""
+        """Return the same job with the subtasks of lost devices on its others, evenly.
+
+        There must be others; see `without_devices`.
+        """
         return replace(self, vectors=without_devices(self.vectors, lost))
 
 
