@@ -7,6 +7,10 @@ So two loops run on every core of this machine, for about 1 % of the time: six i
 instructions, and one chain of multiplications as in the rounds of ``GraphJob``. Quotas of devices
 are what was asked for, times what the kind of code of a job takes at the time, relative to a core
 whose other thread is idle.
+
+    python benchmarks/constant_speed.py --seconds 60
+
+prints what both kinds of code take now.
 """
 
 import os
@@ -16,6 +20,7 @@ from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 
+import click
 import numba
 import numpy as np
 from limiting import grant
@@ -87,6 +92,10 @@ class ConstantSpeed:
             means.append(round(float(np.mean(taken)), 4) if taken else 1.0)
         return means
 
+    def taken(self, kind: str, core: int) -> list[float]:
+        """CPU times of a kind of code on a core, relative to a quiet one, from first to last."""
+        return [one[kind] for _, one in [*self._seen[core]]]
+
     def hold(self, cores: Mapping[int, float], kind: str) -> None:
         """Give devices, by number, so many cores of a quiet machine from now on."""
         with self._lock:
@@ -120,3 +129,19 @@ class ConstantSpeed:
                 code(ROUNDS[kind])
                 taken[kind] = (time.thread_time_ns() - begun) / ROUNDS[kind] / QUIET_NS[kind]
             self._seen[core].append((time.monotonic(), taken))
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(1, KEPT_SECONDS), default=60.0, show_default=True)
+def main(seconds: float) -> None:
+    """Print how much CPU time code takes on each core, relative to a core with an idle sibling."""
+    with ConstantSpeed() as speed:
+        time.sleep(seconds)
+    for core in range(os.cpu_count() or 1):
+        for kind in CODE:
+            low, middle, high = np.quantile(speed.taken(kind, core), (0.05, 0.5, 0.95))
+            click.echo(f"core {core}, {kind}: {middle:.2f} times, 90 % {low:.2f} to {high:.2f}")
+
+
+if __name__ == "__main__":
+    main()
