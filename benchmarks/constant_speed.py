@@ -23,7 +23,7 @@ from types import TracebackType
 import click
 import numba
 import numpy as np
-from limiting import grant
+from limiting import core_of, grant
 
 ROUNDS = {"independent": 400_000, "dependent": 100_000}
 QUIET_NS = {"independent": 0.63, "dependent": 1.10}
@@ -86,15 +86,12 @@ class ConstantSpeed:
 
     def slowness(self, kind: str, since: float) -> list[float]:
         """CPU time that a kind of code took since a moment, relative to a quiet core, by core."""
-        means = []
-        for seen in self._seen:
-            taken = [one[kind] for moment, one in [*seen] if moment >= since]
-            means.append(round(float(np.mean(taken)), 4) if taken else 1.0)
-        return means
+        each = (self.taken(kind, core, since) for core in range(len(self._seen)))
+        return [round(float(np.mean(own)), 4) if own else 1.0 for own in each]
 
-    def taken(self, kind: str, core: int) -> list[float]:
-        """CPU times of a kind of code on a core, relative to a quiet one, from first to last."""
-        return [one[kind] for _, one in [*self._seen[core]]]
+    def taken(self, kind: str, core: int, since: float = 0.0) -> list[float]:
+        """CPU times of a kind of code on a core since a moment, relative to a quiet core."""
+        return [one[kind] for moment, one in [*self._seen[core]] if moment >= since]
 
     def hold(self, cores: Mapping[int, float], kind: str) -> None:
         """Give devices, by number, so many cores of a quiet machine from now on."""
@@ -114,7 +111,7 @@ class ConstantSpeed:
             cores, kind = self._granted
             slow = self.slowness(kind, time.monotonic() - RECENT_SECONDS)
             for device, number in cores.items():
-                grant(device, number * slow[device % len(slow)])
+                grant(device, number * slow[core_of(device)])
 
     def _follow(self) -> None:
         while not self._is_over.wait(UPDATE_SECONDS):

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import numpy as np
-
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.limited import cgroups, limited_cluster
 from streamplace.engines.flink.local.session import LocalCluster
@@ -29,7 +27,6 @@ SETTINGS: dict[str, str | int | float] = {
     "pipeline.operator-chaining.enabled": False,
     "metrics.fetcher.update-interval": 1000,
 }
-_PLACES = np.arange(8_000_000)
 COMPILERS = ("C1 Comp", "C2 Comp")
 KINDS = (
     *((name, "compilers") for name in COMPILERS),
@@ -141,20 +138,6 @@ def wait_compiled(cluster: LocalCluster) -> None:
             return
 
 
-def memory_ns() -> float:
-    """CPU time in ns of an access to one of 200,000 random places of 64 MB.
-
-    Other virtual machines of the computer share its caches and its memory; this tells how much.
-    """
-    order = np.random.default_rng(0).integers(0, len(_PLACES), 200_000)
-    times = []
-    for _ in range(9):
-        begun = time.thread_time_ns()
-        _PLACES[order].sum()
-        times.append((time.thread_time_ns() - begun) / len(order))
-    return round(float(np.median(times)), 2)
-
-
 def release(cluster: LocalCluster) -> None:
     """Let devices warm up without a limit; what compiles is never limited.
 
@@ -173,10 +156,15 @@ def limit(cluster: LocalCluster, cores: Mapping[str, float]) -> None:
         for thread in threads(cluster, device):
             with suppress(OSError):  # it ended meanwhile
                 if not _compiles(thread):
-                    os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
+                    os.sched_setaffinity(int(thread.name), {core_of(i)})
         (_group("c", i) / "cpu.shares").write_text(str(FIRST))
         (_group("c", i) / "cpu.cfs_period_us").write_text(str(PERIOD_US))
         grant(i, cores[device])
+
+
+def core_of(i: int) -> int:
+    """Core of this machine on which device i runs."""
+    return i % (os.cpu_count() or 1)
 
 
 def grant(i: int, cores: float) -> None:

@@ -9,11 +9,11 @@ machines, parallelism and placement for four rates, with a confidence of 90 % by
 of other jobs that the package has. The job runs on TaskManagers of exactly these limits: with the
 plan, and with the best placement that is found without the plan's cheapest machine, in random
 order. The limits follow how much slower other virtual machines make the CPU at the time. A plan
-that does not carry its rate is corrected once: costs are re-scaled by what was measured. A line
-of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that
-a command that was stopped at any run goes on; it says how long the rest will take. Afterwards
-``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
-takes about half a minute a run. ``--table`` measures nothing.
+that does not carry its rate is corrected once: the job is profiled as it runs, and costs are
+re-scaled by what was measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that
+is measured, so that a command that was stopped at any run goes on; it says how long the rest will
+take. Afterwards ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root
+and a JDK, and takes about half a minute a run. ``--table`` measures nothing.
 """
 
 import signal

@@ -15,6 +15,7 @@ from flink_jobs import SOURCES, UNSEEN
 from limiting import (
     SETTINGS,
     CpuWatch,
+    core_of,
     limit,
     measured_devices,
     release,
@@ -121,7 +122,7 @@ class Bench:
             },
             "slow": slow,
             "cpu": {
-                name: {kind: round(n / slow[i % len(slow)], 4) for kind, n in cores[name].items()}
+                name: {kind: round(n / slow[core_of(i)], 4) for kind, n in cores[name].items()}
                 for i, name in enumerate(DEVICES)
             },
         }
@@ -160,7 +161,7 @@ class Bench:
         slow = self.speed.slowness(code_of(job), begun)
         self.stop(started)
         used = {DEVICES.index(device) for vector in vectors.values() for device in vector}
-        return seen, sum(slow[i % len(slow)] for i in used) / len(used)
+        return seen, sum(slow[core_of(i)] for i in used) / len(used)
 
     def stop(self, job: str) -> None:
         """End a job; the TaskManagers are free again."""

@@ -18,7 +18,7 @@ from streamplace.engines.flink.program.fixed import with_loose_streams
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.buffers import is_of_messages
-from streamplace.model.expansion import Expansion, expand
+from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -72,8 +72,7 @@ class JobFacts:
         messages = {key: value for key, value in graph.attributes.items() if is_of_messages(key)}
         graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
-        operators = replace(graph.operators, max_parallelism=groups)
-        graph = replace(graph, operators=operators, streams=_of(graph, operators))
+        graph = graph.with_operators(replace(graph.operators, max_parallelism=groups))
         graph = with_loose_streams(graph, {(u, v) for u, v in row.get("loose", ())})
         sending = SendingCost(row["per_tuple"], row["per_byte"])
         return cls(graph, row["rates"], row["java"], sending, tuple(row.get("fixed", ())))
@@ -104,34 +103,31 @@ class JobFacts:
     def dearer(self, factor: float) -> "JobFacts":
         """Facts of a job whose operators and streams take so many times the CPU."""
         graph = self.graph
-        streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
+        graph = replace(graph, streams=replace(graph.streams, ipt=factor * graph.streams.ipt))
         rows = graph.operators
         rows = replace(rows, ipt=factor * rows.ipt, constant=factor * rows.constant)
-        graph = replace(graph, operators=rows, streams=replace(streams, operators=rows))
-        return replace(self, graph=graph)
+        return replace(self, graph=graph.with_operators(rows))
 
     def limited(self, max_rates: Mapping[str, float]) -> "JobFacts":
         """Facts of a job of which some operators have these largest rates of a subtask."""
         rows = self.graph.operators
         known = dict(zip(rows.name, rows.max_rate.tolist(), strict=True)) | dict(max_rates)
         rows = replace(rows, max_rate=np.array([known[name] for name in rows.name]))
-        graph = replace(self.graph, operators=rows, streams=_of(self.graph, rows))
-        return replace(self, graph=graph)
+        return replace(self, graph=self.graph.with_operators(rows))
 
     def capacity(self, where: Row) -> float:
         """Tuples/s of the sources that a deployment carries by prediction."""
-        cluster, vectors = self.cluster(where["cores"]), where["vectors"]
-        split = expand(parallel(self.graph, numbers_of(vectors)))
-        return capacity(split, cluster, placed(split, cluster, vectors))
+        cluster = self.cluster(where["cores"])
+        split, placement = _deployed(self.graph, cluster, where["vectors"])
+        return capacity(split, cluster, placement)
 
     def needed_cores(self, where: Row, rate: float) -> float:
         """Cores that subtasks and their traffic take in a deployment, by prediction, at a rate."""
         from streamsim import resource_loads
 
-        cluster, vectors = self.cluster(where["cores"], is_all_free=True), where["vectors"]
-        split = expand(parallel(self.graph.at_rate(rate), numbers_of(vectors)))
-        instance = Problem(split.graph, cluster).instance
-        loads = resource_loads(instance, placed(split, cluster, vectors).index)
+        cluster = self.cluster(where["cores"], is_all_free=True)
+        split, placement = _deployed(self.graph.at_rate(rate), cluster, where["vectors"])
+        loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
         return float(loads.devices @ [*where["cores"].values()])
 
     def cluster(self, cores: Mapping[str, float], *, is_all_free: bool = False) -> Cluster:
@@ -195,26 +191,6 @@ def key_groups(job: str) -> int:
     return FEWER_GROUPS.get(job, KEY_GROUPS)
 
 
-def _of(graph: StreamGraph, operators: Any) -> Any:
-    return replace(graph.streams, operators=operators)
-
-
-def parallel(graph: StreamGraph, parallelism: Mapping[str, int]) -> StreamGraph:
-    """Graph whose operators have so many subtasks."""
-    numbers = np.array([parallelism[name] for name in graph.operators.name], np.int32)
-    operators = replace(graph.operators, parallelism=numbers)
-    return replace(graph, operators=operators, streams=_of(graph, operators))
-
-
-def numbers_of(vectors: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Parallelism of every operator.
-
-    >>> numbers_of({"source": ["tm-0"], "sink": ["tm-0", "tm-1"]})
-    {'source': 1, 'sink': 2}
-    """
-    return {name: len(vector) for name, vector in vectors.items()}
-
-
 def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
     """Tuples/s of the sources that a placement of subtasks carries by prediction."""
     from streamsim import bottleneck, resource_loads
@@ -224,11 +200,16 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
     return float(split.original.source_rate / bottleneck(loads).load)
 
 
-def placed(split: Expansion, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> Placement:
-    """Placement of the subtasks of every operator on the devices of its vector."""
+def _deployed(
+    graph: StreamGraph, cluster: Cluster, vectors: Mapping[str, Sequence[str]]
+) -> tuple[Expansion, Placement]:
+    """Subtasks of a graph, and their placement on the devices of the vectors."""
+    numbers = np.array([len(vectors[name]) for name in graph.operators.name], np.int32)
+    split = expand(with_parallelism(graph, numbers))
     assignment = {
         subtask: device
         for name, vector in vectors.items()
         for subtask, device in zip(split.subtasks(name), vector, strict=True)
     }
-    return Placement.of(split.graph.operators.name, cluster.devices.name, assignment)
+    names = split.graph.operators.name
+    return split, Placement.of(names, cluster.devices.name, assignment)
