@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from placer_cases import best_of_all
 from streamsim import throughput
 
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
@@ -62,12 +63,6 @@ def uneven(seed: int, sources: int) -> Problem:
     speeds = [2500.0] * 3 if rng.random() < 0.5 else [2500.0, 2500.0, 1000.0]
     devices = [Device(f"d{d}", mips=mips) for d, mips in enumerate(speeds)]
     return Problem(StreamGraph.of("uneven", operators, streams), Cluster.of(devices))
-
-
-def best_of_all(problem: Problem) -> float:
-    """Highest throughput of all placements."""
-    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
-    return float(throughput(problem.instance, np.array(list(every), np.int32)).max())
 
 
 @pytest.mark.parametrize("sources", [1, 2])

@@ -1,9 +1,8 @@
 """Placers where subtasks read only so many tuples/s: exact is what all tries say."""
 
-import itertools
-
 import numpy as np
 import pytest
+from placer_cases import best_of_all
 from streamsim import throughput
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
@@ -35,13 +34,6 @@ def drawn(seed: int, sources: int = 1) -> Problem:
     cluster = Cluster.of(devices, bandwidth=float(rng.choice([1e7, 1e9])))
     rules = Constraints(colocate=[{"v0", "v1"}] if rng.random() < 0.3 else [])
     return Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
-
-
-def best_of_all(problem: Problem) -> float:
-    """Highest throughput of all legal placements."""
-    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
-    places = np.array(list(every), np.int32)
-    return float(throughput(problem.instance, places[problem.legal(places)]).max())
 
 
 @pytest.mark.parametrize("sources", [1, 2])

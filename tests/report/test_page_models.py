@@ -81,9 +81,9 @@ def test_constant_loads_agree_with_python_at_once_and_move_by_move(tmp_path: Pat
             continue
         mips = problem.cluster.devices.mips.mean()
         parts = rng.choice([0.0, 0.0, 0.1, 0.3, 0.5, 1.5], problem.n_operators)
-        operators = replace(problem.graph.operators, constant=parts * mips)
-        streams = replace(problem.graph.streams, operators=operators)
-        graph = replace(problem.graph, operators=operators, streams=streams)
+        graph = problem.graph.with_operators(
+            replace(problem.graph.operators, constant=parts * mips)
+        )
         held = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
         lines.append(as_line(problem_part(held, places, OBJECTIVES["throughput"])))
         place = [places[0].placement.index]

@@ -4,25 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import mixed_placements, random_dag
+from engine_cases import mixed_placements, random_dag, source_and_sink
 from hypothesis import given
-from streamsim import Instance, bottleneck, build_instance, resource_loads, source_rates, throughput
+from streamsim import Instance, bottleneck, resource_loads, source_rates, throughput
 from streamsim.engine import Settings, simulate
 from streamsim_strategies import Description, Ints, placed
 
 
 def pair(constant: list[list[float]] | None, **changes: Any) -> Instance:
     """A source and a sink; each needs 0.4 of a core per second at its full rate."""
-    given_: dict[str, Any] = {
-        "rate": [100, 0],
-        "seconds": [[4e-3], [4e-3]],
-        "source": [0],
-        "target": [1],
-        "device_type": [0, 0],
-        "seconds_per_byte": np.zeros((2, 2)),
-        "constant": constant,
-    }
-    return build_instance(**{**given_, **changes})
+    return source_and_sink(**{"constant": constant, **changes})
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import mixed_placements, random_dag
+from engine_cases import mixed_placements, random_dag, source_and_sink
 from hypothesis import given
 from hypothesis import strategies as st
-from streamsim import Instance, bottleneck, build_instance, resource_loads, throughput
+from streamsim import Instance, bottleneck, resource_loads, throughput
 from streamsim.engine import Settings, simulate
 from streamsim.robust import robust_throughput
 from streamsim.steady import is_plain
@@ -16,16 +16,7 @@ from streamsim_strategies import Description, Ints, placed
 
 def pair(max_rate: list[float] | None, **changes: Any) -> Instance:
     """A source of 100 tuples/s and a sink; each needs 0.4 of a core per second."""
-    given_: dict[str, Any] = {
-        "rate": [100, 0],
-        "seconds": [[4e-3], [4e-3]],
-        "source": [0],
-        "target": [1],
-        "device_type": [0, 0],
-        "seconds_per_byte": np.zeros((2, 2)),
-        "max_rate": max_rate,
-    }
-    return build_instance(**{**given_, **changes})
+    return source_and_sink(**{"max_rate": max_rate, **changes})
 
 
 @pytest.mark.parametrize("cores", [[1, 1], [4, 4]])

@@ -16,6 +16,19 @@ SHAPES = [(1, 4), (1, 9), (2, 2), (5, 2), (2, 5), (3, 4), (6, 2), (2, 7), (3, 6)
 SHAPES += [(2, 10), (7, 3), (4, 6), (5, 5), (8, 3), (2, 12)]
 
 
+def source_and_sink(**changes: Any) -> Instance:
+    """A source of 100 tuples/s and a sink on two devices; each needs 0.4 of a core per second."""
+    usual: dict[str, Any] = {
+        "rate": [100, 0],
+        "seconds": [[4e-3], [4e-3]],
+        "source": [0],
+        "target": [1],
+        "device_type": [0, 0],
+        "seconds_per_byte": np.zeros((2, 2)),
+    }
+    return build_instance(**{**usual, **changes})
+
+
 def chain(*seconds: float, rate: float = 100.0, devices: int = 1, **more: Any) -> Instance:
     """A pipeline of operators with the given core seconds per tuple; links are infinitely fast."""
     n = len(seconds)

@@ -1,10 +1,14 @@
 """Every placer on every tiny problem."""
 
+import itertools
 from functools import cache
 
+import numpy as np
 from problems import PROBLEMS
+from streamsim import throughput
 
 from streamplace.errors import PlacementError
+from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
@@ -49,3 +53,10 @@ first_answer = cache(answer)
 def devices(result: Result | PlacementError) -> list[int] | str:
     """Device of every operator, or why there is no placement; to be compared across processes."""
     return result.placement.index.tolist() if isinstance(result, Result) else str(result)
+
+
+def best_of_all(problem: Problem) -> float:
+    """Highest throughput of all legal placements."""
+    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
+    places = np.array(list(every), np.int32)
+    return float(throughput(problem.instance, places[problem.legal(places)]).max())
