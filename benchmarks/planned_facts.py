@@ -148,13 +148,11 @@ class JobFacts:
         )
 
     def catalogue(self) -> Catalogue:
-        """Both types of machines, with what is left of them beside Java and bursts."""
+        """Both types of machines, without what is left for bursts; Java's CPU is reserved."""
         cluster = self.cluster(CORES)
         offers = []
         for name, price in PRICES.items():
-            device = cluster.devices[name]
-            card = {"egress": device.egress, "ingress": device.ingress}
-            offers.append(Offer(name, price, device.mips, **card))
+            offers.append(replace(Offer.of_device(cluster.devices[name]), name=name, price=price))
         return Catalogue(tuple(offers), cluster.overhead_s, cluster.overhead_s_per_byte)
 
     def received(self, rates: Rates, rate: float) -> float:

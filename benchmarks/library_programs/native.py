@@ -26,9 +26,11 @@ class Instance:
         self.egress, self.ingress = (
             [8 / row[key] if key in row else 0 for row in devices] for key in ("egress", "ingress")
         )
+        speeds = [
+            row.get("mips", 2500) - row.get("reserved", 0) / row.get("cores", 1) for row in devices
+        ]
         self.seconds = document.get("seconds") or [
-            [row.get("ipt", 0) / (device.get("mips", 2500) * 1e6) for device in devices]
-            for row in rows
+            [row.get("ipt", 0) / (speed * 1e6) for speed in speeds] for row in rows
         ]
         self._flow(rows, graph)
         allowed = document.get("constraints", {}).get("allowed", {})

@@ -56,10 +56,10 @@ def nic_load(traffic: float, seconds_per_byte: float) -> float:
 
 @inlined_kernel
 def handling_load(
-    tuples: float, traffic: float, overhead: float, overhead_per_byte: float, cores: float
+    tuples: float, traffic: float, overhead: float, overhead_per_byte: float, free_cores: float
 ) -> float:
     """Load of a device by sending or receiving ``tuples`` tuples/s and ``traffic`` bytes/s."""
-    return (tuples * overhead + traffic * overhead_per_byte) / cores
+    return (tuples * overhead + traffic * overhead_per_byte) / free_cores
 
 
 @inlined_kernel

@@ -71,6 +71,7 @@ class Instance(NamedTuple):
 
     device_type: Ints  # [D] column of `seconds`
     cores: Floats  # [D]
+    free_cores: Floats  # [D] cores less what other processes take of them
     seconds_per_byte: Floats  # [D, D] 1 / bandwidth, 0 on the diagonal (LogGP's G)
     latency: Floats  # [D, D] seconds, 0 on the diagonal (L)
     egress: Floats  # [D] seconds per byte sent, 0 if the NIC is uncapped
@@ -141,6 +142,7 @@ def build_instance(
     constant: ArrayLike | None = None,
     subtasks: ArrayLike | None = None,
     max_rate: ArrayLike | None = None,
+    free_cores: ArrayLike | None = None,
 ) -> Instance:
     """Derive rates, loads and adjacency from the plain description of a problem.
 
@@ -179,6 +181,7 @@ def build_instance(
         overhead=overhead,
         overhead_per_byte=overhead_per_byte,
         gap=gap,
+        free_cores=free_cores,
     )
     return instance_of(
         flow,

@@ -35,8 +35,15 @@ def stream_handling(instance: Instance, e: int, d: int, share: float) -> float:
     """Load of device d by sending or receiving a share of stream e."""
     tuples, traffic = share * instance.tuples[e], share * instance.traffic[e]
     overhead, per_byte = instance.overhead, instance.overhead_per_byte
-    load: float = handling_load(tuples, traffic, overhead, per_byte, instance.cores[d])
+    load: float = handling_load(tuples, traffic, overhead, per_byte, instance.free_cores[d])
     return load
+
+
+@inlined_kernel
+def slowdown(instance: Instance, d: int) -> float:
+    """Seconds that device d takes for a core second of handling, beside other processes."""
+    times: float = instance.cores[d] / instance.free_cores[d]
+    return times
 
 
 @inlined_kernel

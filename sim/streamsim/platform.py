@@ -12,6 +12,7 @@ class Platform(NamedTuple):
     """D devices and the links between them."""
 
     cores: Floats  # [D]
+    free_cores: Floats  # [D] cores less what other processes take of them
     seconds_per_byte: Floats  # [D, D] 1 / bandwidth, 0 on the diagonal (LogGP's G)
     latency: Floats  # [D, D] seconds, 0 on the diagonal (L)
     egress: Floats  # [D] seconds per byte sent, 0 if the NIC is uncapped
@@ -32,10 +33,12 @@ def platform_of(
     overhead: float = 0.0,
     overhead_per_byte: float = 0.0,
     gap: float = 0.0,
+    free_cores: ArrayLike | None = None,
 ) -> Platform:
     """Copy the description of ``size`` devices to arrays; the diagonals of matrices are ignored."""
     return Platform(
         cores=filled(cores, size, 1.0),
+        free_cores=filled(cores if free_cores is None else free_cores, size, 1.0),
         seconds_per_byte=_hollow(seconds_per_byte, size),
         latency=_hollow(latency, size),
         egress=filled(egress, size, 0.0),

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints
 from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
-from streamsim.loads import wire_between
+from streamsim.loads import slowdown, wire_between
 
 
 class Spent(NamedTuple):
@@ -64,8 +64,8 @@ def _spend(
             if a != b:
                 tuples, size = seconds * instance.tuples[e], seconds * instance.traffic[e]
                 handling = tuples * instance.overhead + size * instance.overhead_per_byte
-                core[i, a] += handling
-                core[i, b] += handling
+                core[i, a] += handling * slowdown(instance, a)
+                core[i, b] += handling * slowdown(instance, b)
                 link[i] += instance.latency[a, b] + tuples * instance.gap
                 link[i] += size * wire_between(instance, a, b)
                 sent[i] += size

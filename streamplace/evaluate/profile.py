@@ -223,7 +223,7 @@ def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
     """
     remote = cluster.bandwidth_bps[~np.eye(cluster.n_devices, dtype=bool)]
     limited = remote[np.isfinite(remote)]
-    mips = float((cluster.devices.mips * cluster.devices.cores).mean())
+    mips = float((cluster.devices.speed * cluster.devices.cores).mean())
     return mips, float(limited.mean()) if len(limited) else np.inf
 
 

@@ -90,6 +90,9 @@ def problem_hash(problem: Problem) -> str:
     columns = problem.instance._asdict()
     if not problem.instance.joins.any():
         columns = {name: column for name, column in columns.items() if name not in JOIN_COLUMNS}
+    handles = columns["overhead"] or columns["overhead_per_byte"]
+    if not handles or np.array_equal(columns["free_cores"], columns["cores"]):
+        del columns["free_cores"]
     if not columns["overhead_per_byte"]:
         del columns["overhead_per_byte"]
     if not len(columns["constant"]):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.errors import ClusterError, UnitError
+from streamplace.errors import UnitError
 from streamplace.io import toml
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
@@ -18,8 +18,8 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
-from streamplace.model.messages import quoted, shown
-from streamplace.model.units import Quantity, bandwidth_bps, mips, seconds
+from streamplace.model.messages import shown
+from streamplace.model.units import Quantity, bandwidth_bps, seconds
 
 LEAST_PLAIN_BPS = 1e5
 """Least bandwidth in bit/s that a cluster file may state without a unit; less is taken for Mbps."""
@@ -94,15 +94,22 @@ def parse_constraints(content: bytes, where: str) -> Constraints:
 
 
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
-    """Cluster from validated tables, less reserved MIPS, framing and headroom.
+    """Cluster from validated tables, less framing and headroom.
 
-    Placers and the simulator thus see the capacity for operators and payloads.
+    Placers and the simulator thus see the capacity for operators and payloads. What remains of a
+    core or a link for use takes longer for a tuple, too.
     """
     check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
     use = 1.0 - tables.get("headroom", 0.0)
     wire = use / (1.0 + tables.get("framing", 0.0))
-    devices = _left(devices, [r for row in tables["devices"] for r in _reserved(row)], use, wire)
+    devices = replace(
+        devices,
+        mips=use * devices.mips,
+        reserved=use * devices.reserved,
+        egress_bps=wire * devices.egress_bps,
+        ingress_bps=wire * devices.ingress_bps,
+    )
     links = tables.get("links", [])
     for link in links:
         with located(_label(link)):
@@ -113,7 +120,7 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     fields = {"overhead": "overhead_s", "overhead_per_byte": "overhead_s_per_byte", "gap": "gap_s"}
     for cost, name in fields.items():
         with located(cost):
-            costs[name] = seconds(tables.get(cost, 0.0))
+            costs[name] = seconds(tables.get(cost, 0.0)) / use
     energy = tables.get("joules_per_byte", 0.0)
     return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy)
 
@@ -154,33 +161,11 @@ def constraints_to_tables(constraints: Constraints) -> dict[str, Any]:
 
 
 def _devices(row: dict[str, Any]) -> list[Device]:
-    facts = {key: row[key] for key in row if key not in ("name", "count", "tags", "reserved")}
+    facts = {key: row[key] for key in row if key not in ("name", "count", "tags")}
     tags = frozenset(row.get("tags", ()))
     if "count" not in row:
         return [Device(row["name"], tags=tags, **facts)]
     return [Device(f"{row['name']}{i}", tags=tags, **facts) for i in range(row["count"])]
-
-
-def _reserved(row: dict[str, Any]) -> list[float]:
-    with located(f"device {quoted(row['name'])}: reserved"):
-        return [mips(row.get("reserved", 0.0))] * row.get("count", 1)
-
-
-def _left(devices: Devices, reserved: list[float], use: float, wire: float) -> Devices:
-    """Reduce devices to their capacity for operators and payloads."""
-    left = devices.mips - np.array(reserved) / devices.cores
-    for name, speed in zip(devices.name, left, strict=True):
-        if speed <= 0:
-            raise ClusterError(
-                f"all of device {quoted(name)} is reserved, so nothing can run there; reserve "
-                "less than its mips times its cores, or leave it out"
-            )
-    return replace(
-        devices,
-        mips=use * left,
-        egress_bps=wire * devices.egress_bps,
-        ingress_bps=wire * devices.ingress_bps,
-    )
 
 
 def _matrix(
@@ -217,8 +202,9 @@ def _device(devices: Devices, d: int) -> dict[str, Any]:
         "ingress": devices.ingress_bps[d],
     }
     row |= {key: plain(limit) for key, limit in limits.items() if np.isfinite(limit)}
-    if devices.watts[d]:
-        row["watts"] = plain(devices.watts[d])
+    for key, column in (("watts", devices.watts), ("reserved", devices.reserved)):
+        if column[d]:
+            row[key] = plain(column[d])
     return row
 
 

@@ -11,6 +11,9 @@ from streamplace.model.devices import MOST_CORES
 
 Speed = Annotated[Quantity, doc("speed of a core: a number in MIPS, or '2500 MIPS'")]
 Cores = Annotated[int, Field(ge=1, le=MOST_CORES)]
+Reserved = Annotated[
+    Quantity, doc("MIPS of all its cores together that other processes take, such as Java")
+]
 Memory = Annotated[Quantity, doc("bytes, or '16 GB'")]
 Egress = Annotated[Quantity, doc("maximum that its network card sends: bit/s, or '10 Gbps'")]
 Ingress = Annotated[Quantity, doc("maximum that its network card receives")]
@@ -26,11 +29,7 @@ class DeviceToml(TypedDict):
     count: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
     mips: NotRequired[Speed]
     cores: NotRequired[Cores]
-    reserved: NotRequired[
-        Annotated[
-            Quantity, doc("MIPS of all its cores together that other processes take, such as Java")
-        ]
-    ]
+    reserved: NotRequired[Reserved]
     tags: NotRequired[ListOf[str]]
     memory: NotRequired[Memory]
     egress: NotRequired[Egress]
@@ -98,6 +97,7 @@ class OfferToml(TypedDict):
     ingress: NotRequired[Ingress]
     slots: NotRequired[Annotated[int, Field(ge=1, description="number of slots of a machine")]]
     tags: NotRequired[ListOf[str]]
+    reserved: NotRequired[Reserved]
     at_least: NotRequired[
         Annotated[
             int, Field(ge=0, le=MOST_DEVICES, description="machines that every plan has, 0 or more")

@@ -181,6 +181,7 @@ class Cluster(Caching, Displayed):
             self.n_devices,
             seconds_per_byte=8 / self.bandwidth_bps,
             cores=devices.cores,
+            free_cores=devices.cores * devices.speed / devices.mips,
             latency=self.latency_s,
             egress=8 / devices.egress_bps,
             ingress=8 / devices.ingress_bps,

@@ -35,6 +35,7 @@ SLACK = 1e-9
 _NOTHING: frozenset[str] = frozenset()
 _QUANTITIES: dict[str, Callable[[Quantity], float]] = {
     "mips": mips,
+    "reserved": mips,
     "memory": size_bytes,
     "egress": bandwidth_bps,
     "ingress": bandwidth_bps,
@@ -59,6 +60,8 @@ class Device:
         the links limit.
     watts
         Power that a busy core draws beyond an idle one; 0 where energy is of no interest.
+    reserved
+        MIPS of all its cores together that other processes take, such as Java.
     """
 
     name: str
@@ -69,13 +72,16 @@ class Device:
     egress: Quantity = math.inf
     ingress: Quantity = math.inf
     watts: float = 0.0
+    reserved: Quantity = 0.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "a device", ClusterError)
         for column, parse in _QUANTITIES.items():
             number = _read(self, getattr(self, column), parse)
-            if not number >= SLOWEST or (column == "mips" and number == math.inf):
-                rule = f"it must be ≥ {SLOWEST:g} and at most {LARGEST:g}"
+            least = 0.0 if column == "reserved" else SLOWEST
+            endless = column in ("mips", "reserved") and number == math.inf
+            if not number >= least or endless:
+                rule = f"it must be ≥ {least:g} and at most {LARGEST:g}"
                 raise self._bad(column, f"{number:g}", rule)
             object.__setattr__(self, column, number)
         check_whole(self.cores, 1, MOST_CORES, partial(self._bad, "cores"))
@@ -89,7 +95,7 @@ class Device:
 
 
 _FIELDS = fields(Device)
-NUMERIC_COLUMNS = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
+NUMERIC_COLUMNS = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts", "reserved")
 """Columns of `Devices` that are numbers."""
 
 
@@ -104,6 +110,8 @@ class Devices:
 
     Attributes
     ----------
+    speed
+        [D] MIPS of one core, less what is reserved of it.
     kind
         [D] kind of every device; devices of equal speed and number of cores are of one kind.
     example
@@ -124,6 +132,8 @@ class Devices:
     egress_bps: Floats
     ingress_bps: Floats
     watts: Floats
+    reserved: Floats
+    speed: Floats = field(init=False, repr=False, compare=False)
     kind: Ints = field(init=False, repr=False, compare=False)
     example: NDArray[np.intp] = field(init=False, repr=False, compare=False)
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -138,6 +148,7 @@ class Devices:
         egress_bps: ArrayLike | None = None,
         ingress_bps: ArrayLike | None = None,
         watts: ArrayLike | None = None,
+        reserved: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "a device", ClusterError)
@@ -146,8 +157,8 @@ class Devices:
         put("name", names)
         put("_position", position)
         size = len(names)
-        speed = float_column(mips, size, 2500.0, partial(self._bad, "mips"), least=SLOWEST)
-        put("mips", speed)
+        gross = float_column(mips, size, 2500.0, partial(self._bad, "mips"), least=SLOWEST)
+        put("mips", gross)
         bad = partial(self._bad, "cores")
         put("cores", int_column(cores, size, 1, bad, least=1, most=MOST_CORES))
         put("tags", tag_column(tags, size, partial(self._bad, "tags")))
@@ -155,7 +166,15 @@ class Devices:
         for column, values in limits.items():
             put(column, _limit_column(values, size, partial(self._bad, column)))
         put("watts", float_column(watts, size, 0.0, partial(self._bad, "watts")))
-        example, kind = distinct_rows(self.mips, self.cores)
+        put("reserved", float_column(reserved, size, 0.0, partial(self._bad, "reserved")))
+        put("speed", frozen(self.mips - self.reserved / self.cores))
+        for device, speed in zip(names, self.speed, strict=True):
+            if speed <= 0:
+                raise ClusterError(
+                    f"all of device {quoted(device)} is reserved, so nothing can run there; "
+                    "reserve less than its mips times its cores, or leave it out"
+                )
+        example, kind = distinct_rows(self.speed, self.cores)
         put("example", frozen(example))
         put("kind", frozen(kind))
 

@@ -46,7 +46,7 @@ class Level(NamedTuple):
     rival_start: Longs  # [U + 1] rivals of unit u, or [0] if there are none
     rival: Ints
     device_type: Ints  # [D]
-    cores: Floats  # [D]
+    free_cores: Floats  # [D] cores less what other processes take of them
     wire: Floats  # [D, D] seconds per byte, 0 on the diagonal
     egress: Floats  # [D] seconds per byte, 0 where uncapped
     ingress: Floats  # [D]
@@ -86,7 +86,7 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
         rival_start=np.zeros(0, np.int64),
         rival=np.zeros(0, np.int32),
         device_type=instance.device_type,
-        cores=instance.cores,
+        free_cores=instance.free_cores,
         wire=instance.seconds_per_byte,
         egress=instance.egress,
         ingress=instance.ingress,
@@ -175,7 +175,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         rival_start=rival_start,
         rival=rival,
         device_type=level.device_type,
-        cores=level.cores,
+        free_cores=level.free_cores,
         wire=level.wire,
         egress=level.egress,
         ingress=level.ingress,

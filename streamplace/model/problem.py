@@ -267,17 +267,17 @@ class Problem(Caching, Pictured):
         """Core seconds per tuple, operators × device types, and the type of each device."""
         devices, ipt = self.cluster.devices, self.graph.charged_ipt
         if self.seconds is not None:
-            more = (ipt - self.graph.operators.ipt)[:, None] / (devices.mips * 1e6)
+            more = (ipt - self.graph.operators.ipt)[:, None] / (devices.speed * 1e6)
             return self.seconds + more, np.arange(self.n_devices, dtype=np.int32)
-        return ipt[:, None] / (devices.mips[devices.example] * 1e6), devices.kind
+        return ipt[:, None] / (devices.speed[devices.example] * 1e6), devices.kind
 
     def _constants(self) -> Floats | None:
         """Cores that operators use at any rate, operators × device types, or None."""
         constant, devices = self.graph.charged_constant, self.cluster.devices
         if not constant.any():
             return None
-        mips = devices.mips if self.seconds is not None else devices.mips[devices.example]
-        return np.asarray(constant[:, None] / mips, np.float64)
+        speed = devices.speed if self.seconds is not None else devices.speed[devices.example]
+        return np.asarray(constant[:, None] / speed, np.float64)
 
     def _classes(self) -> Ints:
         """Split the cluster's classes by the problem's rules and costs for single devices."""

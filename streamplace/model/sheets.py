@@ -112,7 +112,7 @@ def _facts(devices: Devices, d: int) -> tuple[str, ...]:
     limits = [f"{format_bandwidth(bps)} {way}" for way, bps in cards.items() if bps != inf]
     return (
         str(devices.cores[d]),
-        f"{digits(devices.mips[d], 6)} MIPS",
+        f"{digits(devices.speed[d], 6)} MIPS",
         format_bytes(devices.memory[d]) if devices.memory[d] != inf else "—",
         ", ".join(limits) or "—",
         ", ".join(sorted(devices.tags[d])) or "—",

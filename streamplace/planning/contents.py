@@ -54,7 +54,6 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     shares: SubtaskShares = shares_of(demand, parallelism)
     forward = demand.one_to_one(parallelism)
     capacity = capacities(catalogue)
-    speed = capacity[:, CORE]
     groups = slot_groups(demand, catalogue)
     messages = demand.of_messages(parallelism)
     return Packing(
@@ -76,8 +75,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         shares.least,
         shares.memory,
         capacity,
-        catalogue.overhead * speed,
-        catalogue.overhead_per_byte / 8 * speed,
+        *catalogue.handling,
         allowed(demand, catalogue),
         catalogue.handles or bool(np.isfinite(capacity[:, [EGRESS, INGRESS]]).any()),
     )

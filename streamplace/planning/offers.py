@@ -7,10 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from streamplace.errors import ClusterError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import checked, parse_toml_text
 from streamplace.io.toml_schema import OffersToml, OfferToml
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import check_tags
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
@@ -40,6 +43,8 @@ class Offer:
         Features of the machine ("gpu", "ssd", …); operators may require tags.
     at_least, at_most
         Fewest and most machines of this type in a plan.
+    reserved
+        MIPS of all its cores together that other processes take, such as Java.
 
     Examples
     --------
@@ -58,6 +63,7 @@ class Offer:
     tags: frozenset[str] = _NOTHING
     at_least: int = 0
     at_most: int = MOST_DEVICES
+    reserved: Quantity = 0.0
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
@@ -65,6 +71,8 @@ class Offer:
             raise ClusterError(f"an offer is called {quoted(self.name)}; give it a name")
         with located(f"offer {quoted(self.name)}"):
             put("mips", _positive("mips", self.mips, mips))
+            with located("reserved"):
+                put("reserved", mips(self.reserved))
             put("memory", _limit("memory", self.memory, size_bytes))
             put("egress", _limit("egress", self.egress, bandwidth_bps))
             put("ingress", _limit("ingress", self.ingress, bandwidth_bps))
@@ -74,8 +82,8 @@ class Offer:
 
     @property
     def core_speed(self) -> float:
-        """Instructions per second of one core."""
-        return float(self.mips) * 1e6
+        """Instructions per second of one core, less what is reserved of it."""
+        return (float(self.mips) - float(self.reserved) / self.cores) * 1e6
 
     @property
     def instructions(self) -> float:
@@ -96,6 +104,11 @@ class Offer:
             raise ClusterError(f"price is {self.price:g}; it must be > 0 and at most {LARGEST:g}")
         if not 1 <= self.cores <= MOST_CORES:
             raise ClusterError(f"cores is {self.cores}; it must be 1 to {MOST_CORES}")
+        if not 0 <= float(self.reserved) < float(self.mips) * self.cores:
+            raise ClusterError(
+                f"reserved is {float(self.reserved):g}; it must be 0 or more and less than mips "
+                "times cores, so that something is left for operators"
+            )
         if not self.slots >= 1:
             raise ClusterError(f"slots is {self.slots:g}; it must be 1 or more")
         if not 1 <= self.at_most <= MOST_DEVICES:
@@ -154,6 +167,15 @@ class Catalogue:
     def handles(self) -> bool:
         """Whether sending or receiving takes CPU."""
         return self.overhead > 0 or self.overhead_per_byte > 0
+
+    @property
+    def handling(self) -> tuple[Floats, Floats]:
+        """Instructions per remote tuple and per bit of it on a machine of each type, at each end.
+
+        Seconds of a core are those of a whole one, whatever is reserved of it.
+        """
+        speed = 1e6 * np.array([float(offer.mips) for offer in self.offers])
+        return self.overhead * speed, self.overhead_per_byte / 8 * speed
 
 
 def read_offers(path: Path) -> Catalogue:

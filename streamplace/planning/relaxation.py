@@ -86,8 +86,8 @@ class Relaxation:
         self._capacity = capacities(catalogue) * float(ROOM)
         ways = self._capacity[:, [EGRESS, INGRESS]]
         self._network = catalogue.handles or bool(np.isfinite(ways).any())
-        self._per_tuple = catalogue.overhead * self._capacity[:, CORE]
-        self._per_bit = catalogue.overhead_per_byte / 8 * self._capacity[:, CORE]
+        per_tuple, per_bit = catalogue.handling
+        self._per_tuple, self._per_bit = per_tuple * float(ROOM), per_bit * float(ROOM)
         self.whole_groups = np.array(
             [demand.pieces(v) for v in range(demand.n_operators)], np.int64
         )

@@ -95,8 +95,9 @@ class DevicesPart(TypedDict):
     """Devices [D] as columns."""
 
     name: list[str]
-    mips: Column  # million instructions per second of a core
+    mips: Column  # million instructions per second of a core, less what is reserved of it
     cores: Column
+    free_cores: NotRequired[Column]  # cores less what is reserved; absent if nothing is
     # Seconds per byte that the network card sends and receives; 0 if only links limit.
     egress: Column
     ingress: Column

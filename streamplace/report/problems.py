@@ -163,14 +163,17 @@ def devices_part(cluster: Cluster) -> DevicesPart:
     """Describe the devices of a cluster."""
     devices = cluster.devices
     limited = bool(np.isfinite(devices.memory).any())
-    return DevicesPart(
+    part = DevicesPart(
         name=list(devices.name),
-        mips=column(devices.mips),
+        mips=column(devices.speed),
         cores=column(devices.cores),
         egress=column(8 / devices.egress_bps),
         ingress=column(8 / devices.ingress_bps),
         memory=[finite(size) for size in devices.memory.tolist()] if limited else None,
     )
+    if devices.reserved.any():
+        part["free_cores"] = column(cluster.platform.free_cores)
+    return part
 
 
 def network_part(cluster: Cluster, group: Ints) -> NetworkPart:

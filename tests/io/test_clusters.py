@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamsim import resource_loads
+from streamsim.spending import spent
 
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import (
@@ -15,7 +17,15 @@ from streamplace.io.clusters import (
     read_constraints,
     write_cluster,
 )
-from streamplace.model import Cluster, Constraints, Device
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+)
 
 CLUSTER = """
 bandwidth = "1000 Mbps"
@@ -171,6 +181,30 @@ devices = [
 def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
     """Reserved CPU is that of all cores together; headers and headroom shrink links and cards."""
     cluster = parse_cluster(CALIBRATED, "c")
-    assert cluster.devices.mips.tolist() == pytest.approx([810, 810, 900])
+    assert cluster.devices.speed.tolist() == pytest.approx([810, 810, 900])
     assert cluster.devices.egress_bps.tolist() == pytest.approx([36e6, 36e6, math.inf])
     assert cluster.bandwidth_bps[0, 1] == pytest.approx(72e6)
+
+
+@pytest.mark.parametrize(
+    ("free", "row", "headroom"),
+    [
+        (0.5, "reserved = 500", 0.0),
+        (0.5, "cores = 2, reserved = 1000", 0.0),
+        (0.8, "cores = 1", 0.2),
+    ],
+)
+def test_what_is_taken_off_a_core_leaves_less_of_it_for_remote_tuples(
+    free: float, row: str, headroom: float
+) -> None:
+    """A remote tuple takes the seconds of a whole core: half of one is full at half the rate."""
+    devices = f'devices = [{{name = "d", count = 2, mips = 1000, {row}}}]'
+    text = f"overhead = 0.01\nheadroom = {headroom}\n{devices}"
+    cluster = parse_cluster(text.encode(), "c")
+    operators = [Operator("a", ipt=2e6, rate=10), Operator("b", ipt=2e6)]
+    problem = Problem(StreamGraph.of("g", operators, [Stream("a", "b")]), cluster)
+    loads = resource_loads(problem.instance, [0, 1])
+    cores = cluster.devices.cores[0]
+    assert loads.devices.tolist() == pytest.approx([10 * (0.002 + 0.01) / cores / free] * 2)
+    spent_s = spent(problem.instance, [[0, 1]]).core_seconds[0]
+    assert spent_s.tolist() == pytest.approx([(0.002 + 0.01) / free] * 2)

@@ -76,6 +76,7 @@ def clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
             cores=int(draw(several)),
             egress=draw(st.sampled_from([np.inf, 12e3])),
             ingress=draw(st.sampled_from([np.inf, 9e3])),
+            reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
         )
         for i in range(n)
     ]

@@ -20,10 +20,11 @@ def test_an_offer_has_units_and_defaults() -> None:
         'overhead = "2 us"\noverhead_per_byte = "3 ns"\nslot_sharing = true\n'
         '[[offers]]\nname = "a"\nprice = 0.1\ncores = 4\nmips = "2 GIPS"\n'
         'memory = "8 GB"\negress = "1 Gbps"\ntags = ["ssd"]\nat_most = 3\n'
+        'reserved = "400 MIPS"\n'
     )
     catalogue = parse_offers(text.encode(), "offers.toml")
     offer = catalogue.offers[0]
-    assert (offer.instructions, offer.memory, offer.egress) == (8e9, 8e9, 1e9)
+    assert (offer.instructions, offer.memory, offer.egress) == (7.6e9, 8e9, 1e9)
     assert (offer.ingress, offer.slots, offer.at_least, offer.at_most) == (math.inf,) * 2 + (0, 3)
     assert offer.tags == {"ssd"}
     assert (catalogue.overhead, catalogue.overhead_per_byte) == pytest.approx((2e-6, 3e-9))

@@ -80,6 +80,7 @@ def questions(draw: st.DrawFn) -> Question:
             ingress=draw(st.sampled_from([np.inf, 1.0, 4e5])),
             slots=draw(st.sampled_from([np.inf, 1, 2, 4])),
             at_most=draw(st.integers(1, MOST_MACHINES)),
+            reserved=draw(st.sampled_from([0.0, 0.0, 0.25])),
         )
         for t in range(draw(st.integers(1, 2)))
     ]

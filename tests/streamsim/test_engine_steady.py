@@ -47,6 +47,7 @@ def test_benchmark_graphs_reach_the_steady_state(rate: float, light: float) -> N
         {"latency": 0.03 * REMOTE, "delay": 0.04},
         {"overhead": 2e-5},
         {"overhead_per_byte": 1e-9},
+        {"overhead": 2e-5, "free_cores": np.linspace(0.4, 1.0, 5)},
         {"gap": 1e-4},
         {"cores": np.full(5, 4.0)},
         {"egress": np.full(5, 6e-9)},

@@ -125,6 +125,8 @@ def _cluster(rng: np.random.Generator, d: int) -> Cluster:
         limits: dict[str, Any] = {}
         if cards:
             limits = {"egress": _of(rng, 8e6, 4e7, np.inf), "ingress": _of(rng, 8e6, 4e7, np.inf)}
+        if costs and a % 2:
+            limits["reserved"] = 200.0
         devices.append(Device(f"d{a}", mips=[1000.0, 500.0][kind], cores=cores[kind], **limits))
     alike = rng.random() < 0.3
     matrix = [[_of(rng, 1.6e7, 8e7) for _ in range(d)] for _ in range(d)]

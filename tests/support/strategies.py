@@ -1,6 +1,7 @@
 """Random graphs, clusters and problems for tests of laws that hold for all of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import reject
@@ -87,9 +88,13 @@ def graphs(
 def clusters(draw: Callable[..., Any], most: int = 5) -> Cluster | None:
     """Clusters of few kinds of devices and links, so that some devices are interchangeable."""
     n = draw(st.integers(1, most))
-    kinds = [Device("d", mips=2500), Device("d", mips=1000, cores=4), Device("d", egress=5e8)]
+    kinds = [
+        Device("d", mips=2500),
+        Device("d", mips=1000, cores=4, reserved=600),
+        Device("d", egress=5e8),
+    ]
     devices = [
-        Device(f"d{i}", kind.mips, kind.cores, egress=kind.egress)
+        replace(kind, name=f"d{i}")
         for i, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=n, max_size=n)))
     ]
     link = st.sampled_from([1e9, 1e9, 1e9, 1e8]) if draw(st.booleans()) else st.just(1e9)

@@ -36,8 +36,9 @@ def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource
             loads["egress", a, -1][s] += traffic * F(problem.egress[a])
             loads["ingress", b, -1][s] += traffic * F(problem.ingress[b])
             handling = tuples * F(problem.overhead) + traffic * F(problem.overhead_per_byte)
-            loads["device", a, -1][s] += handling / problem.cores[a]
-            loads["device", b, -1][s] += handling / problem.cores[b]
+            free = problem.free_cores or problem.cores
+            loads["device", a, -1][s] += handling / F(free[a])
+            loads["device", b, -1][s] += handling / F(free[b])
     return loads
 
 

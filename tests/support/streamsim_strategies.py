@@ -36,6 +36,7 @@ class Description:
     overhead_per_byte: float = 0.0
     constant: list[list[float]] | None = None
     max_rate: list[float] | None = None
+    free_cores: list[float] | None = None
 
     @property
     def instance(self) -> Instance:
@@ -101,6 +102,8 @@ def descriptions(
 
     type_cores = [1] * kinds if plain else each(st.sampled_from([1, 1, 2, 4]), kinds)
     device_type = each(st.integers(0, kinds - 1), d)
+    cores = [type_cores[kind] for kind in device_type]
+    left = each(st.sampled_from([1.0, 1.0, 0.75, 0.5]), d) if costs and not alike else [1.0] * d
     wire = _some(1e-4, 5e-4, 1e-3)
     nic = _some(0.0, 2e-4, 1e-3)
     return Description(
@@ -112,7 +115,8 @@ def descriptions(
         payload=each(_some(0.0, 10, 50), m),
         parallelism=each(st.integers(1, 4), n),
         device_type=device_type,
-        cores=[type_cores[kind] for kind in device_type],
+        cores=cores,
+        free_cores=[share * whole for share, whole in zip(left, cores, strict=True)],
         seconds_per_byte=[[draw(wire)] * d] * d if alike else [each(wire, d) for _ in range(d)],
         egress=each(nic, d) if costs and not alike else free,
         ingress=each(nic, d) if costs and not alike else free,

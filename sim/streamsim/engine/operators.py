@@ -8,6 +8,7 @@ from streamsim.engine.state import BLOCKED, CAPPED, DONE, EngineState, Totals, T
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel
+from streamsim.loads import slowdown
 
 ROUNDING = 1e-12  # share of a capacity below which free space is a rounding error
 
@@ -90,7 +91,7 @@ def receiving_cost(
     if instance.overhead_per_byte > 0.0:
         size = _received(v, waiting, plan.remote_payload, wiring, state)
         cost += instance.overhead_per_byte * size
-    return cost
+    return cost * slowdown(instance, plan.placement[v])
 
 
 @inlined_kernel

@@ -11,7 +11,7 @@ from streamsim.engine.wiring import Wiring
 from streamsim.equation import OVERFULL
 from streamsim.instance import Instance
 from streamsim.jit import kernel
-from streamsim.loads import core_constant, write_constants
+from streamsim.loads import core_constant, slowdown, write_constants
 from streamsim.topology import group_by
 
 
@@ -135,8 +135,10 @@ def _costs(
     cost = np.empty(n)
     send_cost = np.zeros(n)
     for e in range(len(remote)):
+        u = instance.source[e]
         handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
-        send_cost[instance.source[e]] += handling * instance.selectivity[e] * remote[e]
+        handling *= slowdown(instance, placement[u])
+        send_cost[u] += handling * instance.selectivity[e] * remote[e]
     for v in range(n):
         cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
         if window_of[v] < 0:

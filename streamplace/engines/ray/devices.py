@@ -30,9 +30,9 @@ class LocalDevices:
     folder: Path  # with a file for each core of each device; the lock of a file represents the core
     share: float  # of a core of this machine that represents a core of a device
 
-    def mips(self, device: str) -> float:
-        """Speed of a core of a device."""
-        return float(self.cluster.devices.mips[self.cluster.devices.index(device)])
+    def speed(self, device: str) -> float:
+        """MIPS of a core of a device, less what is reserved of it."""
+        return float(self.cluster.devices.speed[self.cluster.devices.index(device)])
 
     def cores(self, device: str) -> tuple[Path, ...]:
         """Files of the cores of a device."""

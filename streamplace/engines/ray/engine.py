@@ -198,7 +198,9 @@ class Interval:
                 for name, device in self.pipeline.placement.items()
                 if device == row["name"]
             )
-            row["reserved"] = min(taken, FULL * row.get("cores", 1)) * row["mips"]
+            cores, reserved = row.get("cores", 1), row.get("reserved", 0.0)
+            speed = row["mips"] - reserved / cores
+            row["reserved"] = reserved + min(taken, FULL * cores) * speed
         return cluster_from_tables(tables)
 
     def _operator(self, operator: Operator, notes: list[str]) -> Operator:
@@ -207,7 +209,7 @@ class Interval:
             raise SettingError(f"source {quoted(name)} generated no tuple; measure for longer")
         if not tuples:
             notes.append(f"ipt of {name}: it received no tuples")
-        speed = self.pipeline.devices.mips(self.pipeline.placement[name]) * 1e6
+        speed = self.pipeline.devices.speed(self.pipeline.placement[name]) * 1e6
         ipt = self._core_s(name) / tuples * speed if tuples else 0.0
         rate = tuples / self._seconds(name) if operator.rate else 0.0
         return Operator(name, ipt=ipt, rate=rate, requires=operator.requires)

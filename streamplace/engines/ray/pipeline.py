@@ -170,7 +170,7 @@ class ActorPipeline:
             for number, stream in enumerate(graph.streams)
             if stream.source == name
         )
-        seconds = operator.ipt / (self.devices.mips(device) * 1e6)
+        seconds = operator.ipt / (self.devices.speed(device) * 1e6)
         cores = self.devices.cores(device)
         return OperatorTask(name, seconds, self.devices.share, operator.rate, outputs, cores)
 

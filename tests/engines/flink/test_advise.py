@@ -297,7 +297,7 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
     """An offer that Java itself fills is refused."""
     background = (0.6, SendingCost(1e-6, 0.0))
     monkeypatch.setattr(JobProfile, "background", lambda self, managers: background)
-    assert set(advised(shop()).plan.cluster.devices.mips.tolist()) == {1000.0}
+    assert set(advised(shop()).plan.cluster.devices.speed.tolist()) == {1000.0}
     with pytest.raises(FlinkError, match=r"Java itself takes 1500 MIPS .* offer 'tiny'"):
         advised(shop(), machines=Catalogue.of([Offer("tiny", 0.1, mips=1000)]))
 

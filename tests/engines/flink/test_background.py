@@ -230,8 +230,10 @@ def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     text = measured.as_toml()
     assert "reserved = 30 " in text
     parsed = parse_cluster(text.encode(), "c")
-    assert parsed.devices.mips.tolist() == pytest.approx([(1 - HEADROOM) * 970])
-    assert (parsed.overhead_s, parsed.overhead_s_per_byte) == (5e-6, 2e-9)
+    free = 1 - HEADROOM
+    assert parsed.devices.speed.tolist() == pytest.approx([free * 970])
+    costs = parsed.overhead_s, parsed.overhead_s_per_byte
+    assert costs == pytest.approx((5e-6 / free, 2e-9 / free))
     assert measured.cluster() == parsed
 
 

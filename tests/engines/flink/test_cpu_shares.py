@@ -146,7 +146,7 @@ def test_a_full_machine_is_not_full_of_cpu_elsewhere(measure: Measure) -> None:
     assert seen.is_limited
     assert abs(error_of(seen)) < 0.05
     devices = seen.cluster.devices
-    assert (devices.mips * devices.cores).sum() <= 2 * MIPS
+    assert (devices.speed * devices.cores).sum() <= 2 * MIPS
     assert not measure(CpuPool("", 2.0), 2, [0.5], [0.5, 0.5]).is_limited
 
 
@@ -160,7 +160,7 @@ def test_another_job_may_use_more_than_an_equal_part(measure: Measure) -> None:
     """Something is left to this one, whatever that is."""
     for taken in (1.5, 5.0):
         seen = measure(CpuPool("", 2.0), 2, [0.2], [0.1], beside={"dev-1": taken})
-        assert (seen.cluster.devices.mips > 0).all()
+        assert (seen.cluster.devices.speed > 0).all()
     (note,) = (note for note in seen.notes if "reserved" in note)
     assert note.startswith("what is reserved on 'dev-1' is nearly all CPU that the model gives it")
 
@@ -212,7 +212,7 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
     seen = FlinkEngine(flink.rest).measure("job", 5.0)
     assert not any("job other" in doubt for doubt in seen.notes)
     left = FlinkEngine(beside(clock, monkeypatch, "FAILED").rest).measure("job", 5.0)
-    with_it, without = ((one.cluster.devices.mips * 2).sum() for one in (seen, left))
+    with_it, without = ((one.cluster.devices.speed * 2).sum() for one in (seen, left))
     assert without - with_it == pytest.approx(0.3 * 2500, rel=0.05)
 
 

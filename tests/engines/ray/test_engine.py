@@ -80,7 +80,7 @@ def test_what_another_job_takes_is_not_left_for_this(ray_engine: RayEngine) -> N
     job = ray_engine.apply(small, {"a": "dev-0"})
     other = ray_engine.apply(large, {"b": "dev-1"})
     left = ray_engine.measure(job, 2.0).cluster.devices
-    assert left.mips[1] < left.mips[0] == left.mips[2] == 1000
+    assert left.speed[1] < left.speed[0] == left.speed[2] == 1000
     for one in (job, other):
         ray_engine.cancel(one)
 

@@ -266,7 +266,7 @@ def notes_on_busiest(plan: PlanResult, shares: Shares) -> Iterator[str]:
         (speed of a core - constant part) / (share · instructions per second at the rate)
     """
     graph = plan.graph
-    speed = 1e6 * float(plan.cluster.devices.mips.max())
+    speed = 1e6 * float(plan.cluster.devices.speed.max())
     for name, parts in shares.items():
         row = graph.operators.index(name)
         subtasks = float(graph.operators.parallelism[row])

@@ -138,14 +138,14 @@ def left_for_operators(
 
 
 def _left(offer: Offer, java: float) -> Offer:
-    speed = float(offer.mips) - java / offer.cores
-    if speed <= 0:
+    reserved = float(offer.reserved) + java
+    if reserved >= float(offer.mips) * offer.cores:
         raise FlinkError(
             f"Java itself takes {java:.4g} MIPS of each machine, which is more than all of offer "
             f"{quoted(offer.name)}; remove the offer"
         )
     egress, ingress = float(offer.egress) / (1 + FRAMING), float(offer.ingress) / (1 + FRAMING)
-    return replace(offer, mips=speed, egress=egress, ingress=ingress)
+    return replace(offer, reserved=reserved, egress=egress, ingress=ingress)
 
 
 def used_machines(cluster: MeasuredCluster, subtasks: Mapping[str, int]) -> CurrentMachines:

@@ -270,8 +270,8 @@ def _with_cpu_of(first: Cluster, second: Cluster) -> Cluster:
     """Second cluster with the CPU of the devices of the first, if they are the same."""
     if first.devices.name != second.devices.name:
         return second
-    cpu = replace(second.devices, mips=first.devices.mips, cores=first.devices.cores)
-    return replace(second, devices=cpu)
+    cpu = {name: getattr(first.devices, name) for name in ("mips", "cores", "reserved")}
+    return replace(second, devices=replace(second.devices, **cpu))
 
 
 def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats:

@@ -134,7 +134,7 @@ def _at_most(judge: Judge, measured: Measurement) -> float:
     graph, devices = measured.graph, measured.cluster.devices
     work = _work(graph)
     constant = 1e6 * float(graph.operators.constant.sum())
-    free = max(0.0, 1e6 * float((devices.mips * devices.cores).sum()) - constant)
+    free = max(0.0, 1e6 * float((devices.speed * devices.cores).sum()) - constant)
     if judge.kept:
         others = _work(without(graph, rows_of(graph, measured.held_back)))
         held = graph.source_rate - judge.kept

@@ -191,7 +191,7 @@ def plan_sizes(most: int) -> list[int]:
 def device_order(cluster: Cluster, free: Sequence[str], used: set[str]) -> list[str]:
     """Order of the devices in plans: fast ones first, and of equal ones those in use."""
     devices = cluster.devices
-    speed = dict(zip(devices.name, (devices.mips * devices.cores).tolist(), strict=True))
+    speed = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
     return sorted(free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name))
 
 

@@ -276,7 +276,7 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
     bandwidth = problem.cluster.bandwidth_bps
     between = bandwidth[~np.eye(len(bandwidth), dtype=bool)]
     n = int(rng.integers(FEWEST, MOST, endpoint=True))
-    mips = np.full(n, usual.mips.mean()) * _factors(rng, 1)
+    mips = np.full(n, usual.speed.mean()) * _factors(rng, 1)
     wires = np.full((n, n), between.mean() if len(between) else 1e9) * _factors(rng, 1)
     if rng.random() < UNEVEN:
         mips *= _factors(rng, n)

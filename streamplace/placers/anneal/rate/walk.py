@@ -104,7 +104,7 @@ def excess(load: float, target: float) -> float:
 def _handling(level: Level, tuples: float, traffic: float, d: int) -> float:
     """Load of device d by sending or receiving ``tuples`` and ``traffic``."""
     overhead, per_byte = level.overhead, level.overhead_per_byte
-    load: float = handling_load(tuples, traffic, overhead, per_byte, level.cores[d])
+    load: float = handling_load(tuples, traffic, overhead, per_byte, level.free_cores[d])
     return load
 
 

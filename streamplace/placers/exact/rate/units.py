@@ -36,7 +36,7 @@ class Units(NamedTuple):
     ingress: Floats  # [D]
     overhead: float  # core seconds per remote tuple, at each end
     overhead_per_byte: float  # core seconds per remote byte, at each end
-    cores: Floats  # [D]
+    free_cores: Floats  # [D] cores less what other processes take of them
     classes: Ints  # [D] class of each device; devices of a class are interchangeable
     memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
@@ -66,7 +66,7 @@ class Units(NamedTuple):
 def unit_handling(units: Units, tuples: float, traffic: float, d: int) -> float:
     """Load of device d by sending or receiving ``tuples`` and ``traffic``."""
     overhead, per_byte = units.overhead, units.overhead_per_byte
-    load: float = handling_load(tuples, traffic, overhead, per_byte, units.cores[d])
+    load: float = handling_load(tuples, traffic, overhead, per_byte, units.free_cores[d])
     return load
 
 
@@ -97,7 +97,7 @@ def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
         ingress=instance.ingress,
         overhead=instance.overhead,
         overhead_per_byte=instance.overhead_per_byte,
-        cores=instance.cores,
+        free_cores=instance.free_cores,
         classes=problem.interchangeable,
         memory=np.zeros(0),
         room=np.zeros(0),

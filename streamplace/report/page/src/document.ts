@@ -48,6 +48,7 @@ export interface DevicesPart {
   name: string[];
   mips: Column;
   cores: Column;
+  free_cores?: Column;
   egress: Column;
   ingress: Column;
   memory: (number | null)[] | null;

@@ -30,6 +30,7 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
     parallelism: columnOf(operators.parallelism, n),
     ...(operators.max_rate === undefined ? {} : { maxRate: columnOf(operators.max_rate, n) }),
     cores: columnOf(devices.cores, d),
+    ...(devices.free_cores === undefined ? {} : { freeCores: columnOf(devices.free_cores, d) }),
     egress: columnOf(devices.egress, d),
     ingress: columnOf(devices.ingress, d),
     secondsPerByte: byDevice(network, network.seconds_per_byte, d),

@@ -202,10 +202,10 @@ export class Filling {
 
   private addStream(loads: Float64Array, e: number, a: number, b: number, share: number): void {
     if (a === b) return;
-    const { d, traffic, flow, secondsPerByte, gap, egress, ingress, cores } = this.instance;
+    const { d, traffic, flow, secondsPerByte, gap, egress, ingress, freeCores } = this.instance;
     const handling = handlingSeconds(this.instance, e, share);
-    loads[a] += handling / cores[a];
-    loads[b] += handling / cores[b];
+    loads[a] += handling / freeCores[a];
+    loads[b] += handling / freeCores[b];
     loads[d + a * d + b] +=
       share * (traffic[e] * secondsPerByte[a * d + b] + flow.tuples[e] * gap);
     loads[d + d * d + a] += share * (traffic[e] * egress[a]);

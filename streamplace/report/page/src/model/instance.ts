@@ -17,6 +17,8 @@ export interface ProblemData extends GraphData {
   /** Column of `seconds` of every device. */
   readonly deviceType: ArrayLike<number>;
   readonly cores: ArrayLike<number>;
+  /** Cores less what other processes take of them, [D]; all of them by default. */
+  readonly freeCores?: ArrayLike<number>;
   /** Seconds per byte and seconds from device to device. */
   readonly secondsPerByte: readonly ArrayLike<number>[];
   readonly latency: readonly ArrayLike<number>[];
@@ -53,6 +55,8 @@ export interface Instance {
   readonly payload: Float64Array;
   readonly traffic: Float64Array;
   readonly cores: Float64Array;
+  /** Cores less what other processes take of them, [D]. */
+  readonly freeCores: Float64Array;
   readonly secondsPerByte: Float64Array;
   readonly latency: Float64Array;
   readonly egress: Float64Array;
@@ -112,6 +116,7 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     payload,
     traffic: payload.map((size, e) => flow.tuples[e] * size),
     cores,
+    freeCores: Float64Array.from(problem.freeCores ?? cores),
     secondsPerByte: hollow(problem.secondsPerByte, d),
     latency: hollow(problem.latency, d),
     egress: Float64Array.from(problem.egress),

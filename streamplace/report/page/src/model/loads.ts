@@ -147,7 +147,7 @@ export class Loads {
 
   private reroute(e: number, a: number, b: number, sign: number): void {
     if (a === b) return;
-    const { d, flow, traffic, secondsPerByte, egress, ingress, cores, gap } = this.instance;
+    const { d, flow, traffic, secondsPerByte, egress, ingress, freeCores, gap } = this.instance;
     const bytes = traffic[e];
     const tuples = flow.tuples[e];
     this.shift(d + a * d + b, sign * (bytes * secondsPerByte[a * d + b] + tuples * gap));
@@ -155,8 +155,8 @@ export class Loads {
     this.shift(d + d * d + d + b, sign * (bytes * ingress[b]));
     const handling = handlingSeconds(this.instance, e, sign);
     if (handling !== 0) {
-      this.shift(a, handling / cores[a]);
-      this.shift(b, handling / cores[b]);
+      this.shift(a, handling / freeCores[a]);
+      this.shift(b, handling / freeCores[b]);
     }
   }
 
