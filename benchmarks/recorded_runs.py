@@ -4,8 +4,9 @@
 
 Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the errors of its
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
-eight TaskManagers, the plans less their cheapest machine, and the jobs that were moved in the
-comparison with Flink's own placement. Sources of all of these offered more than was predicted.
+eight TaskManagers and the plans less their cheapest machine, without the jobs that must not choose
+anything, and the jobs that were moved in the comparison with Flink's own placement. Sources of all
+of these offered more than was predicted.
 Plans, with or without that machine, are left out that were offered less than predicted: of them,
 only those that failed would tell anything. Runs are left out whose operators did not all sustain
 the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
@@ -15,46 +16,24 @@ intervals are, and how many runs they cover where each job is judged by the othe
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from calibration import judged
-from flink_jobs import ROOT
+from flink_jobs import ROOT, UNSEEN
 from measured_rows import read_rows
-from planned_facts import JobFacts, Row
-from planned_runs import CARRIED, OFFERED, key_of
+from planned_facts import JobFacts
+from planned_runs import CARRIED, OFFERED
 
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE
 
 ASSETS = ROOT / "docs" / "assets"
-CALIBRATION, PLANS, AGAINST = "calibration.jsonl", "plan-on-flink.jsonl", "against-flink.jsonl"
-DIGITS, QUIET_NS = 5, 13.0
+CALIBRATION, PLANS, AGAINST = "calibration.jsonl", "plans-that-hold.jsonl", "against-flink.jsonl"
+DIGITS = 5
 VARIED = re.compile(r"Its CPU per tuple varied by (\d+)%")
 """What `flink move` says of a job that was not warm, by which it has widened the interval."""
-
-
-def counting(rows: Iterable[Row]) -> list[Row]:
-    """The row that counts of what was measured again while memory was slow.
-
-    It is the first one during which an access to memory took at most `QUIET_NS`, or else the last.
-
-    >>> rows = [{"kind": "run", "memory_ns": [n, n], "blocked": n} for n in (30, 9, 8)]
-    >>> [row["blocked"] for row in counting(rows)], len(counting(rows[:1]))
-    ([9], 1)
-    """
-    best: dict[tuple[Any, ...], Row] = {}
-    for row in rows:
-        known = best.get(key_of(row))
-        if known is None or not _is_quiet(known):
-            best[key_of(row)] = row
-    return [*best.values()]
-
-
-def _is_quiet(row: Row) -> bool:
-    return "memory_ns" not in row or float(np.mean(row["memory_ns"])) <= QUIET_NS
 
 
 def of_calibration(path: Path) -> Iterator[LedgerEntry]:
@@ -66,7 +45,7 @@ def of_calibration(path: Path) -> Iterator[LedgerEntry]:
 
 def of_plans(path: Path) -> Iterator[LedgerEntry]:
     """Placements on eight TaskManagers, and plans with one machine less."""
-    rows = counting(read_rows(path))
+    rows = [row for row in read_rows(path) if row["job"] not in UNSEEN]
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:

@@ -226,11 +226,3 @@ def test_the_time_that_is_left_is_told(modules: Any) -> None:
     row = {"kind": "run", "job": "riot-etl", "level": own.LEVELS[0], "which": "plan", "repeat": 1}
     left = on_flink.seconds_left({on_flink.key_of(row)}, [*on_flink.NAMES], 2)
     assert whole - left == own.RUN_SECONDS
-
-
-def test_of_what_was_measured_again_the_first_quiet_row_counts() -> None:
-    recorded = benchmark_modules("recorded_runs").recorded_runs
-    rows = [{"kind": "run", "memory_ns": [n, n], "blocked": n} for n in (30, 9, 8)]
-    (counted,) = recorded.counting(rows)
-    assert counted["blocked"] == 9
-    assert recorded.counting(rows[:1]) == rows[:1]
