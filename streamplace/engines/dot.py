@@ -36,6 +36,8 @@ _TOKEN = re.compile(
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 _BRACKET = re.compile("[<>]")
+_CONTINUED = re.compile(r"\\\r?\n")
+"""A backslash at the end of a line of a text, as Graphviz breaks long ones."""
 _ARROWS = ("->", "--")
 _DEFAULTS = ("graph", "node", "edge")
 _KEYWORDS = (*_DEFAULTS, "strict", "digraph", "subgraph")
@@ -184,7 +186,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 def _token(kind: str, raw: str, line: int) -> _Token:
     if kind == "quoted":
-        return _Token("id", raw[1:-1].replace("\\\n", "").replace('\\"', '"'), line)
+        return _Token("id", _CONTINUED.sub("", raw[1:-1]).replace('\\"', '"'), line)
     if kind == "word" and raw.lower() in _KEYWORDS:
         return _Token("keyword", raw.lower(), line)
     return _Token("mark" if kind == "mark" else "id", raw, line)

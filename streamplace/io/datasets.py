@@ -6,12 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
-
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.graphs import Document
 from streamplace.io.lines import Line, lines_of
+from streamplace.io.parsing import untyped
 from streamplace.io.problems import problem_beside, problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -90,7 +89,7 @@ class DataSet:
         if self.split is None:
             return True
         try:
-            document = from_json(line.content)
+            document = untyped(line.content)
             return bool(split_of(document.get("graph", document)) == self.split)
         except (ValueError, AttributeError):
             return True

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from pydantic_core import from_json
 
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.fields import plain
 from streamplace.io.files import LONGEST_LINE, encoded, located, spot, writing
 from streamplace.io.lines import LINES, lines_of
-from streamplace.io.parsing import parse_json
+from streamplace.io.parsing import parse_json, untyped
 from streamplace.model.arrays import Floats
 from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.messages import quoted, shown
@@ -307,7 +306,7 @@ def _is_problem(content: bytes) -> bool:
     if not _GRAPH_FIELD.search(content):
         return False
     try:
-        document = from_json(content)
+        document = untyped(content)
     except ValueError:
         return False
     whole = isinstance(document, dict) and "operators" not in document

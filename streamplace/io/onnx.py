@@ -102,10 +102,10 @@ class OnnxModel:
     def __init__(self, model: Any) -> None:
         self.proto = model.graph
         computing = [node for node in self.proto.node if node.op_type != "Constant"]
-        count = Counter(node.name for node in computing)
+        count, given = Counter(node.name for node in computing), set(self.inputs)
         self.nodes: dict[str, Any] = {}  # by unique names, without constants, which are weights
         for number, node in enumerate(computing):
-            alone = node.name and count[node.name] == 1
+            alone = node.name and count[node.name] == 1 and node.name not in given
             self.nodes[node.name if alone else f"{node.name or node.op_type}#{number}"] = node
 
     def graph(self, name: str) -> StreamGraph:

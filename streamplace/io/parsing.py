@@ -85,6 +85,11 @@ def utf8(content: bytes, where: str) -> bytes:
     return content.removeprefix(codecs.BOM_UTF8)
 
 
+def untyped(content: bytes) -> Any:
+    """Parse any JSON text, with or without a byte order mark; raise ValueError if it is none."""
+    return from_json(content.removeprefix(codecs.BOM_UTF8))
+
+
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
@@ -130,7 +135,7 @@ def remedy_for(name: str, content: bytes, fault: str) -> str:
     if not content.strip():
         return "is empty, and no valid JSON" + (_made() if name in GRAPHS else "")
     try:
-        document = from_json(content)
+        document = untyped(content)
     except ValueError:
         return _of_invalid(kind, content, fault)
     other = _kind_of(document)

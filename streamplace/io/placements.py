@@ -5,11 +5,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
 from streamplace.errors import FormatError, PlacementError
 from streamplace.io.files import json_text, located, read_bytes, read_lines, spot, write_text
-from streamplace.io.parsing import parse_json, parse_tables
+from streamplace.io.parsing import parse_json, parse_tables, untyped
 from streamplace.model.expansion import named_problem
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import quoted
@@ -42,7 +40,7 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
     for number, line in read_lines(path):
         where = f"{spot(path)}:{number}"
         try:
-            document = from_json(line)
+            document = untyped(line)
         except ValueError:
             document = None
         if not isinstance(document, dict) or not isinstance(document.get("graph"), str):
@@ -138,7 +136,7 @@ def _printed(content: bytes) -> dict[str, Any] | None:
     if b'"verdict"' not in content:
         return None
     try:
-        document = from_json(content)
+        document = untyped(content)
     except ValueError:
         return None
     if not isinstance(document, dict) or PRINTED - set(document):

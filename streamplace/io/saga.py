@@ -32,6 +32,8 @@ from streamplace.model.streams import Stream
 from streamplace.model.units import LARGEST
 
 LOG = logging.getLogger(__name__)
+INSTRUCTIONS = 1e6
+"""Instructions for a cost of 1, which a node of speed 1 executes in a second."""
 NEGLIGIBLE = 1e-6
 """Part of the time of the largest task up to which a transfer within a node needs no warning."""
 
@@ -94,8 +96,9 @@ def read_saga(path: Path) -> Iterator[Problem]:
     for file in files_of(path, ".json"):
         instance = read_foreign(SagaInstance, file)
         with located(spot(file)):
-            graph = _graph(instance["task_graph"], instance.get("name") or name_of(file))
-            problem = Problem(graph, _cluster(instance["network"]))
+            tasks, scale = instance["task_graph"], _scale(instance["task_graph"])
+            graph = _graph(tasks, instance.get("name") or name_of(file), scale)
+            problem = Problem(graph, _cluster(instance["network"], scale))
         _warn_of_loops(instance, spot(file))
         yield problem
 
@@ -120,20 +123,27 @@ def _warn_of_loops(instance: SagaInstance, where: str) -> None:
             return
 
 
-def _graph(tasks: TaskGraph, name: str) -> StreamGraph:
+def _scale(tasks: TaskGraph) -> float:
+    """Factor of costs and speeds, which have no unit: a power of ten that keeps costs in range."""
+    largest = max((task["cost"] for task in tasks["tasks"]), default=0.0)
+    excess = largest / (LARGEST / INSTRUCTIONS)
+    return 1.0 if excess <= 1 else 10.0 ** -(math.floor(math.log10(excess)) + 1)
+
+
+def _graph(tasks: TaskGraph, name: str, scale: float) -> StreamGraph:
     rows = sorted(tasks["tasks"], key=lambda task: task["name"])  # SAGA keeps them as sets
     lines = sorted(tasks["dependencies"], key=lambda line: (line["source"], line["target"]))
-    operators = [Operator(row["name"], ipt=row["cost"] * 1e6) for row in rows]
+    operators = [Operator(row["name"], ipt=row["cost"] * scale * INSTRUCTIONS) for row in rows]
     streams = [
         Stream(line["source"], line["target"], payload=line.get("size", 0.0)) for line in lines
     ]
     return StreamGraph.of(name, operators, streams, fires=ALL)
 
 
-def _cluster(network: SagaNetwork) -> Cluster:
+def _cluster(network: SagaNetwork, scale: float) -> Cluster:
     nodes = sorted(network["nodes"], key=lambda node: node["name"])
     check_size(len(nodes))
-    devices = [Device(node["name"], mips=node["speed"]) for node in nodes]
+    devices = [Device(node["name"], mips=node["speed"] * scale) for node in nodes]
     row = {device.name: d for d, device in enumerate(devices)}
     return Cluster.of(devices, bandwidth=_bandwidth(row, len(devices), network["edges"]))
 

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_lines, spot
 from streamplace.io.foreign import BYTES_PER_SECOND, INSTRUCTIONS_PER_SECOND, files_of, name_of
+from streamplace.io.parsing import utf8
 from streamplace.io.registry import reader
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
-NUMBER = re.compile(rb"\d{1,15}(\.\d{1,15})?", re.ASCII)
+NUMBER = re.compile(rb"\d{1,15}(\.\d{0,30})?([eE][+-]?\d{1,2})?")
 
 
 class Word(NamedTuple):
@@ -47,15 +48,18 @@ def read_stg(path: Path) -> Iterator[StreamGraph]:
 
 
 def _words(path: Path) -> Iterator[Word]:
-    """Numbers of a file, up to the comments at its end."""
+    """Numbers of a file, without comments and other text that follows a comment."""
+    is_commented = False
     for number, line in read_lines(path):
-        if line.lstrip().startswith(b"#"):
-            return
-        for word in line.split():
+        text, mark, _ = utf8(line, spot(path)).partition(b"#")
+        for word in text.split():
+            if not NUMBER.fullmatch(word) and is_commented:
+                return
             if not NUMBER.fullmatch(word):
-                text = shown(word.decode(errors="replace"))
-                raise FormatError(f"{spot(path)}:{number}: {text} is not a number; correct it")
+                told = shown(word.decode(errors="replace"))
+                raise FormatError(f"{spot(path)}:{number}: {told} is not a number; correct it")
             yield Word(float(word), number)
+        is_commented |= bool(mark)
 
 
 def _tasks(words: list[Word]) -> list[StgTask]:

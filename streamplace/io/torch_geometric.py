@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,6 +129,7 @@ def from_torch_geometric(data: "Data") -> StreamGraph | Problem:
         )
     numbers = {name: _numbers(data, name, len(operators)) for name in NODES}
     names = [row["name"] for row in operators]
+    _check_ends(ends, len(names))
     weights = {
         "selectivity": _numbers(data, "selectivity", len(ends)),
         "payload": _numbers(data, "stream_payload", len(ends)),
@@ -195,7 +197,20 @@ def _ends(data: "Data") -> list[tuple[int, int]]:
     """Rows of the two operators of every stream."""
     if data.edge_index is None:
         raise FormatError(f"{WHERE}: edge_index is missing; add a tensor of shape [2, streams]")
+    shape = list(data.edge_index.shape)
+    if len(shape) != 2 or shape[0] != 2:
+        raise FormatError(f"{WHERE}: edge_index has shape {shape}; it must have [2, streams]")
     return list(zip(*data.edge_index.tolist(), strict=True))
+
+
+def _check_ends(ends: list[tuple[int, int]], size: int) -> None:
+    """Raise FormatError for ends that are no rows; negative ones would count from the end."""
+    for end in chain.from_iterable(ends):
+        if not isinstance(end, int) or not 0 <= end < size:
+            raise FormatError(
+                f"{WHERE}: edge_index has {end}, which is no row of the {size} operators; count "
+                "them from 0, and set num_nodes"
+            )
 
 
 def _numbers(data: "Data", name: str, size: int) -> list[Any] | None:

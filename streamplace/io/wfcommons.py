@@ -6,15 +6,16 @@ Every task uses one core here, also one that had several.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from streamplace.errors import GraphError
+from streamplace.errors import FormatError, GraphError
 from streamplace.io.field_types import Amount
 from streamplace.io.files import located, spot
 from streamplace.io.foreign import (
@@ -61,9 +62,10 @@ class Command(TypedDict):
 
 
 class LinkedFile(TypedDict):
-    """A file that a task reads or writes (1.4)."""
+    """A file that a task reads or writes (1.4); files of one name may have different paths."""
 
     name: str
+    path: NotRequired[str | None]
     link: str
     sizeInBytes: NotRequired[Amount]
 
@@ -77,6 +79,7 @@ class WholeTask(TypedDict):
     children: NotRequired[list[str]]
     files: NotRequired[list[LinkedFile]]
     runtimeInSeconds: NotRequired[Amount]
+    runtime: NotRequired[Any]  # before 1.4
     cores: NotRequired[float | None]
     command: NotRequired[Command]
     machine: NotRequired[str]
@@ -130,6 +133,7 @@ class Workflow(TypedDict):
     specification: NotRequired[Specification]
     execution: NotRequired[Execution]
     tasks: NotRequired[list[WholeTask]]
+    jobs: NotRequired[Any]  # tasks, before 1.3
     machines: NotRequired[list[Machine]]
 
 
@@ -142,17 +146,17 @@ class WfFormat(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTask:
-    """A task of any version, with the bytes of the files that it writes, and the files it reads.
+    """A task of any version, with the files that it reads, and those that it writes.
 
-    Parents and children are None where the document does not state them.
+    The bytes of a file are None where the document does not state them.
     """
 
     name: str
     kind: str
-    parents: list[str] | None
-    children: list[str] | None
+    parents: list[str]
+    children: list[str]
     reads: frozenset[str]
-    writes: Mapping[str, float]
+    writes: Mapping[str, float | None]
     runtime: float | None
     machine: str = ""
     cores: float = 1.0
@@ -173,11 +177,22 @@ def _known(document: WfFormat, name: str) -> Known:
         done = workflow.get("execution", Execution(tasks=[]))
         tasks, machines = _of_both(workflow["specification"], done), done.get("machines", [])
     else:
+        _check_version(workflow)
         tasks, machines = _of_old(workflow.get("tasks", [])), workflow.get("machines", [])
     _warn_of_cores(name, tasks)
     devices = [_device(machine) for machine in machines]
     graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
     return Problem(graph, Cluster.of(devices)) if devices else graph
+
+
+def _check_version(workflow: Workflow) -> None:
+    """Raise FormatError for versions before 1.4, which have other fields."""
+    rows = workflow.get("tasks", [])
+    if "jobs" in workflow or any("runtime" in r and "runtimeInSeconds" not in r for r in rows):
+        raise FormatError(
+            "is of a version of WfFormat before 1.4; convert it with "
+            "tools/wfcommons-migrate-instance.py of https://github.com/wfcommons/WfFormat"
+        )
 
 
 def _warn_of_cores(name: str, tasks: list[WorkflowTask]) -> None:
@@ -189,6 +204,19 @@ def _warn_of_cores(name: str, tasks: list[WorkflowTask]) -> None:
             len(several),
             len(tasks),
             shown(several[0]),
+        )
+
+
+def _warn_of_sizes(name: str, carried: Iterable[Mapping[str, float | None]]) -> None:
+    sizes = {file: size for files in carried for file, size in files.items()}
+    unknown = [file for file, size in sizes.items() if size is None]
+    if unknown:
+        LOG.warning(
+            "%s: %d of %d files that tasks send have no sizeInBytes, %s first; they count as empty",
+            shown(name),
+            len(unknown),
+            len(sizes),
+            shown(unknown[0]),
         )
 
 
@@ -206,7 +234,7 @@ def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) 
         task["parents"],
         task["children"],
         frozenset(task.get("inputFiles", ())),
-        {file: size.get(file, 0.0) for file in task.get("outputFiles", ())},
+        {file: size.get(file) for file in task.get("outputFiles", ())},
         None if ran is None else ran["runtimeInSeconds"],
         "" if ran is None else _machine(ran),
         1.0 if ran is None else ran.get("coreCount") or 1.0,
@@ -218,37 +246,40 @@ def _machine(task: DoneTask) -> str:
 
 
 def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
-    """Tasks of version 1.4, with names that contain their ids."""
-    names = [_own_name(row) for row in rows]
-    called = {row.get("id", ""): name for row, name in zip(rows, names, strict=True)}
-    called |= {row["name"]: name for row, name in zip(rows, names, strict=True)}
+    """Tasks of version 1.4, with names that contain their ids.
+
+    A name that several tasks have refers to none of them.
+    """
+    count = Counter(row["name"] for row in rows)
+    names = [_own_name(row, is_unique=count[row["name"]] == 1) for row in rows]
+    pairs = list(zip(rows, names, strict=True))
+    called = {row["id"]: name for row, name in pairs if "id" in row}
+    called |= {row["name"]: name for row, name in pairs if count[row["name"]] == 1}
     return [
         WorkflowTask(
             name,
             row.get("command", {}).get("program", ""),
-            _called(row.get("parents"), called),
-            _called(row.get("children"), called),
-            frozenset(f["name"] for f in row.get("files", ()) if f["link"] == "input"),
-            {
-                f["name"]: f.get("sizeInBytes", 0.0)
-                for f in row.get("files", ())
-                if f["link"] == "output"
-            },
+            [called.get(task, task) for task in row.get("parents", ())],
+            [called.get(task, task) for task in row.get("children", ())],
+            frozenset(_linked(row, "input")),
+            _linked(row, "output"),
             row.get("runtimeInSeconds"),
             row.get("machine", ""),
             row.get("cores") or 1.0,
         )
-        for row, name in zip(rows, names, strict=True)
+        for row, name in pairs
     ]
 
 
-def _called(tasks: list[str] | None, called: Mapping[str, str]) -> list[str] | None:
-    return None if tasks is None else [called.get(task, task) for task in tasks]
-
-
-def _own_name(row: WholeTask) -> str:
+def _own_name(row: WholeTask, *, is_unique: bool) -> str:
     name, number = row["name"], row.get("id", "")
-    return name if number in name else f"{name}_{number}"
+    return name if not number or (is_unique and number in name) else f"{name}_{number}"
+
+
+def _linked(row: WholeTask, link: str) -> dict[str, float | None]:
+    """Files that a task of version 1.4 reads or writes, by path and name, with their bytes."""
+    files = [file for file in row.get("files", ()) if file["link"].lower() == link]
+    return {(file.get("path") or "") + file["name"]: file.get("sizeInBytes") for file in files}
 
 
 def _device(machine: Machine) -> Device:
@@ -260,7 +291,12 @@ def _device(machine: Machine) -> Device:
 def _graph(name: str, tasks: list[WorkflowTask], speed: Mapping[str, float]) -> StreamGraph:
     operators = [Operator(t.name, ipt=_instructions(t, speed), kind=t.kind) for t in tasks]
     by_name = {task.name: task for task in tasks}
-    streams = [Stream(u, v, payload=_shared(by_name, u, v)) for u, v in _edges(tasks)]
+    carried = {(u, v): _shared(by_name, u, v) for u, v in _edges(tasks)}
+    _warn_of_sizes(name, carried.values())
+    streams = [
+        Stream(u, v, payload=sum(size or 0.0 for size in files.values()))
+        for (u, v), files in carried.items()
+    ]
     return StreamGraph.of(name, operators, streams, fires=ALL)
 
 
@@ -276,11 +312,11 @@ def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
 
 
 def _edges(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:
-    """Streams by parents and children; by files if no task of the document states either."""
-    if all(task.parents is None and task.children is None for task in tasks):
+    """Streams by parents and children; by files if no task of the document names any."""
+    if not any(task.parents or task.children for task in tasks):
         return _edges_by_files(tasks)
-    edges = {(u, task.name): None for task in tasks for u in task.parents or ()}
-    return edges | {(task.name, v): None for task in tasks for v in task.children or ()}
+    edges = {(u, task.name): None for task in tasks for u in task.parents}
+    return edges | {(task.name, v): None for task in tasks for v in task.children}
 
 
 def _edges_by_files(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:
@@ -290,9 +326,9 @@ def _edges_by_files(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:
         yield from ((u, task.name) for u in sorted(writers - {task.name}))
 
 
-def _shared(tasks: Mapping[str, WorkflowTask], u: str, v: str) -> float:
-    """Bytes of the files that one task writes and the other reads; 0 for unknown tasks."""
+def _shared(tasks: Mapping[str, WorkflowTask], u: str, v: str) -> dict[str, float | None]:
+    """Files that one task writes and the other reads, with their bytes; none of unknown tasks."""
     if u not in tasks or v not in tasks:
-        return 0.0
+        return {}
     reads = tasks[v].reads
-    return sum(size for file, size in tasks[u].writes.items() if file in reads)
+    return {file: size for file, size in tasks[u].writes.items() if file in reads}

@@ -34,9 +34,11 @@ _BYTES = (
 _BIT_RATES = (
     {f"{p}bps": f for p, f in _DECIMAL.items()}
     | {f"{p}bit/s": f for p, f in (_DECIMAL | _BINARY).items()}
+    | {f"{p}b/s": f for p, f in (_DECIMAL | _BINARY).items()}
     | {f"{p}B/s": 8 * f for p, f in (_DECIMAL | _BINARY).items()}
 )
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+_SECONDS |= {"µs": 1e-6, "\u03bcs": 1e-6}  # with the micro sign, and with the Greek letter
 _SPEEDS = {"MIPS": 1.0, "GIPS": 1e3, "kIPS": 1e-3, "IPS": 1e-6}
 _RATES = {f"{p}/s": f for p, f in _DECIMAL.items()} | {
     f"{p} tuples/s".strip(): f for p, f in _DECIMAL.items()

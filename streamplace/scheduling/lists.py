@@ -143,14 +143,15 @@ def _mean_where_allowed(tasks: Tasks, table: Floats) -> Floats:
 def tied(
     tasks: Tasks, rank: Floats, choice: Choice, tries: int = 1, seed: int = 0
 ) -> tuple[ListSchedule, ...]:
-    """Schedule by rank, and return also the shortest of the other tries, if shorter."""
+    """Schedule by rank; also the shortest complete one of the other tries, if it is shorter."""
     if tries < 1:
         raise SettingError(f"tries is {tries}; it must be at least 1")
     usual = insert_all(tasks, by_rank(tasks, rank), choice)
     if tries == 1:
         return (usual,)
     draws = np.random.default_rng(seed).random((tries - 1, len(rank)))
-    shorter = _shorter(tasks, rank, choice, draws, float(usual.finish.max()))
+    least = float(usual.finish.max()) if usual.complete else np.inf
+    shorter = _shorter(tasks, rank, choice, draws, least)
     return (usual, shorter) if shorter.complete else (usual,)
 
 

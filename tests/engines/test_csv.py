@@ -19,6 +19,13 @@ def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
     assert read_csv(b"\xef\xbb\xbfdevice,note,operator\r\nd0,x,src\r\n", "f") == {"src": "d0"}
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_what_spreadsheets_of_other_languages_write_is_read(mark: str) -> None:
+    rows = [("operator", "device"), ("a, b", "d0"), ("sink", "d,1")]
+    text = "".join(f"{mark.join(row)}\r\n" for row in rows)
+    assert read_csv(text.encode(), "f") == {"a, b": "d0", "sink": "d,1"}
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

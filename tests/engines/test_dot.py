@@ -86,6 +86,12 @@ def test_what_other_tools_write_is_read() -> None:
     assert read_dot(text, "f") == placed
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_long_name_that_graphviz_broke_is_whole_on_every_system(end: bytes) -> None:
+    text = b'digraph {\n  "long \\\nname" [device="d\\\n0"];\n}\n'.replace(b"\n", end)
+    assert read_dot(text, "f") == {"long name": "d0"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -57,6 +57,17 @@ def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
         list(DataSet(tmp_path / "set.jsonl", "test"))
 
 
+def test_a_byte_order_mark_hides_no_split(tmp_path: Path) -> None:
+    parts = [
+        StreamGraph(graph.name, graph.operators, graph.streams, {"split": split})
+        for graph, split in zip(GRAPHS[:2], ("train", "test"), strict=True)
+    ]
+    path = tmp_path / "set.jsonl"
+    write_graphs(parts, path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert [problem.graph for problem in DataSet(path, "test")] == parts[1:]
+
+
 def test_commands_take_shards_as_one_data_set(run: Callable, folder: Path) -> None:
     answer = run("describe", "set.jsonl.gz", "--json")
     assert '"graphs": 4' in answer.out

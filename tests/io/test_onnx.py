@@ -84,6 +84,15 @@ def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path
     assert memory == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]  # of the first user
 
 
+def test_a_node_may_have_the_name_of_an_input(tmp_path: Path) -> None:
+    """Names of nodes and names of tensors are unique among themselves alone."""
+    model = network()
+    model.graph.node[0].name = "x"
+    graph = read(tmp_path, model)
+    assert graph.operators.name[:3] == ("x", "x#0", "N")
+    assert {s.target for s in graph.streams if s.source == "x"} == {"x#0"}
+
+
 def test_streams_carry_tensors(tmp_path: Path) -> None:
     """One stream from node to node, however many tensors it carries."""
     graph = read(tmp_path, network())

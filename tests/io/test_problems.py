@@ -117,6 +117,14 @@ def test_the_word_graph_makes_no_problem(tmp_path: Path) -> None:
     assert read(tmp_path, named).graph.attributes == {"graph": 1}
 
 
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    """Editors write one."""
+    path = tmp_path / "p.json"
+    path.write_bytes(b"\xef\xbb\xbf" + to_json({"graph": GRAPH, "cluster": CLUSTER}))
+    assert read_problem(path).n_devices == 3
+    assert read_graph(path).name == "g"
+
+
 def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path) -> None:
     document = {"graph": SMALL, "cluster": {"devices": [{"name": "x"}]}}
     assert "contains its own cluster; drop yours" in refusal(

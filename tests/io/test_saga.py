@@ -31,6 +31,18 @@ def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path) -> None:
     assert told.value == pytest.approx(2 / 1 + 10 / 5 + (6 + 1.5) / 2)
 
 
+@pytest.mark.parametrize("unit", [1e8, 3e11])
+def test_large_costs_and_speeds_take_the_same_time(tmp_path: Path, unit: float) -> None:
+    """They may be cycles and hertz; only their ratio counts."""
+    document = json.loads(json.dumps(PIPE))
+    for task in document["task_graph"]["tasks"]:
+        task["cost"] *= unit
+    for node in document["network"]["nodes"]:
+        node["speed"] *= unit
+    told = streamplace.simulate(read(tmp_path, document), {"a": "x", "b": "y", "c": "y"})
+    assert told.value == pytest.approx(2 / 1 + 10 / 5 + (6 + 1.5) / 2)
+
+
 def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
     """SAGA writes them in whatever order they have."""
     turned = json.loads(json.dumps(PIPE))

@@ -54,6 +54,23 @@ def test_costs_may_stand_in_the_line_of_their_task(tmp_path: Path) -> None:
     assert read(tmp_path, lines) == read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# made by hand\n" + PLAIN,
+        PLAIN.replace("          4\n", "          4   # tasks\n", 1),
+        PLAIN.replace("\n", "\r\n"),
+        "\ufeff" + PLAIN,
+        PLAIN.replace("\n          3", "\n# second layer\n          3"),
+        PLAIN + "in all 4 of them\n",
+        PLAIN.replace("5          2", "5e+00      2"),
+        PLAIN.replace("5          2", "5.0000000000000000000  2"),
+    ],
+)
+def test_other_forms_of_numbers_lines_and_comments_are_read(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text) == read(tmp_path, PLAIN)
+
+
 def test_a_folder_with_graphs_is_a_data_set(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"holds no .stg file; name the folder that does"):
         next(FORMATS["stg"].read(tmp_path))

@@ -132,6 +132,11 @@ def test_data_from_elsewhere_needs_edges_and_rates_only() -> None:
         ({"ipt": [1.0]}, "ipt has 1 numbers; it must have 2"),
         ({"ipt": [-1.0, 0.0]}, r"operators\[0\].ipt is -1"),
         ({"edge_index": [[0, 0], [1, 1]]}, "edge_index has 2 streams, but rest describes 1"),
+        ({"edge_index": [[0], [2]]}, "edge_index has 2, which is no row of the 2 operators"),
+        ({"edge_index": [[-1], [1]]}, "edge_index has -1, which is no row of the 2 operators"),
+        ({"edge_index": [[0.0], [1.0]]}, "edge_index has 0.0, which is no row of the 2 operators"),
+        ({"edge_index": [0, 1]}, r"edge_index has shape \[2\]; it must have \[2, streams\]"),
+        ({"edge_index": [[0, 1]]}, r"edge_index has shape \[1, 2\]"),
     ],
 )
 def test_bad_data_is_refused(change: dict[str, Any], complaint: str) -> None:

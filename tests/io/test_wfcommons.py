@@ -8,7 +8,7 @@ import pytest
 from fuzz.targets import SEEDS
 
 import streamplace
-from streamplace.errors import StreamplaceError
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.registry import FORMATS
 from streamplace.model import Problem, StreamGraph
 
@@ -98,6 +98,84 @@ def test_files_tell_who_feeds_whom_where_nobody_says(tmp_path: Path) -> None:
     streams = read(tmp_path, document).graph.streams
     expected = read(tmp_path, DIAMOND).graph.streams
     assert sorted(map(repr, streams)) == sorted(map(repr, expected))
+
+
+def test_files_tell_who_feeds_whom_where_all_parents_and_children_are_empty(
+    tmp_path: Path,
+) -> None:
+    """Version 1.5 requires both fields, also of writers that know neither."""
+    document = json.loads(json.dumps(DIAMOND))
+    for task in document["workflow"]["specification"]["tasks"]:
+        task["parents"], task["children"] = [], []
+    streams = read(tmp_path, document).graph.streams
+    expected = read(tmp_path, DIAMOND).graph.streams
+    assert sorted(map(repr, streams)) == sorted(map(repr, expected))
+
+
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
+    """Version 1.4 has the path of a file beside its name."""
+    document = old()
+    _, left, right, merge = document["workflow"]["tasks"]
+    for task, path in ((left, "/left/"), (right, "/right/")):
+        task["files"][-1] |= {"name": "out", "path": path}
+    merge["files"] = [{"link": "input", "name": "out", "path": "/left/", "sizeInBytes": 1000}]
+    graph = read(tmp_path, document).graph
+    carried = {(s.source, s.target): s.payload for s in graph.streams}
+    assert carried["work_2", "merge_4"] == 1000
+    assert carried["work_3", "merge_4"] == 0
+
+
+def test_capitals_do_not_matter_in_the_link_of_a_file(tmp_path: Path) -> None:
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        for file in task["files"]:
+            file["link"] = file["link"].capitalize()
+    assert read(tmp_path, document).graph == read(tmp_path, old()).graph
+
+
+def test_tasks_of_one_name_that_contains_their_ids_have_names_of_their_own(tmp_path: Path) -> None:
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        task["name"] = "run1234"
+        task["parents"] = [parent.rsplit("_")[-1] for parent in task["parents"]]
+    names = read(tmp_path, document).graph.operators.name
+    assert names == ("run1234_1", "run1234_2", "run1234_3", "run1234_4")
+
+
+def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> None:
+    """Both are called work; the second was taken for both."""
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        task["name"] = task["command"]["program"]
+        task["parents"] = [parent.rsplit("_")[0] for parent in task["parents"]]
+    with pytest.raises(StreamplaceError, match="unknown operator 'work'"):
+        read(tmp_path, document)
+
+
+def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Those that nobody reads do not matter."""
+    new, before = json.loads(json.dumps(DIAMOND)), old()
+    sizes = new["workflow"]["specification"]["files"]
+    sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
+    del before["workflow"]["tasks"][0]["files"][1]["sizeInBytes"]
+    words = "1 of 4 files that tasks send have no sizeInBytes, left first; they count as empty"
+    for document in (new, before):
+        caplog.clear()
+        graph = read(tmp_path, document).graph
+        assert f"diamond: {words}" in caplog.text
+        assert graph.streams.payload.min() == 0
+    caplog.clear()
+    read(tmp_path, DIAMOND)
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("rows", ["jobs", "tasks"])
+def test_versions_before_1_4_are_refused(tmp_path: Path, rows: str) -> None:
+    """They have jobs with a runtime, then tasks with one."""
+    task = {"name": "a", "runtime": 2.5, "parents": [], "files": []}
+    document = {"name": "old", "schemaVersion": "1.0", "workflow": {rows: [task]}}
+    with pytest.raises(FormatError, match=r"version of WfFormat before 1\.4; convert it"):
+        read(tmp_path, document)
 
 
 def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) -> None:

@@ -86,12 +86,21 @@ class _Trace:
             self.parts.append((part, v, e, begin))
 
     def back_through(self, v: int) -> int:
-        """Trace from the finish of an operator to that of the producer it waited for, or -1."""
-        operator = self.state.operators[v]
-        ready, start = float(operator["ready"]), float(operator["start"])
-        self.add(Part.RUNNING, v, -1, start, float(operator["finish"]))
-        if len(self.line) and start > ready and (u := self.before_in_line(v)) >= 0:
-            return u
+        """Trace from the finish of an operator to that of the producer it waited for, or -1.
+
+        In a line, an operator also waits for the ends of those before it, and for their inputs.
+        """
+        operators = self.state.operators
+        ready, start = float(operators[v]["ready"]), float(operators[v]["start"])
+        self.add(Part.RUNNING, v, -1, start, float(operators[v]["finish"]))
+        before = self.before_in_line(v) if len(self.line) and start > ready else []
+        for u in before:
+            if operators["finish"][u] == start:
+                return u
+        for u in before:
+            if operators["ready"][u] == start:  # a core was idle until the inputs of u came
+                v, ready = u, start
+                break
         self.add(Part.CORE, v, -1, ready, start)
         streams = self.in_streams[self.in_start[v] : self.in_start[v + 1]]
         last = streams[self.state.streams["arrival"][streams] == ready]
@@ -100,15 +109,12 @@ class _Trace:
             return -1
         return self.back_to_producer(int(last[0]), ready)
 
-    def before_in_line(self, v: int) -> int:
-        """Operator of the line whose end started v, -1 if there is none."""
-        operators = self.state.operators
-        line = self.line[operators["device"][self.line] == operators["device"][v]]
-        start = operators["start"][v]
-        for u in line[: int(np.flatnonzero(line == v)[0])][::-1].tolist():
-            if operators["finish"][u] == start:
-                return int(u)
-        return -1
+    def before_in_line(self, v: int) -> list[int]:
+        """Operators before v in the line of its device, the nearest first."""
+        device = self.state.operators["device"]
+        line = self.line[device[self.line] == device[v]]
+        before: list[int] = line[: int(np.flatnonzero(line == v)[0])][::-1].tolist()
+        return before
 
     def back_to_producer(self, e: int, end: float) -> int:
         """Trace from the end of a transfer to the finish of its sender."""

@@ -119,7 +119,7 @@ def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> fl
     d = len(one_pass.devices)
     for r in range(len(sent)):
         sent[r] = 0.0
-    longest, apart = 0.0, 0.0
+    longest = 0.0
     for position in members:
         v = one_pass.order[position]
         a = place[v]
@@ -128,14 +128,14 @@ def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> fl
             b = place[stream.target]
             if a == b or _is_sent_before(one_pass, place, e):
                 continue
-            link = one_pass.links[a, b]
-            apart = max(apart, unoccupied_seconds(one_pass, link.latency, e))
-            sent[a * d + b] += link_load(stream.size, stream.tuples, link.link, one_pass.gap)
-            sent[d * d + a] += stream.size * one_pass.devices[a].egress
-            sent[d * d + d + b] += stream.size * one_pass.devices[b].ingress
-    for r in range(len(sent)):
-        longest = max(longest, sent[r])
-    return longest + apart
+            link, out, into = a * d + b, d * d + a, d * d + d + b
+            wire = one_pass.links[a, b]
+            sent[link] += link_load(stream.size, stream.tuples, wire.link, one_pass.gap)
+            sent[out] += stream.size * one_pass.devices[a].egress
+            sent[into] += stream.size * one_pass.devices[b].ingress
+            leaves = max(sent[link], max(sent[out], sent[into]))
+            longest = max(longest, leaves + unoccupied_seconds(one_pass, wire.latency, e))
+    return longest
 
 
 @inlined_kernel

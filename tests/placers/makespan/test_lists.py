@@ -12,6 +12,7 @@ from streamplace.model import Cluster, Constraints, Device, Operator, Problem, S
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.lists import by_ranks
 from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.tasks import tasks_of
 
@@ -163,3 +164,14 @@ def test_orders_of_equal_ranks_shorten_a_montage_and_more_tries_never_lengthen_i
     assert values[1] == pytest.approx(43)
     assert values[16] <= 26
     assert list(values.values()) == sorted(values.values(), reverse=True)
+
+
+def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory() -> None:
+    """Of 5, 5, 3 and 7 GB in this order, the third joins the first, so that 7 GB fit nowhere."""
+    sizes = {"a": 5e9, "b": 5e9, "c": 3e9, "d": 7e9}
+    tasks = [Operator(name, ipt=2.5e9, memory=size) for name, size in sizes.items()]
+    graph = StreamGraph.of("tight", tasks, fires="all")
+    cluster = Cluster.of([Device(name, memory=10e9) for name in ("d0", "d1")])
+    usual, other = by_ranks(Problem(graph, cluster), True, 16, 0)
+    assert not usual.complete
+    assert other.complete

@@ -143,6 +143,14 @@ def test_lock_step_sends_an_output_once_and_all_links_at_once() -> None:
     assert synchronous_makespans(capped, [[0, 1, 1, 2]])[0] == 1 + 30 + 2
 
 
+def test_lock_step_adds_a_latency_to_what_is_sent_over_its_own_link_alone() -> None:
+    """10 bytes to a near device arrive after 10 s, one byte to a far device after 6 s."""
+    latency = np.array([[0, 0, 5], [0, 0, 0], [0, 0, 0]])
+    one = compile_pass(tasks([1, 1, 1], [(0, 1), (0, 2)], [10, 1], devices=3, latency=latency))
+    assert synchronous_makespans(one, [[0, 1, 2]])[0] == 1 + 10 + 1
+    assert synchronous_makespans(one, [[0, 0, 2]])[0] == 2 + 6 + 1
+
+
 def test_lock_step_uses_all_cores() -> None:
     one = compile_pass(tasks([3, 3, 3], [(0, 2)], devices=1, cores=[2]))
     assert synchronous_makespans(one, [[0, 0, 0]])[0] == 6

@@ -156,6 +156,16 @@ def test_of_several_cores_each_takes_the_next_in_line() -> None:
     assert held.start.tolist() == [0, 0, 3, 4]
 
 
+def test_in_a_line_with_an_idle_core_the_chain_waits_for_the_inputs_of_the_next() -> None:
+    """From 1 to 3 s both cores are idle, because 1 is the next in line and not released."""
+    one = compile_pass(tasks([1, 1, 9], [], devices=1, cores=[2]), release=[0, 3, 0])
+    held = schedule(one, [0] * 3, Rules(queue="order"), priorities=[3, 2, 1])
+    assert held.start.tolist() == [0, 3, 3]
+    kinds = [part.name for part in held.chain.parts]
+    assert (kinds, held.chain.operator.tolist()) == (["RELEASE", "RUNNING"], [1, 2])
+    assert held.chain.times.tolist() == [0, 3, 12]
+
+
 def test_an_order_that_contradicts_the_streams_takes_for_ever() -> None:
     """0 feeds 1 and 2 feeds 3; each device begins with what waits for the other one's second."""
     one = compile_pass(tasks([1, 1, 1, 1], [(0, 1), (2, 3)]))
