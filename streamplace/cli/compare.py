@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +15,17 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.figure import Figure
 
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
-    from streamplace.evaluate.objective_results import ObjectiveResults
+    from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
     from streamplace.evaluate.pareto import Front
     from streamplace.evaluate.scan import Estimate
     from streamplace.io.datasets import DataSet
+    from streamplace.model.problem import Problem
     from streamplace.placers.registry import Budget
 
 REPORT = "report.html"
@@ -95,12 +95,9 @@ def command(
     it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
     is reported and left out.
     """
-    from streamplace.evaluate.compare import compare
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
-    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.record_file import results_file
     from streamplace.evaluate.scan import scan
     from streamplace.io.datasets import no_graph
     from streamplace.model.units import total_rate
@@ -128,19 +125,45 @@ def command(
         if dry_run:
             print_estimate(_estimate(comparison, dataset, facts.total), as_json)
             return 0
-        collected, graphs = ResultsByObjective(comparison.judges), GraphResults()
-        file = None if output is None else results_file(output)
-        run = partial(compare, comparison, problems, file, jobs=jobs, on=on)
-        with progress("comparing", facts.total) as tick:
-            for records in tick.over(run(on_failure=failures, on_saved=collected.add_saved)):
-                collected.add(records)
-                graphs.add(records)
-    if output is not None:
-        graphs.read(problems)
-    compared = Comparison(tuple(collected.results()), reference, {}, comparison.aliases, graphs)
+        results, graphs = _run(comparison, problems, facts.total, output, failures, jobs, on)
+    compared = Comparison(tuple(results), reference, {}, comparison.aliases, graphs)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(compared, title, output, as_json)
     return failures.status
+
+
+def _run(
+    comparison: "ComparisonRun",
+    problems: "Iterable[Problem]",
+    total: int,
+    output: Path | None,
+    failures: FailedGraphs,
+    jobs: int | None,
+    on: str | None,
+) -> "tuple[Sequence[ObjectiveResults], GraphResults]":
+    """Place every graph by every placer; return the results by objective and by graph."""
+    from streamplace.evaluate.compare import compare
+    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
+    from streamplace.evaluate.record_file import results_file
+
+    collected, graphs = ResultsByObjective(comparison.judges), GraphResults()
+    file = None if output is None else results_file(output)
+    records_by_graph = compare(
+        comparison,
+        problems,
+        file,
+        jobs=jobs,
+        on=on,
+        on_failure=failures,
+        on_saved=collected.add_saved,
+    )
+    with progress("comparing", total) as tick:
+        for records in tick.over(records_by_graph):
+            collected.add(records)
+            graphs.add(records)
+    if output is not None:
+        graphs.read(problems)
+    return collected.results(), graphs
 
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":

@@ -1,10 +1,9 @@
 """``streamplace place``: placements of a graph or of a data set, and their quality."""
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from math import fsum, inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -104,35 +103,7 @@ FOR_DATA_SETS = ("split", "limit", "jobs", "on")
     "File to write: the placement (.json), a report (.html), or the placements of a data set "
     "(.jsonl)."
 )
-def command(
-    graph: Path,
-    placer_name: str,
-    weights: Path | None,
-    budget: "Budget",
-    rate: str | None,
-    by_subtask: bool,
-    split: str | None,
-    limit: int | None,
-    jobs: int | None,
-    on: str | None,
-    dry_run: bool,
-    constraints_file: Path | None,
-    cluster: ClusterChoice,
-    objective: str,
-    robust: int,
-    error: float | None,
-    require: tuple[str, ...],
-    present: Path | None,
-    passes: float | None,
-    startup: str | None,
-    what_if: WhatIf,
-    trust_profile: bool,
-    confidence: float | None,
-    ledger: Path | None,
-    as_json: bool,
-    seed: int,
-    output: Path | None,
-) -> int:
+def command(**options: Any) -> int:
     """Place the operators of GRAPH on devices.
 
     GRAPH is a stream graph, which is placed for the highest throughput, a task graph (its operators
@@ -142,77 +113,130 @@ def command(
     over the network. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
     the file, in order, and a command that was stopped continues where it ended.
     """
-    from streamplace.io.files import is_special
-    from streamplace.model.units import total_rate
-    from streamplace.objectives.throughput.robust import protected
-    from streamplace.placers.request import PlacementRequest
+    asked = _PlaceOptions(**options)
+    request = asked.request()
+    asked.check()
+    if not asked.is_for_data_set:
+        _place(request, asked.problem(), asked)
+        return 0
+    data = asked.data_set()
+    total = _counted(asked.graph, data)
+    if asked.dry_run:
+        _estimate(request, data, total, asked.as_json)
+        return 0
+    return _place_all(request, data, total, asked)
 
-    request = PlacementRequest(
-        placer_name,
-        weights,
-        protected(objective, robust, error),
-        require,
-        _relocation(present, passes, startup),
-        None if rate is None else total_rate(rate),
-        by_subtask,
-        seed,
-        budget,
-        confidence,
-        ledger,
-    )
-    if dry_run or (output is not None and output.name.endswith(ANSWERS)):
-        if what_if:
-            raise SettingError("--scale and --set are for a single graph; drop them")
-        _options.refuse_given(
-            FOR_ONE_GRAPH, "is for a single graph; drop it, or place the graphs one by one"
+
+@dataclass(frozen=True, slots=True)
+class _PlaceOptions:
+    """Options of the command."""
+
+    graph: Path
+    placer_name: str
+    weights: Path | None
+    budget: "Budget"
+    rate: str | None
+    by_subtask: bool
+    split: str | None
+    limit: int | None
+    jobs: int | None
+    on: str | None
+    dry_run: bool
+    constraints_file: Path | None
+    cluster: ClusterChoice
+    objective: str
+    robust: int
+    error: float | None
+    require: tuple[str, ...]
+    present: Path | None
+    passes: float | None
+    startup: str | None
+    what_if: WhatIf
+    trust_profile: bool
+    confidence: float | None
+    ledger: Path | None
+    as_json: bool
+    seed: int
+    output: Path | None
+
+    @property
+    def is_for_data_set(self) -> bool:
+        """Whether all graphs of a data set are placed, or some of them for an estimate."""
+        return self.dry_run or (self.output is not None and self.output.name.endswith(ANSWERS))
+
+    def request(self) -> "PlacementRequest":
+        """Request that these options make; raise SettingError for an unknown placer."""
+        from streamplace.model.units import total_rate
+        from streamplace.objectives.throughput.robust import protected
+        from streamplace.placers.request import PlacementRequest
+
+        return PlacementRequest(
+            placer=self.placer_name,
+            weights=self.weights,
+            objective=protected(self.objective, self.robust, self.error),
+            require=self.require,
+            relocation=_relocation(self.present, self.passes, self.startup),
+            rate=None if self.rate is None else total_rate(self.rate),
+            subtasks=self.by_subtask,
+            seed=self.seed,
+            budget=self.budget,
+            confidence=self.confidence,
+            ledger=self.ledger,
         )
-        data = _options.data_set(graph, split, limit, cluster, constraints_file).rereadable()
-        total = _counted(graph, data)
-        if dry_run:
-            return _estimate(request, data, total, as_json)
-        assert output is not None
-        return _place_all(request, data, total, output, jobs, on, as_json)
-    if output is not None and output.suffix not in SUFFIXES and not is_special(output):
-        raise SettingError(
-            f"-o {output}: the name must end in .json for a placement, .html for a report, or "
-            ".jsonl for the placements of a data set"
+
+    def check(self) -> None:
+        """Raise SettingError for options that do not go together."""
+        from streamplace.io.files import is_special
+
+        if self.is_for_data_set:
+            if self.what_if:
+                raise SettingError("--scale and --set are for a single graph; drop them")
+            _options.refuse_given(
+                FOR_ONE_GRAPH, "is for a single graph; drop it, or place the graphs one by one"
+            )
+            return
+        output = self.output
+        if output is not None and output.suffix not in SUFFIXES and not is_special(output):
+            raise SettingError(
+                f"-o {output}: the name must end in .json for a placement, .html for a report, or "
+                ".jsonl for the placements of a data set"
+            )
+        _options.refuse_given(FOR_DATA_SETS, "is for data sets; add -o FILE.jsonl, or drop it")
+
+    def data_set(self) -> "DataSet":
+        """Data set whose graphs are placed."""
+        data = _options.data_set(
+            self.graph, self.split, self.limit, self.cluster, self.constraints_file
         )
-    _options.refuse_given(FOR_DATA_SETS, "is for data sets; add -o FILE.jsonl, or drop it")
-    changes = what_if.arguments()
-    problem = _options.read_problem(graph, cluster, None, constraints_file, changes)
-    say_trust(problem.graph, trusts=trust_profile)
-    rules = {
-        "rate": rate, "objective": str(request.objective), "from": present, "startup": startup,
-        "constraints": constraints_file, **what_if.options,
-    }  # fmt: skip
-    offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
-    _place(request, problem, output, as_json, offered)
-    return 0
+        return data.rereadable()
+
+    def problem(self) -> "Problem":
+        """Problem of a single graph; say if its measurement contradicts it."""
+        changes = self.what_if.arguments()
+        problem = _options.read_problem(
+            self.graph, self.cluster, None, self.constraints_file, changes
+        )
+        say_trust(problem.graph, trusts=self.trust_profile)
+        return problem
 
 
-def _place(
-    request: "PlacementRequest",
-    problem: "Problem",
-    output: Path | None,
-    as_json: bool,
-    with_command: "Callable[[Report], Report]",
-) -> None:
+def _place(request: "PlacementRequest", problem: "Problem", asked: _PlaceOptions) -> None:
     """Place one graph, and write and print the result."""
     from streamplace.io.placements import write_placement
     from streamplace.model.report import duration
     from streamplace.placers.stopwatch import start_up_seconds
 
-    parallel = problem.graph.operators.parallel
+    output, parallel = asked.output, problem.graph.operators.parallel
     before = start_up_seconds()
     with request.waiting(problem.graph.name):
         result = request.answer(problem)
     took = start_up_seconds() - before
     if output is not None and output.suffix == ".html":
-        with_command(result.report()).save(output)
+        _with_command(result.report(), request, asked).save(output)
     elif output is not None:
         write_placement(result.placement, output, **result.facts())
     say_doubts(result.problem.graph)
-    if as_json:
+    if asked.as_json:
         several = {"parallelism": parallel} if parallel else {}
         print_json({"graph": problem.graph.name, **several, **result.to_json()})
     else:
@@ -223,28 +247,32 @@ def _place(
         say_written("report" if output.suffix == ".html" else "placement", output)
 
 
-def _estimate(request: "PlacementRequest", data: "DataSet", total: int, as_json: bool) -> int:
+def _with_command(report: "Report", request: "PlacementRequest", asked: _PlaceOptions) -> "Report":
+    """Add the command that simulates the placement to its report."""
+    rules = {
+        "rate": asked.rate, "objective": str(request.objective), "from": asked.present,
+        "startup": asked.startup, "constraints": asked.constraints_file, **asked.what_if.options,
+    }  # fmt: skip
+    return with_command(report, asked.graph, asked.cluster, rules)
+
+
+def _estimate(request: "PlacementRequest", data: "DataSet", total: int, as_json: bool) -> None:
     """Print what placing all graphs would take."""
     from streamplace.evaluate.placing import Placing
     from streamplace.evaluate.scan import estimate
 
     print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
-    return 0
 
 
 def _place_all(
-    request: "PlacementRequest",
-    data: "DataSet",
-    total: int,
-    output: Path,
-    jobs: int | None,
-    on: str | None,
-    as_json: bool,
+    request: "PlacementRequest", data: "DataSet", total: int, asked: _PlaceOptions
 ) -> int:
     """Place all graphs, a line for each; return the exit status."""
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.placing import Placing, place_all
 
+    output, jobs, on = asked.output, asked.jobs, asked.on
+    assert output is not None
     placing = Placing(request, data.reader)
     failures, values, graphs = FailedGraphs(), list[float](), 0
     with resumable(output), ray_connection(on), progress("placing", total) as tick:
@@ -255,7 +283,7 @@ def _place_all(
             else:
                 values.append(placed.value)
     mean = fsum(values) / len(values) if values else None
-    if as_json:
+    if asked.as_json:
         facts = {"graphs": graphs, "placed": len(values), "mean": mean}
         print_json({**facts, "output": str(output)})
     else:

@@ -8,7 +8,8 @@ file with other options is refused.
 import json
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -155,34 +156,33 @@ def place_all(
     Those whose worker process was killed are placed again. A file with results of other settings,
     or that another process writes, is refused.
     """
-    _replace_lost(placing, data, path, jobs, on)
-    with claim(path) as file:
+    with ExitStack() as claims:
+        file = claims.enter_context(claim(path))
         repair(file, path, START, lambda line: _parsed(line) is not None)
         lines = data.lines()
-        yield from _saved(placing, lines, path)
+        saved: Iterable[PlacedGraph] = _saved(placing, lines, path)
+        if any(KILLED.encode() in content for _, content in read_lines(path)):
+            saved = _with_lost_placed(placing, data, list(saved), jobs, on)
+            write_bytes(path, b"".join(placed.line for placed in saved))
+            file = claims.enter_context(claim(path))  # the claimed one was replaced
+        yield from saved
         first_use.prepare()
         for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
             append_lines(file, placed.line, path)
             yield placed
 
 
-def _replace_lost(
-    placing: Placing, data: DataSet, path: Path, jobs: int | None, on: str | None
-) -> None:
-    """Place the problems again whose worker process was killed, and replace their lines."""
-    with claim(path) as file:
-        repair(file, path, START, lambda line: _parsed(line) is not None)
-        if not any(KILLED.encode() in content for _, content in read_lines(path)):
-            return
-        answers = list(_saved(placing, data.lines(), path))
-        numbers = [i for i, answer in enumerate(answers) if answer.error == KILLED]
-        wanted = set(numbers)
-        lines = (line for i, line in enumerate(data.lines()) if i in wanted)
-        first_use.prepare()
-        again = parallel_map(placing, lines, jobs, on, lost=placing.lost, few=0)
-        for number, placed in zip(numbers, again, strict=True):
-            answers[number] = placed
-        write_bytes(path, b"".join(answer.line for answer in answers))
+def _with_lost_placed(
+    placing: Placing, data: DataSet, saved: list[PlacedGraph], jobs: int | None, on: str | None
+) -> list[PlacedGraph]:
+    """Saved results, in which the problems whose worker process was killed are placed again."""
+    numbers = [i for i, placed in enumerate(saved) if placed.error == KILLED]
+    wanted = set(numbers)
+    lines = (line for i, line in enumerate(data.lines()) if i in wanted)
+    first_use.prepare()
+    again = parallel_map(placing, lines, jobs, on, lost=placing.lost, few=0)
+    by_number = dict(zip(numbers, again, strict=True))
+    return [by_number.get(i, placed) for i, placed in enumerate(saved)]
 
 
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:

@@ -69,6 +69,19 @@ def test_a_graph_whose_worker_was_killed_is_placed_again(data: DataSet, tmp_path
     assert path.read_bytes() == whole.read_bytes()
 
 
+def test_a_run_that_has_placed_lost_graphs_again_keeps_others_out(
+    data: DataSet, tmp_path: Path
+) -> None:
+    """It goes on in the file that has replaced the one that it began with."""
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(RANDOM.lost(next(iter(data.lines())), KILLED).line)
+    run = place_all(RANDOM, data, path, jobs=1)
+    next(run)
+    with pytest.raises(FormatError, match="another process is adding results to it"):
+        placed(data, path)
+    assert [one.graph for one in run] == [graph.name for graph in GRAPHS[1:]]
+
+
 def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     placed(data, path)
