@@ -36,7 +36,7 @@ from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
-from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlanSettings
+from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import STEPS, PlanSearch
@@ -313,7 +313,7 @@ def _with_steps(
     while True:
         less, more = neighbours(problem, packed)
         cheaper, fewer = _step(problem, less, 0.0, _ended(meter, CHEAPER))
-        if fewer is None or rate_of(problem, fewer) < problem.rate:
+        if fewer is None or rate_of(problem, fewer) < problem.rate * (1 - ROUNDING):
             break
         packed = fewer
     dearer, _ = _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0))

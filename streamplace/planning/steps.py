@@ -17,6 +17,7 @@ from streamplace.planning.contents import (
     CPU,
     EGRESS,
     INGRESS,
+    SLACK,
     Packing,
     allowed,
     packing_of,
@@ -83,17 +84,21 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
     """Inverse of the multiple of the rate at which the first machine is full.
 
     If all CPU grows with the rate, it is the use of the fullest resource. Constant loads and
-    messages grow less, and leave less for other loads; the multiple is then found by bisection.
+    messages grow less, and leave less for other loads; the multiple is then found by bisection. A
+    machine that constant loads fill up to rounding limits nothing that does not use it.
     """
     if demand.is_proportional:
         return float(largest_use(packing, packed)[:, FLOWING].max())
 
+    idle = use_at(demand, packing, packed, 0.0)[:, FLOWING]
+    if idle.max() > 1 + SLACK:
+        return inf
+    most = np.maximum(idle, 1.0)
+
     def fits(times: float) -> bool:
-        return bool(use_at(demand, packing, packed, times)[:, FLOWING].max() <= 1)
+        return bool((use_at(demand, packing, packed, times)[:, FLOWING] <= most).all())
 
     low, high = 0.0, 1.0
-    if not fits(low):
-        return inf
     while fits(high):
         low, high = high, 2 * high
         if high > HIGHEST:

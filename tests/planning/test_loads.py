@@ -66,6 +66,20 @@ def test_machines_are_needed_for_constant_loads_alone() -> None:
     assert result.bound == 2
 
 
+def test_a_machine_that_constant_loads_fill_limits_no_rate() -> None:
+    """40, 30 and 30 % of its speed add up to more than the whole by the last bit."""
+    unit = 9 / 7
+    operators = [
+        Operator(f"v{i}", ipt=0, rate=1.0, constant=part * unit, max_parallelism=1)
+        for i, part in enumerate([4, 3, 3])
+    ]
+    graph = StreamGraph.of("full", operators)
+    offers = Catalogue.of([Offer("small", 1.0, mips=10 * unit)])
+    result = streamplace.plan(graph, offers=offers, seed=1, budget=Budget(None, 2000))
+    assert result.machines == {"small": 1}
+    assert result.carries == float("inf")
+
+
 def test_what_limits_is_what_is_full_first() -> None:
     """The machine that is 80 % full of constant loads is full later than the one at 70 %."""
     operators = [
