@@ -150,7 +150,9 @@ def _limit(
     full = use
     if not demand.is_proportional:
         inverse = growing_use(demand, packing, packed)
-        full = use_at(demand, packing, packed, 1 / inverse) if 0 < inverse < inf else use
+        if 0 < inverse < inf:
+            full = use_at(demand, packing, packed, 1 / inverse)
+            full *= full > use_at(demand, packing, packed, 0.0)  # constant loads alone limit none
     growing = full * flowing if (use[:, FLOWING] > 0).any() else use
     machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
     share = packed.rows[machine] / packed.parallelism

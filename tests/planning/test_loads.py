@@ -93,6 +93,17 @@ def test_what_limits_is_what_is_full_first() -> None:
     assert result.carries == pytest.approx(1000 / 0.7, rel=1e-9)
 
 
+def test_a_machine_that_constant_loads_fill_is_not_what_limits() -> None:
+    operators = [
+        Operator("timer", ipt=0, rate=1.0, constant=1000, max_parallelism=1),
+        Operator("sink", ipt=7e5, rate=1000.0, max_parallelism=1),
+    ]
+    result = few(StreamGraph.of("two", operators))
+    assert result.limit.operator == "sink"
+    assert result.limit.use == pytest.approx(0.7)
+    assert result.carries == pytest.approx(1001 / 0.7, rel=1e-9)
+
+
 def sending(ipt: float = 2e6) -> StreamGraph:
     """Two operators that each need 1450 of the 1000 MIPS of a machine."""
     ends = [Operator("a", ipt=1.45e6, rate=1000.0), Operator("b", ipt=1.45e6)]
