@@ -234,10 +234,7 @@ class _Attempt(NamedTuple):
 
 def _attempt(asked: PlanProblem, meter: Meter) -> _Attempt:
     """Prove a bound, and search for a plan until the time is over."""
-    if not _may_have_plan(asked):
-        return _Attempt(asked, None, None)
-    problem = asked.with_useful_offers()
-    bound = proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
+    problem, bound = asked.with_useful_offers(), _bound(asked, meter)
     packings = [] if bound is None else _cheapest(problem, bound, meter)
     if bound is None or not packings:
         return _Attempt(asked, bound, None)
@@ -253,6 +250,14 @@ def _attempt(asked: PlanProblem, meter: Meter) -> _Attempt:
         f"{reasons[0]}; this is a defect of streamplace, please report it with the graph, the "
         f"machines and seed {asked.settings.seed}"
     )
+
+
+def _bound(asked: PlanProblem, meter: Meter) -> CostBound | None:
+    """Bound of the cost of every plan; None if it is proven that there is no plan."""
+    if not _may_have_plan(asked):
+        return None
+    problem = asked.with_useful_offers()
+    return proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
 
 
 def _may_have_plan(asked: PlanProblem) -> bool:
@@ -271,7 +276,8 @@ def planned_most(
     check_tags(problems[0])
     rate = highest_found(problems, graph, machines, settings)
     if not rate:
-        raise ProblemError(refusal(problems[0], None, problems))
+        asked = problems[0]
+        raise ProblemError(refusal(asked, _bound(asked, Meter(asked.settings.budget, 1)), problems))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(
