@@ -6,9 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Bools, Floats, Ints
-from streamsim.equation import pressures
+from streamsim.equation import NO_ROOM, OVERFULL, pressures
 from streamsim.flow import Flow, flow_of
 from streamsim.platform import Platform, floats, platform_of
+
+#: Free share of a core that a constant load fills, for subtasks that only wait.
+LITTLE_ROOM = 1e-5
 
 
 class WindowedOperator(NamedTuple):
@@ -220,6 +223,8 @@ def instance_of(
     most = _limits(max_rate)
     if len(most):
         share = (flow.input_rate / (flow.parallelism * most))[:, None]
+        if len(held):
+            core_constant = _with_room_to_wait(core_constant, core_load, share)
         left = np.maximum(0.0, 1.0 - core_constant) if len(held) else 1.0
         core_load = np.maximum(core_load, share * left)  # full at its `max_rate`
     return Instance(
@@ -245,9 +250,13 @@ def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
     if not len(instance.constant):
         return instance
     nothing = np.zeros((0, instance.load.shape[1]))
+    core_load = instance.core_load + level * instance.core_constant
+    if len(instance.max_rate):  # exactly, however little constant loads leave of a core
+        share = instance.input_rate / (instance.parallelism * instance.max_rate)
+        core_load = np.maximum(core_load, share[:, None])
     return instance._replace(
         load=instance.load + level * instance.constant,
-        core_load=instance.core_load + level * instance.core_constant,
+        core_load=core_load,
         constant=nothing,
         core_constant=nothing,
     )
@@ -257,6 +266,16 @@ def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
     """Cores that operators use at any rate; no rows if they use none."""
     given = None if constant is None else np.atleast_2d(floats(constant))
     return given if given is not None and given.any() else np.zeros((0, shape[1]))
+
+
+def _with_room_to_wait(constant: Floats, load: Floats, share: Floats) -> Floats:
+    """Constant loads of cores, with a little room on those that they fill if a subtask only waits.
+
+    Its ``max_rate`` is a load of the room that is left, and would be lost without any. ``share``
+    [N, 1] is that of the largest rate which a subtask reads.
+    """
+    waits = (share > 0) & (load <= NO_ROOM) & (constant <= 1 + OVERFULL)
+    return np.where(waits, np.minimum(constant, 1 - LITTLE_ROOM), constant)
 
 
 def _limits(max_rate: ArrayLike | None) -> Floats:

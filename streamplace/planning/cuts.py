@@ -171,7 +171,7 @@ def useful_offers(demand: Demand, catalogue: Catalogue) -> tuple[Offer, ...]:
         for offer, runs in zip(catalogue.offers, may_run, strict=True)
         if any(
             least_parallelism(demand, v, offer.core_speed)
-            and demand.memory[v] <= float(offer.memory) * _most_parts(demand, v)
+            and demand.memory[v] <= float(ROOM) * float(offer.memory) * _most_parts(demand, v)
             for v in np.flatnonzero(runs).tolist()
         )
     )

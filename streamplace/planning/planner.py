@@ -36,7 +36,7 @@ from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
-from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlanSettings
+from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import STEPS, PlanSearch
@@ -150,7 +150,9 @@ def _limit(
     full = use
     if not demand.is_proportional:
         inverse = growing_use(demand, packing, packed)
-        full = use_at(demand, packing, packed, 1 / inverse) if 0 < inverse < inf else use
+        if 0 < inverse < inf:
+            full = use_at(demand, packing, packed, 1 / inverse)
+            full *= full > use_at(demand, packing, packed, 0.0)  # constant loads alone limit none
     growing = full * flowing if (use[:, FLOWING] > 0).any() else use
     machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
     share = packed.rows[machine] / packed.parallelism
@@ -232,10 +234,7 @@ class _Attempt(NamedTuple):
 
 def _attempt(asked: PlanProblem, meter: Meter) -> _Attempt:
     """Prove a bound, and search for a plan until the time is over."""
-    if not _may_have_plan(asked):
-        return _Attempt(asked, None, None)
-    problem = asked.with_useful_offers()
-    bound = proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
+    problem, bound = asked.with_useful_offers(), _bound(asked, meter)
     packings = [] if bound is None else _cheapest(problem, bound, meter)
     if bound is None or not packings:
         return _Attempt(asked, bound, None)
@@ -251,6 +250,14 @@ def _attempt(asked: PlanProblem, meter: Meter) -> _Attempt:
         f"{reasons[0]}; this is a defect of streamplace, please report it with the graph, the "
         f"machines and seed {asked.settings.seed}"
     )
+
+
+def _bound(asked: PlanProblem, meter: Meter) -> CostBound | None:
+    """Bound of the cost of every plan; None if it is proven that there is no plan."""
+    if not _may_have_plan(asked):
+        return None
+    problem = asked.with_useful_offers()
+    return proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
 
 
 def _may_have_plan(asked: PlanProblem) -> bool:
@@ -269,7 +276,8 @@ def planned_most(
     check_tags(problems[0])
     rate = highest_found(problems, graph, machines, settings)
     if not rate:
-        raise ProblemError(refusal(problems[0], None, problems))
+        asked = problems[0]
+        raise ProblemError(refusal(asked, _bound(asked, Meter(asked.settings.budget, 1)), problems))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(
@@ -313,7 +321,7 @@ def _with_steps(
     while True:
         less, more = neighbours(problem, packed)
         cheaper, fewer = _step(problem, less, 0.0, _ended(meter, CHEAPER))
-        if fewer is None or rate_of(problem, fewer) < problem.rate:
+        if fewer is None or rate_of(problem, fewer) < problem.rate * (1 - ROUNDING):
             break
         packed = fewer
     dearer, _ = _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0))

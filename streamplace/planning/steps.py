@@ -17,6 +17,7 @@ from streamplace.planning.contents import (
     CPU,
     EGRESS,
     INGRESS,
+    SLACK,
     Packing,
     allowed,
     packing_of,
@@ -48,6 +49,8 @@ PROBE_STEPS = 2_000
 """Moves of the walks that find the rate that machines carry."""
 RAISES, NEAR = 16, 1e-3
 """Most bisection steps for the highest rate with its own headroom, and how close they get."""
+LOOKS = 8
+"""Most rates at which the loads of partners that are apart are looked at."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
 
@@ -74,26 +77,49 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
         made = deployed(problem, packed)
         link = fullest_link(made.problem, made.placement)
         use = max(use, 0.0 if link is None else link.use)
+    rate = min(problem.rate / use if use else inf, problem.join_limit)
     if has_loops(problem.demand, packed.parallelism):
-        use = max(use, load_apart(problem, packed, deployed(problem, packed)))
-    return min(problem.rate / use if use else inf, problem.join_limit)
+        rate = _rate_apart(problem, packed, rate)
+    return rate
+
+
+def _rate_apart(problem: PlanProblem, packed: PackedMachines, most: float) -> float:
+    """Rate up to ``most`` at which the first resource is full where partners are apart.
+
+    Messages grow with the rate, so that the load at the rate of the problem may tell too high a
+    one. What they take at that rate tells one that is carried.
+    """
+    load = load_apart(problem, packed, deployed(problem, packed))
+    rate = min(most, problem.rate / load) if load else most
+    for _ in range(0 if problem.demand.is_proportional or not load else LOOKS):
+        looked_at = min(rate, problem.rate_limit)
+        faster = problem.possible_at(looked_at)
+        load = 0.0 if faster is None else load_apart(faster, packed, deployed(faster, packed))
+        if load <= 1 + SLACK or looked_at <= problem.rate:
+            break
+        rate = max(problem.rate, looked_at / load)
+    return rate
 
 
 def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> float:
     """Inverse of the multiple of the rate at which the first machine is full.
 
     If all CPU grows with the rate, it is the use of the fullest resource. Constant loads and
-    messages grow less, and leave less for other loads; the multiple is then found by bisection.
+    messages grow less, and leave less for other loads; the multiple is then found by bisection. A
+    machine that constant loads fill up to rounding limits nothing that does not use it.
     """
     if demand.is_proportional:
         return float(largest_use(packing, packed)[:, FLOWING].max())
 
+    idle = use_at(demand, packing, packed, 0.0)[:, FLOWING]
+    if idle.max() > 1 + SLACK:
+        return inf
+    most = np.maximum(idle, 1.0)
+
     def fits(times: float) -> bool:
-        return bool(use_at(demand, packing, packed, times)[:, FLOWING].max() <= 1)
+        return bool((use_at(demand, packing, packed, times)[:, FLOWING] <= most).all())
 
     low, high = 0.0, 1.0
-    if not fits(low):
-        return inf
     while fits(high):
         low, high = high, 2 * high
         if high > HIGHEST:

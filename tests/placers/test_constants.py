@@ -7,7 +7,7 @@ import pytest
 from placer_cases import best_of_all
 from streamsim import throughput
 
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.level import finest_level, least_peak, least_times
 from streamplace.objectives.conditions import subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition
@@ -73,6 +73,39 @@ def test_exact_finds_and_proves_the_best_of_all_placements(seed: int, sources: i
     best = best_of_all(problem)
     assert result.value == pytest.approx(best, rel=1e-9)
     assert result.bound == pytest.approx(best, rel=1e-7)
+
+
+def test_a_device_that_constant_loads_fill_proves_nothing_about_the_others() -> None:
+    """Beside 0.5 the work of 0.6 takes 1.2 times as long, and 1.15 times on the slower device."""
+    operators = [
+        Operator("src", ipt=0, rate=1e3),
+        Operator("work", ipt=6e5),
+        Operator("half", ipt=0, constant=500),
+        Operator("full", ipt=0, constant=1000),
+    ]
+    streams = [Stream("src", name) for name in ("work", "half", "full")]
+    devices = [Device("d0", mips=1000), Device("d1", mips=520), Device("d2", mips=1000)]
+    rules = Constraints(pin={"half": "d0", "full": "d2"})
+    problem = Problem(StreamGraph.of("full", operators, streams), Cluster.of(devices), rules)
+    result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 200_000))
+    assert best_of_all(problem) == pytest.approx(520 / 600)
+    assert result.value == pytest.approx(520 / 600, rel=1e-9)
+    assert result.bound == pytest.approx(520 / 600, rel=1e-6)
+
+
+def test_a_first_placement_that_carries_nothing_is_not_proven() -> None:
+    """Its peak is that of the best: a subtask of the source needs two cores, and has one."""
+    operators = [
+        Operator("src", ipt=5e5, rate=1e4),
+        Operator("full", ipt=0, constant=5000, parallelism=2),
+    ]
+    graph = StreamGraph.of("full", operators, [Stream("src", "full")])
+    devices = [Device(f"d{i}", mips=2500, cores=2) for i in range(2)]
+    problem = Problem(graph, Cluster.of(devices))
+    assert throughput(problem.instance, [[0, 0], [0, 1]]).tolist() == [0.0, 0.5]
+    result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
+    assert result.value == pytest.approx(0.5)
+    assert result.bound == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("seed", range(12))

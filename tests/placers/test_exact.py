@@ -318,6 +318,28 @@ def test_many_sources_get_an_honest_bound() -> None:
     assert 0 < result.value <= result.bound < 1
 
 
+@pytest.mark.parametrize(
+    ("ipt", "max_rate", "cores", "rules"),
+    [
+        pytest.param(4e3, 0, 4, None, id="a core"),
+        pytest.param(1, 500, 1, None, id="a largest rate"),
+        pytest.param(4e3, 0, 1, Constraints(allowed={"one": ["d0"]}), id="the device allowed"),
+    ],
+)
+def test_what_limits_one_of_many_sources_on_every_device_is_part_of_the_bound(
+    ipt: float, max_rate: float, cores: int, rules: Constraints | None
+) -> None:
+    """A subtask carries half of the one source, wherever it may run; the other is carried."""
+    operators = [Operator("one", ipt=ipt, rate=1e3, max_rate=max_rate)]
+    operators += [Operator(f"o{i}", ipt=1, rate=1e3 * (i == 0)) for i in range(12)]
+    graph = StreamGraph.of("two", operators, [Stream(f"o{i}", f"o{i + 1}") for i in range(11)])
+    speeds = [2, 2, 2] if rules is None else [2, 8, 8]
+    devices = [Device(f"d{i}", mips=mips, cores=cores) for i, mips in enumerate(speeds)]
+    result = solved(Problem(graph, Cluster.of(devices), rules), Budget(evaluations=2000))
+    assert result.value == pytest.approx(0.75)
+    assert result.bound == pytest.approx(0.75)
+
+
 def test_other_objectives_are_refused() -> None:
     other = Objective("something", "min", "Something else.", THROUGHPUT.evaluate)
     with pytest.raises(SettingError, match="throughput, makespan, not for 'something'"):

@@ -69,6 +69,17 @@ def test_a_limit_alone_proves_the_search_right() -> None:
         assert result.bound == pytest.approx(0.4)
 
 
+def test_a_limit_is_proven_where_a_constant_load_fills_the_core() -> None:
+    """The look-ups take no CPU per tuple; the source must leave their device to their timers."""
+    operators = [Operator("src", ipt=1e4, rate=1e4), Operator("ask", constant=2500, max_rate=4e3)]
+    graph = StreamGraph.of("pipe", operators, [Stream("src", "ask")])
+    problem = Problem(graph, Cluster.uniform(2))
+    assert best_of_all(problem) == pytest.approx(0.4)
+    result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
+    assert result.value == pytest.approx(0.4)
+    assert result.bound == pytest.approx(0.4)
+
+
 def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
     """Thousands of operators in groups; the one that waits limits, and the others do not."""
     n = 600

@@ -62,8 +62,8 @@ def test_a_loop_whose_partners_are_apart_carries_less() -> None:
     assert result.limit.use == pytest.approx(1000 / result.carries)
 
 
-def test_a_loop_whose_partners_are_apart_keeps_its_reserve() -> None:
-    """Memory allows a single packing; what crosses in it leaves too little for costs that are off.
+def loop_of_one_packing(messages: float = 0.0) -> dict[str, Any]:
+    """A loop of which memory allows a single packing, in which some streams cross.
 
     Contents count a pair of ``c`` and ``d`` on one machine, which the other streams keep apart.
     """
@@ -74,19 +74,33 @@ def test_a_loop_whose_partners_are_apart_keeps_its_reserve() -> None:
         for name, m in memory.items()
     ]  # fmt: skip
     streams = [Stream(*ends, partitioning="forward") for ends in ("ab", "ac", "bd", "cd")]
-    graph = StreamGraph.of("loop", operators, streams)
     offers = [
         Offer(name, 1.0, mips=mips, memory=m, at_most=1)
         for name, mips, m in (("x", 9.2, 2021), ("y", 4.7, 111), ("z", 8.0, 1201))
     ]
-    asked: dict[str, Any] = {
+    costs = {"message ipt": messages, "buffer timeout": 0.1}
+    return {
+        "graph": StreamGraph.of("loop", operators, streams, costs),
         "offers": Catalogue.of(offers, 1.5e-4),
         "keep_parallelism": True,
         "budget": Budget(None, 10**6),
     }
-    assert streamplace.plan(graph, **asked).cost == 3
+
+
+def test_a_loop_whose_partners_are_apart_keeps_its_reserve() -> None:
+    """What crosses leaves too little for costs that are off."""
+    asked = loop_of_one_packing()
+    assert streamplace.plan(**asked).cost == 3
     with pytest.raises(ProblemError):
-        streamplace.plan(graph, robust=1, error=1.0, **asked)
+        streamplace.plan(robust=1, error=1.0, **asked)
+
+
+def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rate() -> None:
+    """There are more than at the rate that was asked for."""
+    result = streamplace.plan(**loop_of_one_packing(messages=1e4))
+    assert result.cost == 3
+    assert result.carries > 1.1 * result.rate
+    assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
 
 
 @pytest.mark.parametrize("bought", [True, False])

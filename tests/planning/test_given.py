@@ -141,6 +141,23 @@ def test_machines_that_carry_any_rate_have_no_highest_one() -> None:
         planned_most(free, UNEVEN, ASKED)
 
 
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        (Budget(None, 1000), "the cluster does not carry 3 tuples/s"),
+        (Budget(1e-9), "no plan was found within the budget for 3 tuples/s, and none is excluded"),
+    ],
+)
+def test_a_cluster_is_said_to_be_too_small_only_where_that_is_proven(
+    budget: Budget, told: str
+) -> None:
+    """Three operators on two machines, of which each has memory for one."""
+    operators = [Operator(f"v{i}", ipt=1, rate=1, memory=60, max_parallelism=1) for i in range(3)]
+    cluster = Cluster.of([Device("a", memory=100), Device("b", memory=100)])
+    with pytest.raises(ProblemError, match=told):
+        planned_most(StreamGraph.of("three", operators), cluster, PlanSettings(budget=budget))
+
+
 def test_the_subtasks_of_a_plan_are_found_once_for_all_machines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

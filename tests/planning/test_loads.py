@@ -66,6 +66,20 @@ def test_machines_are_needed_for_constant_loads_alone() -> None:
     assert result.bound == 2
 
 
+def test_a_machine_that_constant_loads_fill_limits_no_rate() -> None:
+    """40, 30 and 30 % of its speed add up to more than the whole by the last bit."""
+    unit = 9 / 7
+    operators = [
+        Operator(f"v{i}", ipt=0, rate=1.0, constant=part * unit, max_parallelism=1)
+        for i, part in enumerate([4, 3, 3])
+    ]
+    graph = StreamGraph.of("full", operators)
+    offers = Catalogue.of([Offer("small", 1.0, mips=10 * unit)])
+    result = streamplace.plan(graph, offers=offers, seed=1, budget=Budget(None, 2000))
+    assert result.machines == {"small": 1}
+    assert result.carries == float("inf")
+
+
 def test_what_limits_is_what_is_full_first() -> None:
     """The machine that is 80 % full of constant loads is full later than the one at 70 %."""
     operators = [
@@ -77,6 +91,17 @@ def test_what_limits_is_what_is_full_first() -> None:
     assert result.limit.operator == "sink"
     assert result.limit.use == pytest.approx(0.7)
     assert result.carries == pytest.approx(1000 / 0.7, rel=1e-9)
+
+
+def test_a_machine_that_constant_loads_fill_is_not_what_limits() -> None:
+    operators = [
+        Operator("timer", ipt=0, rate=1.0, constant=1000, max_parallelism=1),
+        Operator("sink", ipt=7e5, rate=1000.0, max_parallelism=1),
+    ]
+    result = few(StreamGraph.of("two", operators))
+    assert result.limit.operator == "sink"
+    assert result.limit.use == pytest.approx(0.7)
+    assert result.carries == pytest.approx(1001 / 0.7, rel=1e-9)
 
 
 def sending(ipt: float = 2e6) -> StreamGraph:

@@ -197,6 +197,15 @@ def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subt
     assert problem["operators"]["name"] == ["v#0", "v#1", "v#2"]
 
 
+def test_machines_that_a_subtask_fills_with_memory_are_used() -> None:
+    """Three times 0.7 is less than 2.1 by rounding."""
+    only = Operator("v", ipt=1, rate=1.0, memory=2.1, parallelism=3)
+    offers = Catalogue.of([Offer("small", 1.0, memory=0.7)])
+    kept = replace(ASKED, keep_parallelism=True)
+    result = planned(StreamGraph.of("one", [only]), offers, kept)
+    assert result.cost == result.bound == 3
+
+
 def test_machines_that_are_full_of_memory_are_packed() -> None:
     """Each of twelve holds one subtask of 5 bytes and two of 3."""
     operators = [
@@ -249,6 +258,20 @@ def test_a_plan_tells_what_its_neighbours_carry() -> None:
     assert result.dearer is not None
     assert result.cheaper.rate < 4000 < result.dearer.rate
     assert 4000 * (1 - 1e-9) <= result.carries <= result.dearer.rate
+
+
+def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() -> None:
+    """First fit puts parts of 40 % together, which takes five machines. Four are full exactly."""
+    unit = 19 / 3
+    operators = [
+        Operator(f"v{i}", ipt=1000, rate=part * unit, max_parallelism=1)
+        for i, part in enumerate([4] * 4 + [3] * 8)
+    ]
+    offers = Catalogue.of([Offer("small", 1.0, mips=10 * unit * 1000 / 1e6)])
+    hasty = PlanSettings(budget=Budget(None, 1))
+    result = planned(StreamGraph.of("parts", operators), offers, hasty)
+    assert result.cost == result.bound == 4
+    assert result.carries < result.rate  # by the last bit
 
 
 def test_neighbours_share_the_budget() -> None:

@@ -48,6 +48,23 @@ def test_a_limit_holds_beside_constant_loads_and_does_not_add_up_with_them() -> 
     assert throughput(busy, [[0, 1]])[0] == pytest.approx(0.5)
 
 
+def test_a_limit_holds_where_a_constant_load_fills_the_core() -> None:
+    """A subtask that only waits needs nothing of the core, and reads no more than its limit."""
+    waiting: dict[str, Any] = {"constant": [[0.0], [1.0]], "seconds": [[4e-3], [0.0]]}
+    assert throughput(pair([np.inf, 50.0], **waiting), [[0, 1]])[0] == pytest.approx(0.5)
+    assert throughput(pair([np.inf, 200.0], **waiting), [[0, 1]])[0] == 1.0
+    overfull: dict[str, Any] = waiting | {"constant": [[0.0], [1.5]]}
+    assert throughput(pair([np.inf, 200.0], **overfull), [[0, 1]])[0] == 0.0
+
+
+def test_a_source_at_its_limit_beside_a_constant_load_leaves_the_others_alone() -> None:
+    """It emits 20 of 100 tuples/s; a half of both cores is free, and the others need 0.4 of it."""
+    changes: dict[str, Any] = {"rate": [100, 0, 100], "seconds": [[4e-3], [4e-3], [0.0]]}
+    changes |= {"constant": [[0.0], [0.0], [1.0]], "cores": [2, 2]}
+    instance = pair([np.inf, np.inf, 20.0], **changes)
+    assert throughput(instance, [[0, 0, 0]])[0] == pytest.approx((100 + 20) / 200)
+
+
 def test_errors_of_costs_leave_the_limit_alone() -> None:
     """Costs that are twice as high are those of the CPU."""
     instance = pair([np.inf, 50.0])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,14 +52,16 @@ class RateAdvice:
 def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvice | None:
     """Return the best legal move of an operator at the bottleneck, or of it and a neighbour.
 
-    Operators that must share a device with them move, too. None if no such move lowers the load
-    of the fullest resource.
+    Operators that must share a device with them move, too. Of the moves that lower the load of the
+    fullest resource most, the best has the highest throughput: with several sources, these may be
+    different ones. None if none of them helps.
     """
     from streamsim import throughput
     from streamsim.incremental import Incremental
 
     state = Incremental(problem.instance, placement)
-    least, best = state.peak * (1 - 1e-9), None
+    least = state.peak * (1 - 1e-9)
+    lower: list[tuple[float, tuple[int, ...], int]] = []
     for group in _together(problem, _candidates(problem, placement, top)):
         for d in range(problem.n_devices):
             if problem.rules is not None and not problem.legal(_moved(placement, group, d))[0]:
@@ -66,16 +69,20 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
             for v in group:
                 state.move(v, d)
             if state.peak < least:
-                least, best = state.peak, (group, d)
+                lower.append((state.peak, group, d))
             for v in group:
                 state.move(v, int(placement[v]))
-    if best is None:
+    lower.sort(key=itemgetter(0))
+    tried = [_moved(placement, group, d) for _, group, d in lower[:MOST_CANDIDATES]]
+    reached = throughput(problem.instance, np.array([placement, *tried]))
+    best = int(np.argmax(reached >= reached.max() * (1 - 1e-9)))  # the first but for rounding
+    if best == 0:
         return None
-    group, d = best
+    _, group, d = lower[best - 1]
     return RateAdvice(
         tuple(problem.graph.operators.name[v] for v in group),
         problem.cluster.devices.name[d],
-        float(throughput(problem.instance, _moved(placement, group, d)[None, :])[0]),
+        float(reached[best]),
     )
 
 

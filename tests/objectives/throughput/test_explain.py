@@ -66,6 +66,27 @@ def test_sources_that_share_no_bottleneck_are_reported_apart() -> None:
     assert answer.relative_throughput == pytest.approx(0.75)
 
 
+def test_a_move_that_takes_more_from_one_source_than_it_gives_another_is_no_advice() -> None:
+    """Work of the slow source fits nowhere; beside the fast one, it is the mean that falls."""
+    operators = [
+        Operator("slow", rate=100),
+        Operator("first", ipt=2.5e7),
+        Operator("second", ipt=1.5e7),
+        Operator("fast", ipt=9e5, rate=1000),
+    ]
+    streams = [Stream("slow", "first"), Stream("first", "second")]
+    cluster = Cluster.uniform(2, mips=1000)
+    problem = Problem(StreamGraph.of("two", operators, streams), cluster)
+    answer = explain(problem, problem.placement([0, 0, 0, 1]))
+    assert answer.relative_throughput == pytest.approx((25 + 1000) / 1100)
+    assert answer.move is None
+    roomy = Problem(problem.graph, Cluster.uniform(3, mips=1000))
+    move = explain(roomy, roomy.placement([0, 0, 0, 1])).move
+    assert move is not None
+    assert (move.operators, move.device) == (("first",), "d2")
+    assert move.relative_throughput == pytest.approx((40 + 1000) / 1100)
+
+
 @pytest.mark.parametrize("nic", ["egress", "ingress"])
 def test_a_capped_network_card_can_be_the_bottleneck(nic: str) -> None:
     """Two streams over wide links but one narrow card."""

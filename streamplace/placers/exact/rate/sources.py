@@ -1,8 +1,8 @@
 """Several sources: the best placement found, and a bound by a linear programme.
 
 Rates are max–min fair, which the peak load does not determine. If there are few placements, all are
-tried; otherwise a local search finds a good one, and a linear programme bounds it: no unit can use
-more than its best device, and all units together no more than all devices.
+tried; otherwise a local search finds a good one, and a linear programme bounds it: no operator can
+use more than its best device, or a core of it, and all together no more than all devices.
 """
 
 import operator
@@ -83,14 +83,14 @@ def bound(problem: Problem, units: Units, unit: Ints) -> float:
     sources = instance.sources
     if len(sources) * problem.n_operators > MOST_SHARES:
         return 1.0
-    part = np.zeros((units.n_units, len(sources)))
-    shares = flow_shares(instance).T
+    shares, types = flow_shares(instance).T, instance.device_type
+    open_to = np.isfinite(units.load)[unit]
     power, _ = powers(units)
-    operator_work = (instance.load[:, instance.device_type] * power).min(axis=1)
-    np.add.at(part, unit, shares * operator_work[:, None])
-    together = part.sum(axis=0) / power.sum()
-    pressure = np.minimum(instance.pressure, MOST_PRESSURE)
-    alone = shares * pressure.min(axis=1)[:, None]
+    work = np.where(open_to, instance.load[:, types] * power, np.inf).min(axis=1)
+    together = work @ shares / power.sum()
+    pressure = np.maximum(instance.pressure, instance.core_pressure)[:, types]
+    least = np.where(open_to, pressure, np.inf).min(axis=1)
+    alone = shares * np.minimum(least, MOST_PRESSURE)[:, None]
     weight = instance.rate[sources] / instance.rate.sum()
     return _programme(weight, np.vstack((together, alone)))
 

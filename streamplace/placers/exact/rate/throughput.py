@@ -27,7 +27,8 @@ MOST_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
 MOST_TIMES = 1e9
 """Largest factor of constant loads, for placements where these alone are too much."""
-CLOSE = 4 * TOLERANCE
+CLEARLY = 1e-7
+"""Share by which a placement beside constant loads must be faster to be looked for."""
 
 
 def prove_throughput(
@@ -77,27 +78,34 @@ def _prove_constants(
 ) -> tuple[Ints, float]:
     """Best placement of the units with constant loads, and a lower bound of the peak pressure.
 
-    A prover does not know constant loads. They are therefore multiplied by the slowdown of the best
-    placement so far and added to the loads: if another placement then has a lower peak, it is
-    faster; otherwise none is (Dinkelbach 1967).
+    A prover does not know constant loads. They are therefore multiplied by an aim and added to the
+    loads: a placement has a slowdown of at most the aim if and only if its peak is at most the aim
+    (Dinkelbach 1967). A lower bound of the peaks that is above the aim bounds the slowdown as well.
+
+    The aim is clearly below the slowdown of the best placement so far: constant loads that fill a
+    device by themselves make a peak of the aim, and slow nothing down. It is at most twice the
+    lower bound, as peaks tell nothing about loads that are much smaller.
     """
     best, least = prover.place, max(prover.least, least_times(problem))
     if provers is None:
         return best, least
     with handing_on(lambda: _interrupted(problem, unit, best, least)):
+        value = float(throughput(problem.instance, best[unit][None])[0])
         for _ in range(MOST_PROOFS):
-            value = float(throughput(problem.instance, best[unit][None])[0])
-            times = 1 / max(value, 1 / MOST_TIMES)
-            if times <= least * (1 + CLOSE):
+            aim = min((1 - CLEARLY) / max(value, 1 / MOST_TIMES), 2 * least)
+            if aim <= least:
                 break
-            units, _ = units_of(problem, times)
+            units, _ = units_of(problem, aim)
             prover = provers(units, best)
             prover.prove()
-            if prover.least >= times * (1 - CLOSE):
+            refuted = prover.least > aim * (1 + TOLERANCE)
+            if refuted:
                 least = prover.least
-            if prover.peak >= times * (1 - TOLERANCE):
+            reached = float(throughput(problem.instance, prover.place[unit][None])[0])
+            if reached > value:
+                best, value = prover.place, reached
+            elif not refuted:
                 break
-            best = prover.place
     return best, least
 
 
