@@ -270,6 +270,16 @@ def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
         watch("dev-2", raises=FlinkError, match="Flink answers 500: a.B: out of memory")
 
 
+def test_a_job_that_flink_has_not_planned_yet_is_waited_for(
+    watch: Callable[..., Watched], flink: FakeFlink
+) -> None:
+    """After another JobManager has taken over, Flink 1 shows an empty plan of it for a while."""
+    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
+    planning = job("old", "INITIALIZING", {}) | {"plan": {}}
+    flink.answers["GET /jobs/old"] = InTurn(running, *[planning] * 3, ended)
+    assert watch().steps == ["job old has finished because it has read all of its input"]
+
+
 def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
     watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
