@@ -91,6 +91,15 @@ def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
     assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
 
 
+def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
+    """Whatever arrives for the others."""
+    source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
+    rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
+    last = RunningSubtask("job", "v0", 2, "d0", "src", 0.0, 0.0, 0.0, 0.0, 0.0, True)
+    assert key_shares([source], [], [*rows, last]) == {"src": (0.5, 0.5, 0.0)}
+    assert key_shares([source], [], [*rows, last._replace(has_ended=False)]) == {}
+
+
 def test_key_groups_that_do_not_divide_evenly_are_not_skewed_keys() -> None:
     """Three groups on two subtasks: one has two of them."""
     groups = replace(SUM, max_parallelism=3)

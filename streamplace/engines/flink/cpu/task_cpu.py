@@ -23,7 +23,7 @@ from streamplace.engines.flink.cpu.threads import (
     threads_again,
 )
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
 PROCESS_CPU = "Status.JVM.CPU.Time"
 """Metric of a TaskManager: nanoseconds of CPU of all its threads."""
@@ -67,6 +67,7 @@ class RunningSubtask(NamedTuple):
     # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
     idle: float = math.nan
     blocked: float = math.nan
+    has_ended: bool = False  # whether it has read all of its input
 
     @property
     def key(self) -> Key:
@@ -188,7 +189,12 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             metrics = row.get("metrics", {})
             thread = f"{vertex['name']} {number}"
             counts = {name: _number(metrics.get(key)) for name, key in _COUNTED.items()}
-            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, **counts))
+            has_ended = row.get("status") == FINISHED
+            subtasks.append(
+                RunningSubtask(
+                    job, vertex["id"], index, device, thread, has_ended=has_ended, **counts
+                )
+            )
     return subtasks
 
 
@@ -240,7 +246,9 @@ def cpu_by_subtask(
     """CPU of every subtask of a job, from the most exact source."""
     threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
     for one, busy in _busy_cores(job, interval.subtasks, activity):
-        if one.key in threads:
+        if one.has_ended and not one.busy > 0:  # it ended before; busy time may be NaN
+            yield one, TaskCpu(0.0, thread=ThreadLoad(0, one.thread, 0.0, 0.0))
+        elif one.key in threads:
             yield one, threads[one.key]
         elif math.isnan(busy):
             yield one, TaskCpu(0.0, UNKNOWN)
@@ -281,7 +289,8 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
     """CPU of the subtasks with measured threads, including their helper threads."""
     bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
     for one in interval.subtasks:
-        bearers[one.device, one.thread].append(one)
+        if not one.has_ended:
+            bearers[one.device, one.thread].append(one)
     cpu: dict[Key, TaskCpu] = {}
     own: dict[str, dict[str, float]] = {}
     for device, loads in interval.loads.items():
