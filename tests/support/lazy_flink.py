@@ -131,6 +131,8 @@ class LazyFlink(FakeFlink):
             return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
         if path.startswith("/taskmanagers/"):
             return self._of_process(path.split("/")[2], unquote(path.partition("get=")[2]))
+        if path.endswith("/subtasktimes"):
+            return self.otherwise
         if "/metrics" in path:
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:
