@@ -4,11 +4,12 @@ The facts about windows, subtasks and processes are attributes of the graph. The
 measured, and how well.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean, stdev
 
 from streamplace.engines.flink.cpu.helpers import share_of_others
-from streamplace.engines.flink.cpu.task_cpu import TaskCpu
+from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost
@@ -66,6 +67,26 @@ def uncounted(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
+
+
+def unreported(
+    tasks: Sequence[FlinkTask],
+    activity: Mapping[str, Activity],
+    subtasks: Iterable[RunningSubtask],
+) -> Iterator[str]:
+    """Doubts about tasks of which Flink tells the metrics of some subtasks only.
+
+    ``subtasks``: those of the job; Flink may have dropped the metrics of those that have ended.
+    """
+    ended = Counter(one.vertex for one in subtasks if one.has_ended)
+    for task in tasks:
+        number, expected = activity[task.id].reporting, task.parallelism - ended[task.id]
+        if 0 < number < expected:
+            yield (
+                f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
+                f"{number} of {expected} subtasks; check whether the JobManager reaches "
+                "metrics.internal.query-service.port of all TaskManagers"
+            )
 
 
 def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
