@@ -231,3 +231,15 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(
         writing, monkeypatch, lambda one: {"status": "FINISHED"} if one.name[-3:] == "src" else {}
     )
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
+
+
+def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlink) -> None:
+    """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
+    for vertex in writing.vertices.values():
+        vertex.rates = {
+            name: rate if isinstance(rate, str) else lambda _: 7.0
+            for name, rate in vertex.rates.items()
+        }
+    writing.duration = 20_000
+    with pytest.raises(FlinkError, match="has not updated the metrics of job 'shop' while it was"):
+        profile(writing.rest, "job", 10).graph(MIPS)

@@ -31,6 +31,7 @@ from streamplace.engines.flink.measure.profile_quality import (
     doubts_of_names,
     doubts_of_sending,
     doubts_of_threads,
+    refuse_frozen,
     spread_facts,
     uncounted,
     unreported,
@@ -169,6 +170,7 @@ class JobProfile:
 
         Its attribute ``unmeasured`` contains the doubts.
         """
+        refuse_frozen(self.name, self.tasks, self.activity)
         name_of = {task.id: task.name for task in self.tasks}
         carried = carried_by_streams(self.tasks, self.edges, self.activity, self.buffers.size)
         self.doubts.extend(carried.doubts)

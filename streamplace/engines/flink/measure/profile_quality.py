@@ -13,6 +13,7 @@ from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.graph import (
     PROFILE_PROCESSES,
@@ -20,7 +21,7 @@ from streamplace.model.graph import (
     PROFILE_SUBTASKS,
     PROFILE_WINDOWS,
 )
-from streamplace.model.messages import shown
+from streamplace.model.messages import quoted, shown
 
 MUCH = 0.2
 """Least part of the CPU of operators in threads that name no task that is a doubt."""
@@ -67,6 +68,21 @@ def uncounted(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
+
+
+def refuse_frozen(job: str, tasks: Sequence[FlinkTask], activity: Mapping[str, Activity]) -> None:
+    """Raise FlinkError if Flink has fetched no metrics of a job while it was measured.
+
+    Those that it has told then are older, and say nothing of now.
+    """
+    running = [activity[task.id] for task in tasks if not task.has_ended]
+    if any(one.seconds > 0 for one in running) or all(one.is_silent for one in running):
+        return
+    raise FlinkError(
+        f"Flink has not updated the metrics of job {quoted(job)} while it was measured: it fetches "
+        "them once per metrics.fetcher.update-interval, and after the loss of a TaskManager none "
+        "for up to web.timeout; wait, or watch for longer with --seconds"
+    )
 
 
 def unreported(
