@@ -48,6 +48,7 @@ _COUNTED = {
     "blocked": "accumulated-backpressured-time",
 }
 """Fields of a subtask that grow → their names in Flink's answer."""
+_TOLD = "read-records-complete"
 Key = tuple[str, str, int]
 """Job, vertex and index of a subtask."""
 
@@ -68,6 +69,7 @@ class RunningSubtask(NamedTuple):
     idle: float = math.nan
     blocked: float = math.nan
     has_ended: bool = False  # whether it has read all of its input
+    is_told: bool = True  # whether Flink has fetched its metrics
 
     @property
     def key(self) -> Key:
@@ -116,10 +118,17 @@ def snapshot(
 ) -> ClusterSnapshot:
     """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
 
+    The first one also waits for their metrics: what a subtask has counted since its start would
+    else seem to be new in the next one.
+
     ``before``: an earlier snapshot of the same processes.
     """
+
+    def is_known(one: RunningSubtask) -> bool:
+        return bool(one.device) and (one.is_told or before is not None)
+
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
+    while not all(map(is_known, _subtasks(rest, job))) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     subtasks, unread = list[RunningSubtask](), set[str]()
     for other in rest.live_jobs():
@@ -189,12 +198,13 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             metrics = row.get("metrics", {})
             thread = f"{vertex['name']} {number}"
             counts = {name: _number(metrics.get(key)) for name, key in _COUNTED.items()}
-            has_ended = row.get("status") == FINISHED
-            subtasks.append(
-                RunningSubtask(
-                    job, vertex["id"], index, device, thread, has_ended=has_ended, **counts
-                )
+            ended, told = row.get("status") == FINISHED, metrics.get(_TOLD) is not False
+            if not told:
+                counts |= {"read": math.nan, "wrote": math.nan}
+            one = RunningSubtask(
+                job, vertex["id"], index, device, thread, has_ended=ended, is_told=told, **counts
             )
+            subtasks.append(one)
     return subtasks
 
 

@@ -223,6 +223,7 @@ SubtaskMetrics = TypedDict(
         "accumulated-busy-time": NotRequired[float | str | None],
         "accumulated-idle-time": NotRequired[float | str | None],
         "read-records": NotRequired[float | str | None],
+        "read-records-complete": NotRequired[bool | None],
         "write-records": NotRequired[float | str | None],
     },
 )
