@@ -370,7 +370,7 @@ def _reporting(rows: Sequence[Metric]) -> int:
     """Number of subtasks whose metrics were summed up; 0 if that is unknown."""
     numbers = [0]
     for row in rows:
-        with suppress(KeyError, ValueError):
+        with suppress(KeyError, ValueError, OverflowError):
             total, mean = float(row["sum"]), float(row["avg"])
             if mean > 0 and math.isfinite(total):
                 numbers.append(round(total / mean))
