@@ -37,8 +37,9 @@ CAUSE_SECONDS = 5.0
 SUBMIT_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
-UNAVAILABLE = frozenset({502, 503, 504})
-"""HTTP statuses of a Flink, or of a gateway in front of it, that will answer later."""
+DENIED = 401
+UNAVAILABLE = frozenset({DENIED, 407, 429, 502, 503, 504})
+"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
 LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
 """Errors of a JobManager that forwards requests to one that is no longer the leader."""
 
@@ -359,6 +360,7 @@ class Rest:
         if answer.status >= 400:
             complaint = parse_complaint(answer.content)
             message = f"Flink answers {answer.status}: {root_cause(complaint)}"
+            message += "; give a valid --authorization" if answer.status == DENIED else ""
             if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint)
