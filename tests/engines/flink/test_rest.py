@@ -349,6 +349,8 @@ def test_answers_of_any_shape_end_well_or_in_one_line(
         (401, "the token has expired", NoAnswer),
         (403, "you may not see this", Refusal),
         (500, "x.RecipientUnreachableException: no", NoAnswer),
+        (500, "java.util.concurrent.TimeoutException: Invocation timed out", NoAnswer),
+        (400, "org.apache.kafka.common.errors.TimeoutException: no topic", Refusal),
         (500, "java.lang.Error: no", Refusal),
     ],
 )

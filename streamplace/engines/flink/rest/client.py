@@ -40,8 +40,10 @@ NOT_FOUND = "Could not find Flink job"
 DENIED = 401
 UNAVAILABLE = frozenset({DENIED, 407, 429, 502, 503, 504})
 """HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
-LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
-"""Errors of a JobManager that forwards requests to one that is no longer the leader."""
+LEADERLESS = re.compile(
+    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
+)
+"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
 
 
 class FlinkError(StreamplaceError):
