@@ -129,6 +129,23 @@ def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
     assert found.paths == ["s3://b/chk-7"]
 
 
+def test_state_that_flink_fails_to_tell_of_is_asked_for_again(
+    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that seems to take no checkpoints would be started without its state."""
+    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
+        "GET /jobs/old": RESTARTING,
+        "GET /jobs/old/checkpoints": InTurn(failure("a.B: out of memory", status=500), SAVED),
+        "GET /jobs/new": job("new", "FINISHED", {}),
+    }
+    found = watch("dev-2")
+    assert "Flink answers 500: a.B: out of memory; trying again" in found.steps
+    assert found.paths == ["s3://b/chk-7"]
+
+
 def test_without_a_spare_left_the_job_is_waited_for(
     watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
