@@ -233,6 +233,22 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
 
 
+def test_subtasks_that_end_while_a_job_is_measured_are_told(writing: LazyFlink) -> None:
+    """Flink drops what they have counted, although the sum may grow on by the others."""
+    late, source = START + 5, writing.vertices["v0"]
+
+    def counted(rate: float) -> Callable[[float], float]:
+        return lambda at: rate * at * (1 if at < late else 2)
+
+    source.told = lambda at: 2 if at < late else 1
+    source.rates = {
+        name: counted(rate) if isinstance(rate, int | float) else rate
+        for name, rate in source.rates.items()
+    }
+    with pytest.raises(FlinkError, match="restarted during the measurement, or some of its subtas"):
+        profile(writing.rest, "job", 10)
+
+
 def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlink) -> None:
     """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
     for vertex in writing.vertices.values():

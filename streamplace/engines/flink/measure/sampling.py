@@ -184,10 +184,13 @@ class _Watch:
             self.changed = now
         self.previous = counters
 
-    def has_fallen(self, counters: Mapping[str, float]) -> bool:
-        """Whether a counter has restarted from 0."""
+    def has_fallen(self, counters: Mapping[str, float], reporting: int) -> bool:
+        """Whether a counter has restarted from 0, or that of a subtask is missing."""
         before = self.previous or {}
-        return any(counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS)
+        is_less = 0 < reporting < self.reporting
+        return is_less or any(
+            counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS
+        )
 
     def span(self, since: int) -> float:
         """Seconds since a recorded time; 0 if there is none."""
@@ -355,7 +358,7 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     rows = rest.get(f"{watch.path}get={query}")
     counters, reporting = _numbers(rows), _reporting(rows)
-    if watch.has_fallen(counters):
+    if watch.has_fallen(counters, reporting):
         raise restarted(job)
     if watch.is_used and reporting > watch.reporting:
         raise FlinkError(
