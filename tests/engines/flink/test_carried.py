@@ -167,8 +167,8 @@ def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
 def test_settings_that_flink_fails_to_tell_are_not_left_out() -> None:
     """A job that seems to take no checkpoints would take none after its move."""
     fault = failure("a.B: out of memory", status=500)
-    answers = {"GET /jobs/job/config": {"execution-config": {}}}
-    flink = FakeFlink({**answers, "GET /jobs/job/checkpoints/config": fault})
+    flink = FakeFlink({"GET /jobs/job/config": {"execution-config": {}}})
+    flink.answers["GET /jobs/job/checkpoints/config"] = fault
     with pytest.raises(NoAnswer, match=r"500: a\.B: out of memory"):
         running_settings(flink.rest, "job")
 
