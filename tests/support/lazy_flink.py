@@ -60,6 +60,8 @@ class Vertex:
         Metric → change per second of the subtask with the largest value.
     ends
         When it has finished, from which on Flink reports no metrics of it.
+    told
+        Number of its subtasks whose metrics Flink has fetched by a time; None if it does not say.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Vertex:
     waits: float = 0.0
     most: Mapping[str, float] = field(default_factory=dict)
     ends: float = math.inf
+    told: Callable[[float], int] | None = None
 
 
 @dataclass
@@ -131,6 +134,8 @@ class LazyFlink(FakeFlink):
             return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
         if path.startswith("/taskmanagers/"):
             return self._of_process(path.split("/")[2], unquote(path.partition("get=")[2]))
+        if path.endswith("/subtasktimes"):
+            return self.otherwise
         if "/metrics" in path:
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:
@@ -195,15 +200,21 @@ class LazyFlink(FakeFlink):
         if not set(wanted.split(",")) <= rates.keys():
             return []  # as Flink does
         at, self.fetched[v] = self.fetched.get(v, 0.0), self.clock.now
-        before = self.counted.get(v, {})
+        before, told = self.counted.get(v, {}), self.vertices[v].told
+        number = self.vertices[v].parallelism if told is None else told(at)
+        part = number / self.vertices[v].parallelism
         sums = {
-            name: rate if isinstance(rate, str) else _counted(rate, at) + before.get(name, 0.0)
+            name: rate
+            if isinstance(rate, str)
+            else part * (_counted(rate, at) + before.get(name, 0.0))
             for name, rate in rates.items()
         }
+        means = {name: one / number for name, one in sums.items() if not isinstance(one, str)}
         largest = self.vertices[v].most
         return [
             {"id": name, "sum": sums[name]}
             | ({"max": _counted(largest[name], at)} if name in largest else {})
+            | ({"avg": means[name]} if told and name in means else {})
             for name in wanted.split(",")
         ]
 

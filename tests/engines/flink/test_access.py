@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fake_flink import FakeFlink
+from fake_flink import FakeFlink, said
 from flink_documents import ANSWERS
 
 from streamplace.engines.flink.rest.transport import Access
@@ -96,4 +96,15 @@ def test_what_cannot_be_used_is_told(run: Callable, options: tuple[str, ...], to
     answer = run("flink", "cluster", "--rest", "https://127.0.0.1:1", *options)
     assert answer.status == 2
     assert told in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_a_missing_authorization_is_told(run: Callable) -> None:
+    """A gateway answers with a page of its own."""
+    page = said(b"<html><title>401 Authorization Required</title></html>", 401)
+    with FakeFlink(otherwise=page).served() as flink:
+        answer = run("flink", "cluster", "--rest", flink.url)
+    assert answer.status == 2
+    assert "401 Authorization Required" in answer.err
+    assert "; give a valid --authorization" in answer.err
     assert len(answer.err.splitlines()) == 1

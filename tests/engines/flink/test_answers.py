@@ -22,3 +22,11 @@ def test_a_job_of_too_many_vertices_is_refused_in_one_line() -> None:
         parse_answer("/jobs/x", job(100_000))
     assert len(str(refused.value)) < 2 * LONGEST
     assert len(parse_answer("/jobs/x", job(MOST_VERTICES))["vertices"]) == MOST_VERTICES
+
+
+def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none() -> None:
+    """Flink 1 shows an empty one while a job is initialized, or waits for slots."""
+    document = json.loads(job(0)) | {"state": "INITIALIZING", "plan": {}}
+    assert parse_answer("/jobs/x", json.dumps(document).encode())["plan"] is None
+    with pytest.raises(ValueError, match=r"plan\.nodes"):
+        parse_answer("/jobs/x/plan", b'{"plan": {}}')

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
+from fake_flink import FakeFlink, failure
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
@@ -16,7 +16,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import NoAnswer, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 APART = {
@@ -162,6 +162,15 @@ def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
     expected = {f"restart-strategy.{kind}.{key}": value for key, value in more.items()}
     expected |= {"restart-strategy.type": kind, "pipeline.object-reuse": "false"}
     assert running_settings(flink.rest, "job") == expected
+
+
+def test_settings_that_flink_fails_to_tell_are_not_left_out() -> None:
+    """A job that seems to take no checkpoints would take none after its move."""
+    fault = failure("a.B: out of memory", status=500)
+    flink = FakeFlink({"GET /jobs/job/config": {"execution-config": {}}})
+    flink.answers["GET /jobs/job/checkpoints/config"] = fault
+    with pytest.raises(NoAnswer, match=r"500: a\.B: out of memory"):
+        running_settings(flink.rest, "job")
 
 
 def test_settings_that_flink_would_take_anyway_are_not_lost() -> None:

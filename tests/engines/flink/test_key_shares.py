@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 from shop_flink import Shop
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
 from streamplace.engines.flink.decide.candidates import EVEN, FOUND, Question, decision, judged
@@ -91,6 +92,15 @@ def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
     assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
 
 
+def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
+    """Whatever arrives for the others."""
+    source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
+    rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
+    last = RunningSubtask("job", "v0", 2, "d0", "src", 0.0, 0.0, 0.0, 0.0, 0.0, True)
+    assert key_shares([source], [], [*rows, last]) == {"src": (0.5, 0.5, 0.0)}
+    assert key_shares([source], [], [*rows, last._replace(has_ended=False)]) == {}
+
+
 def test_key_groups_that_do_not_divide_evenly_are_not_skewed_keys() -> None:
     """Three groups on two subtasks: one has two of them."""
     groups = replace(SUM, max_parallelism=3)
@@ -108,6 +118,31 @@ def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> N
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
     assert seen.shares == {"sum": pytest.approx(SKEWED)}
     assert seen.graph(MIPS).operators.parallelism.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("late", [START + 1, math.inf])
+def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    """Until then Flink says that they have read nothing; then, all since their start."""
+    source = rates(0, 1000, 0, 40_000, busy=0.1) | {"src.numRecordsOut": 1000}
+    vertices = {
+        "v0": Vertex("src", source, parallelism=1),
+        "v1": Vertex("sum", rates(1000, 0, 40_000, busy=0.5), [("v0", "HASH")], 2, "", (0.5, 0.5)),
+    }
+    flink = LazyFlink(clock, vertices)
+    usual = flink._subtasks
+
+    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
+        *others, last = usual(vertex)
+        if vertex.name == "sum" and clock.now < late:
+            last["metrics"] |= {"read-records": 0.0, "read-records-complete": False}
+        return [*others, last]
+
+    monkeypatch.setattr(flink, "_subtasks", subtasks)
+    monkeypatch.setattr(task_cpu, "time", clock)
+    assert profile(flink.rest, "job", 10).shares == {}
+    assert clock.now < START + 20
 
 
 @pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])

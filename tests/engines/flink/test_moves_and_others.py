@@ -289,6 +289,20 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
     assert draining_seconds(FakeFlink({}).rest, JOB) == 0
 
 
+@pytest.mark.parametrize(
+    ("deployed", "seconds"), [(10_000, 6.0), (15_800, START_SECONDS), (0, START_SECONDS)]
+)
+def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
+    deployed: int, seconds: float
+) -> None:
+    """With its state restored; a second is the least, also where Flink does not tell."""
+    flink = FakeFlink({**ANSWERS, f"GET /jobs/{JOB}/checkpoints": NONE})
+    times = {"DEPLOYING": deployed, "INITIALIZING": 15_900, "RUNNING": 16_000}
+    moments = {"subtasks": [{"timestamps": times}]}
+    flink.answers[f"GET /jobs/{JOB}/vertices/v0/subtasktimes"] = moments
+    assert expected_pause(flink.rest, JOB) == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize(("senders", "readers", "seconds"), [(8, 2, 62.0), (2, 8, 9.5)])
 def test_readers_share_what_their_senders_have_queued(
     senders: int, readers: int, seconds: float

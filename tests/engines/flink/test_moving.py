@@ -226,6 +226,20 @@ def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
     assert started == []
 
 
+def test_a_savepoint_that_flink_fails_to_tell_of_is_left_to_be_resumed(
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+) -> None:
+    """The job still runs, and ends with it."""
+    fake.answers |= {
+        STOP: failure("a.B: out of memory", status=500),
+        f"GET /jobs/{OLD}": RUNNING,
+        "GET /jobs": jobs({OLD: "RUNNING"}),
+    }
+    with pytest.raises(Undecided, match=r"500: a\.B: out of memory.*move --resume"):
+        move().begin()
+    assert started == []
+
+
 def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
     move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
@@ -103,6 +104,28 @@ def test_threads_that_are_not_there_are_told(
     attributes = seen.graph(MIPS).attributes
     assert str(attributes["cpu of split"]).startswith("from busy time")
     assert not {"cpu of src", "cpu of out"} & attributes.keys()
+
+
+def test_subtasks_that_have_read_all_of_their_input_take_nothing(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a source with fewer files than subtasks; the CPU of the others is measured."""
+    whole, flink = task_cpu.java_threads, writing_shop(threads)
+    usual = flink._subtasks
+
+    def fewer(process: int) -> list[JavaThread]:
+        return [one for one in whole(process) if one.name != "Source: src (2/2)#0"]
+
+    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
+        first, last = usual(vertex)
+        ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
+        return [first, last | ended if vertex.name == "Source: src" else last]
+
+    monkeypatch.setattr(task_cpu, "java_threads", fewer)
+    monkeypatch.setattr(flink, "_subtasks", subtasks)
+    seen = profile(flink.rest, "job", 10)
+    assert seen.cpu["v0"] == (pytest.approx(0.005), "", None)
+    assert seen.doubts == []
 
 
 def namesakes(clock: Clock) -> LazyFlink:

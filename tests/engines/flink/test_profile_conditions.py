@@ -10,6 +10,7 @@ from shop_flink import shop_vertices, writing_shop
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.source_rates import source_rates
+from streamplace.engines.flink.measure.steady import Warmth, warm_profile
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
@@ -198,3 +199,63 @@ def test_counts_that_begin_again_are_told(writing: LazyFlink) -> None:
     clock.sleep = lambda _: fall()  # type: ignore[method-assign]
     with pytest.raises(FlinkError, match="was restarted during the measurement"):
         profile(writing.rest, "job", 10)
+
+
+def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
+    writing: LazyFlink,
+) -> None:
+    """Flink asks each of them separately, and sums up what it has by then."""
+    late = START + 3
+    writing.vertices["v0"].told = lambda at: 1 if at < late else 2
+    seen = profile(writing.rest, "job", 10)
+    assert seen.graph(MIPS).operators.rate.tolist() == pytest.approx([100, 0, 0], rel=0.01)
+    assert not [doubt for doubt in seen.doubts if "subtasks" in doubt]
+
+
+def test_a_task_manager_that_answers_only_later_is_told(writing: LazyFlink) -> None:
+    """What was measured before cannot be compared with what it has counted."""
+    late = START + 25
+    writing.vertices["v0"].told = lambda at: 1 if at < late else 2
+    with pytest.raises(FlinkError, match="has told no metrics of some subtasks of job job; "):
+        warm_profile(writing.rest, "job", Warmth(10.0))
+
+
+def test_subtasks_of_which_flink_tells_no_metrics_are_told(
+    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless they have ended, as then nothing of them is missing."""
+    writing.vertices["v0"].told = lambda at: 1
+    (doubt,) = [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
+    assert doubt.startswith("rate and ipt of src: wrong, because Flink tells the metrics of only 1")
+    change_first_subtasks(
+        writing, monkeypatch, lambda one: {"status": "FINISHED"} if one.name[-3:] == "src" else {}
+    )
+    assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
+
+
+def test_subtasks_that_end_while_a_job_is_measured_are_told(writing: LazyFlink) -> None:
+    """Flink drops what they have counted, although the sum may grow on by the others."""
+    late, source = START + 5, writing.vertices["v0"]
+
+    def counted(rate: float) -> Callable[[float], float]:
+        return lambda at: rate * at * (1 if at < late else 2)
+
+    source.told = lambda at: 2 if at < late else 1
+    source.rates = {
+        name: counted(rate) if isinstance(rate, int | float) else rate
+        for name, rate in source.rates.items()
+    }
+    with pytest.raises(FlinkError, match="restarted during the measurement, or some of its subtas"):
+        profile(writing.rest, "job", 10)
+
+
+def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlink) -> None:
+    """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
+    for vertex in writing.vertices.values():
+        vertex.rates = {
+            name: rate if isinstance(rate, str) else lambda _: 7.0
+            for name, rate in vertex.rates.items()
+        }
+    writing.duration = 20_000
+    with pytest.raises(FlinkError, match="has not updated the metrics of job 'shop' while it was"):
+        profile(writing.rest, "job", 10).graph(MIPS)

@@ -345,14 +345,19 @@ def test_answers_of_any_shape_end_well_or_in_one_line(
     ("status", "complaint", "error"),
     [
         (503, "ongoing leader election. Please refresh.", NoAnswer),
+        (429, "too many requests", NoAnswer),
+        (401, "the token has expired", NoAnswer),
+        (403, "you may not see this", Refusal),
         (500, "x.RecipientUnreachableException: no", NoAnswer),
+        (500, "java.util.concurrent.TimeoutException: Invocation timed out", NoAnswer),
+        (400, "org.apache.kafka.common.errors.TimeoutException: no topic", Refusal),
         (500, "java.lang.Error: no", Refusal),
     ],
 )
-def test_a_job_manager_without_a_leader_has_not_refused(
+def test_who_does_not_hear_what_is_asked_has_not_refused_it(
     status: int, complaint: str, error: type[FlinkError]
 ) -> None:
-    """While another takes over, what is asked is to be asked again."""
+    """While another takes over, or a gateway lets nobody through, what is asked is asked again."""
     flink = FakeFlink(otherwise=failure("Internal", complaint, status=status))
     with flink.served(), pytest.raises(FlinkError) as failed:
         Rest(flink.url).task_managers()

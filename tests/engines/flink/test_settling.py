@@ -308,6 +308,14 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(
     assert seen.backlog is not None
 
 
+def test_a_backlog_that_is_no_number_is_unknown(clock: Clock) -> None:
+    """Else nothing would seem to arrive any more, and TaskManagers to be left over."""
+    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
+    counts["Source__src.pendingRecords"] = "NaN"
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", rates(0, 600, 0, 400) | counts)})
+    assert look_at(flink.rest, "job").backlog is None
+
+
 def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> LazyFlink:
     """A source that is held back, whose rate swings once a minute, if Flink fetches every 10 s."""
     began = clock.now

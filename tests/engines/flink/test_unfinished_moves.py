@@ -111,15 +111,16 @@ def test_the_last_of_many_locks_has_the_journal(move: Callable[..., Transaction]
     assert broken_off(folder, OLD).trigger == "t10"
 
 
+@pytest.mark.parametrize("status", [503, 500])
 def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
-    move: Callable[..., Transaction], fake: FakeFlink
+    move: Callable[..., Transaction], fake: FakeFlink, status: int
 ) -> None:
     """A savepoint would be removed that a job needs, and a job be given up whose state exists."""
     saved, folder = "file:/s/savepoint-1", move().folder
     fake.answers |= {
         "GET /jobs": jobs({NEW: "RUNNING"}),
-        f"GET /jobs/{NEW}/checkpoints": failure("a.B: busy", status=503),
-        f"GET /jobs/{NEW}/checkpoints/config": failure("a.B: busy", status=503),
+        f"GET /jobs/{NEW}/checkpoints": failure("a.B: busy", status=status),
+        f"GET /jobs/{NEW}/checkpoints/config": failure("a.B: busy", status=status),
     }
     left = LeftSavepoint(path=saved, job="gone", successor=NEW, made=now())
     with pytest.raises(NoAnswer):

@@ -129,6 +129,23 @@ def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
     assert found.paths == ["s3://b/chk-7"]
 
 
+def test_state_that_flink_fails_to_tell_of_is_asked_for_again(
+    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that seems to take no checkpoints would be started without its state."""
+    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
+        "GET /jobs/old": RESTARTING,
+        "GET /jobs/old/checkpoints": InTurn(failure("a.B: out of memory", status=500), SAVED),
+        "GET /jobs/new": job("new", "FINISHED", {}),
+    }
+    found = watch("dev-2")
+    assert "Flink answers 500: a.B: out of memory; trying again" in found.steps
+    assert found.paths == ["s3://b/chk-7"]
+
+
 def test_without_a_spare_left_the_job_is_waited_for(
     watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
@@ -268,6 +285,16 @@ def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
         assert found.runs == []
     else:
         watch("dev-2", raises=FlinkError, match="Flink answers 500: a.B: out of memory")
+
+
+def test_a_job_that_flink_has_not_planned_yet_is_waited_for(
+    watch: Callable[..., Watched], flink: FakeFlink
+) -> None:
+    """After another JobManager has taken over, Flink 1 shows an empty plan of it for a while."""
+    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
+    planning = job("old", "INITIALIZING", {}) | {"plan": {}}
+    flink.answers["GET /jobs/old"] = InTurn(running, *[planning] * 3, ended)
+    assert watch().steps == ["job old has finished because it has read all of its input"]
 
 
 def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(

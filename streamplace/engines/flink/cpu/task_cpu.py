@@ -23,7 +23,7 @@ from streamplace.engines.flink.cpu.threads import (
     threads_again,
 )
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
 PROCESS_CPU = "Status.JVM.CPU.Time"
 """Metric of a TaskManager: nanoseconds of CPU of all its threads."""
@@ -48,6 +48,7 @@ _COUNTED = {
     "blocked": "accumulated-backpressured-time",
 }
 """Fields of a subtask that grow → their names in Flink's answer."""
+_TOLD = "read-records-complete"
 Key = tuple[str, str, int]
 """Job, vertex and index of a subtask."""
 
@@ -67,6 +68,8 @@ class RunningSubtask(NamedTuple):
     # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
     idle: float = math.nan
     blocked: float = math.nan
+    has_ended: bool = False  # whether it has read all of its input
+    is_told: bool = True  # whether Flink has fetched its metrics
 
     @property
     def key(self) -> Key:
@@ -115,10 +118,17 @@ def snapshot(
 ) -> ClusterSnapshot:
     """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
 
+    The first one also waits for their metrics: what a subtask has counted since its start would
+    else seem to be new in the next one.
+
     ``before``: an earlier snapshot of the same processes.
     """
+
+    def is_known(one: RunningSubtask) -> bool:
+        return bool(one.device) and (one.is_told or before is not None)
+
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
+    while not all(map(is_known, _subtasks(rest, job))) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     subtasks, unread = list[RunningSubtask](), set[str]()
     for other in rest.live_jobs():
@@ -188,7 +198,13 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             metrics = row.get("metrics", {})
             thread = f"{vertex['name']} {number}"
             counts = {name: _number(metrics.get(key)) for name, key in _COUNTED.items()}
-            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, **counts))
+            ended, told = row.get("status") == FINISHED, metrics.get(_TOLD) is not False
+            if not told:
+                counts |= {"read": math.nan, "wrote": math.nan}
+            one = RunningSubtask(
+                job, vertex["id"], index, device, thread, has_ended=ended, is_told=told, **counts
+            )
+            subtasks.append(one)
     return subtasks
 
 
@@ -240,7 +256,9 @@ def cpu_by_subtask(
     """CPU of every subtask of a job, from the most exact source."""
     threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
     for one, busy in _busy_cores(job, interval.subtasks, activity):
-        if one.key in threads:
+        if one.has_ended and not one.busy > 0:  # it ended before; busy time may be NaN
+            yield one, TaskCpu(0.0, thread=ThreadLoad(0, one.thread, 0.0, 0.0))
+        elif one.key in threads:
             yield one, threads[one.key]
         elif math.isnan(busy):
             yield one, TaskCpu(0.0, UNKNOWN)
@@ -281,7 +299,8 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
     """CPU of the subtasks with measured threads, including their helper threads."""
     bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
     for one in interval.subtasks:
-        bearers[one.device, one.thread].append(one)
+        if not one.has_ended:
+            bearers[one.device, one.thread].append(one)
     cpu: dict[Key, TaskCpu] = {}
     own: dict[str, dict[str, float]] = {}
     for device, loads in interval.loads.items():

@@ -90,7 +90,7 @@ class JobWatch:
         running = {task.id for task in self.tasks if not task.has_ended}
         subtasks = self._marks[0].cluster.subtasks
         own = (one for one in subtasks if one.job == job and one.vertex in running)
-        self.devices = {one.device for one in own if one.device}
+        self.devices = {one.device for one in own if one.device and not one.has_ended}
         """TaskManagers on which tasks of the job run."""
         self._sampler = Sampler(
             rest,

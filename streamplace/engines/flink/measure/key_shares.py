@@ -88,7 +88,9 @@ def _surplus(read: Floats, parts: Floats) -> Floats:
 
 
 def _waits(source: RunningSubtask) -> bool:
-    """Whether a subtask of a source has time left for more tuples than it is offered."""
+    """Whether a subtask of a source has time for more tuples than it is offered, or has ended."""
+    if source.has_ended:
+        return True
     return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
 
 

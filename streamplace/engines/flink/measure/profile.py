@@ -31,8 +31,10 @@ from streamplace.engines.flink.measure.profile_quality import (
     doubts_of_names,
     doubts_of_sending,
     doubts_of_threads,
+    refuse_frozen,
     spread_facts,
     uncounted,
+    unreported,
 )
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost, with_message_cost
@@ -168,6 +170,7 @@ class JobProfile:
 
         Its attribute ``unmeasured`` contains the doubts.
         """
+        refuse_frozen(self.name, self.tasks, self.activity)
         name_of = {task.id: task.name for task in self.tasks}
         carried = carried_by_streams(self.tasks, self.edges, self.activity, self.buffers.size)
         self.doubts.extend(carried.doubts)
@@ -342,7 +345,12 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     """Profile of a job from the last ``windows`` windows together."""
     seen, tasks = watch.last(windows), watch.tasks
     cpu = watch.cpu(seen)
-    doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
+    own_subtasks = [one for one in seen.interval.subtasks if one.job == watch.job]
+    doubts = [
+        *uncounted(tasks, watch.edges, seen.activity),
+        *unreported(tasks, seen.activity, own_subtasks),
+        *doubts_of_cpu(tasks, cpu),
+    ]
     tuples = processed_tuples(watch, seen.activity, doubts)
     doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(seen.interval.unread)])
     times: Mapping[str, ThreadTimes] = {}
@@ -365,7 +373,6 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     if present is not None:
         doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))
         doubts.extend(doubts_of_sending(present.sending))
-    own_subtasks = (one for one in seen.interval.subtasks if one.job == watch.job)
     return JobProfile(
         watch.name,
         tasks,

@@ -4,14 +4,16 @@ The facts about windows, subtasks and processes are attributes of the graph. The
 measured, and how well.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean, stdev
 
 from streamplace.engines.flink.cpu.helpers import share_of_others
-from streamplace.engines.flink.cpu.task_cpu import TaskCpu
+from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.graph import (
     PROFILE_PROCESSES,
@@ -19,7 +21,7 @@ from streamplace.model.graph import (
     PROFILE_SUBTASKS,
     PROFILE_WINDOWS,
 )
-from streamplace.model.messages import shown
+from streamplace.model.messages import quoted, shown
 
 MUCH = 0.2
 """Least part of the CPU of operators in threads that name no task that is a doubt."""
@@ -66,6 +68,41 @@ def uncounted(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
+
+
+def refuse_frozen(job: str, tasks: Sequence[FlinkTask], activity: Mapping[str, Activity]) -> None:
+    """Raise FlinkError if Flink has fetched no metrics of a job while it was measured.
+
+    Those that it has told then are older, and say nothing of now.
+    """
+    running = [activity[task.id] for task in tasks if not task.has_ended]
+    if any(one.seconds > 0 for one in running) or all(one.is_silent for one in running):
+        return
+    raise FlinkError(
+        f"Flink has not updated the metrics of job {quoted(job)} while it was measured: it fetches "
+        "them once per metrics.fetcher.update-interval, and after the loss of a TaskManager none "
+        "for up to web.timeout; wait, or watch for longer with --seconds"
+    )
+
+
+def unreported(
+    tasks: Sequence[FlinkTask],
+    activity: Mapping[str, Activity],
+    subtasks: Iterable[RunningSubtask],
+) -> Iterator[str]:
+    """Doubts about tasks of which Flink tells the metrics of some subtasks only.
+
+    ``subtasks``: those of the job; Flink may have dropped the metrics of those that have ended.
+    """
+    ended = Counter(one.vertex for one in subtasks if one.has_ended)
+    for task in tasks:
+        number, expected = activity[task.id].reporting, task.parallelism - ended[task.id]
+        if 0 < number < expected:
+            yield (
+                f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
+                f"{number} of {expected} subtasks; check whether the JobManager reaches "
+                "metrics.internal.query-service.port of all TaskManagers"
+            )
 
 
 def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:

@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -50,6 +51,7 @@ class Activity:
     looks: Sequence[Look] = ()  # times at which the metrics had just changed, with their values
     # Maximum error of such a time in seconds: the interval between two requests.
     unsure: float = 0.0
+    reporting: int = 0  # number of subtasks whose metrics Flink tells; 0 if that is unknown
 
     @property
     def records_in(self) -> float:
@@ -160,9 +162,18 @@ class _Watch:
     looks: list[Look] = field(default_factory=list)
     asked: float | None = None
     unsure: float = 0.0
+    reporting: int = 0
+    is_used: bool = False  # whether a window has been measured by its recorded times
 
-    def see(self, now: float, counters: dict[str, float]) -> None:
-        """Add an answer; the one after a change contains the new values of all TaskManagers."""
+    def see(self, now: float, counters: dict[str, float], reporting: int = 0) -> None:
+        """Add an answer; the one after a change contains the new values of all TaskManagers.
+
+        Flink asks each TaskManager separately. If one answers for the first time, what it has
+        counted since its start would seem to be new, so earlier times are forgotten.
+        """
+        if reporting > self.reporting:
+            self.reporting, self.previous, self.changed = reporting, None, None
+            self.looks.clear()
         if self.asked is not None:
             self.unsure = max(self.unsure, now - self.asked)
         self.asked = now
@@ -173,10 +184,13 @@ class _Watch:
             self.changed = now
         self.previous = counters
 
-    def has_fallen(self, counters: Mapping[str, float]) -> bool:
-        """Whether a counter has restarted from 0."""
+    def has_fallen(self, counters: Mapping[str, float], reporting: int) -> bool:
+        """Whether a counter has restarted from 0, or that of a subtask is missing."""
         before = self.previous or {}
-        return any(counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS)
+        is_less = 0 < reporting < self.reporting
+        return is_less or any(
+            counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS
+        )
 
     def span(self, since: int) -> float:
         """Seconds since a recorded time; 0 if there is none."""
@@ -187,11 +201,11 @@ class _Watch:
         looks = self.looks[since : until + 1]
         if len(looks) < 2:
             totals = self.previous or {}
-            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals)
+            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals, reporting=self.reporting)
         (start, before), (end, after) = looks[0], looks[-1]
         metrics = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / (end - start)) for name in metrics}
-        return Activity(rates, end - start, after, tuple(looks), self.unsure)
+        return Activity(rates, end - start, after, tuple(looks), self.unsure, self.reporting)
 
 
 def sample(
@@ -235,7 +249,7 @@ class Sampler:
         self._rest, self._job = rest, job
         self._tasks = {
             v: _Watch(
-                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum,max&",
+                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum,max,avg&",
                 (*_METRICS, *more.get(v, ())),
             )
             for v in vertices
@@ -262,6 +276,8 @@ class Sampler:
             if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
                 raise FlinkError(_why_silent(self._rest, self._job))
             time.sleep(POLL_SECONDS)
+        for watch in self._watches:
+            watch.is_used = bool(watch.looks)
         self._marks.append([max(0, len(watch.looks) - 1) for watch in self._watches])
 
     def between(self, first: int, last: int) -> tuple[dict[str, Activity], dict[str, Activity]]:
@@ -304,9 +320,10 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
 
 
 def restarted(job: str) -> FlinkError:
-    """Error of a job of which at least some subtasks began again while it was measured."""
+    """Error of a job of which some subtasks began again, or ended, while it was measured."""
     return FlinkError(
-        f"job {shown(job)} was restarted during the measurement; profile it when it runs steadily"
+        f"job {shown(job)} was restarted during the measurement, or some of its subtasks ended; "
+        "profile it when it runs steadily"
     )
 
 
@@ -339,11 +356,28 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
         return
     # if one metric is unknown, Flink returns none at all, so only known ones are requested
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
-    counters = _numbers(rest.get(f"{watch.path}get={query}"))
-    if watch.has_fallen(counters):
+    rows = rest.get(f"{watch.path}get={query}")
+    counters, reporting = _numbers(rows), _reporting(rows)
+    if watch.has_fallen(counters, reporting):
         raise restarted(job)
+    if watch.is_used and reporting > watch.reporting:
+        raise FlinkError(
+            f"until now, Flink has told no metrics of some subtasks of job {shown(job)}; measure "
+            "it again"
+        )
     if counters:
-        watch.see(now, counters)
+        watch.see(now, counters, reporting)
+
+
+def _reporting(rows: Sequence[Metric]) -> int:
+    """Number of subtasks whose metrics were summed up; 0 if that is unknown."""
+    numbers = [0]
+    for row in rows:
+        with suppress(KeyError, ValueError, OverflowError):
+            total, mean = float(row["sum"]), float(row["avg"])
+            if mean > 0 and math.isfinite(total):
+                numbers.append(round(total / mean))
+    return max(numbers)
 
 
 def _numbers(rows: Sequence[Metric]) -> dict[str, float]:

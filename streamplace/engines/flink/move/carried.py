@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.move.state import completed_path
+from streamplace.engines.flink.move.state import completed_path, refuse_fault
 from streamplace.engines.flink.rest.client import Refusal, Rest
 from streamplace.engines.flink.rest.saving_shapes import CheckpointSettings
 
@@ -72,7 +72,8 @@ def running_settings(rest: Rest, job: str) -> Settings:
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
     try:
         checkpoints: CheckpointSettings = rest.get(f"{path}/checkpoints/config")
-    except Refusal:  # the job takes no checkpoints
+    except Refusal as error:  # the job takes no checkpoints
+        refuse_fault(error)
         return settings
     return settings | dict(_checkpointing(checkpoints)) | _storage(rest, job, checkpoints)
 
@@ -124,7 +125,8 @@ def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str 
     """Folder in which successors of a job keep their checkpoints; None if unknown."""
     try:
         path = completed_path(rest, job)
-    except Refusal:  # the job takes no checkpoints
+    except Refusal as error:  # the job takes no checkpoints
+        refuse_fault(error)
         path = None
     folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
     keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")

@@ -15,7 +15,7 @@ from itertools import count
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
-from streamplace.engines.flink.move.state import restored_path
+from streamplace.engines.flink.move.state import refuse_fault, restored_path
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
 from streamplace.model.messages import quoted, shown
@@ -136,7 +136,8 @@ def _restored(rest: Rest, job: str) -> str | None:
     """Savepoint or checkpoint that a job was started from, if Flink reports it."""
     try:
         return restored_path(rest, job)
-    except Refusal:  # it takes no checkpoints, or has just disappeared
+    except Refusal as error:  # it takes no checkpoints, or has just disappeared
+        refuse_fault(error)
         return None
 
 

@@ -5,7 +5,6 @@ Both are listed, and removed on request.
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
@@ -24,7 +23,12 @@ from streamplace.engines.flink.move.journal import (
     read_journal,
     unfinished,
 )
-from streamplace.engines.flink.move.state import checkpoint_counts, restored_path, stopped_with
+from streamplace.engines.flink.move.state import (
+    checkpoint_counts,
+    refuse_fault,
+    restored_path,
+    stopped_with,
+)
 from streamplace.engines.flink.move.stopping import stop_status
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import root_cause
@@ -108,9 +112,11 @@ def _completed_since(rest: Rest, path: str, states: Mapping[str, str]) -> dict[s
     for job, state in states.items():
         if state in _OVER:
             continue
-        with suppress(Refusal):  # it takes no checkpoints
+        try:
             if same_place(path, restored_path(rest, job)):
                 completed[job] = checkpoint_counts(rest, job).completed
+        except Refusal as error:  # it takes no checkpoints
+            refuse_fault(error)
     return completed
 
 

@@ -3,6 +3,9 @@
 Sources stop at the beginning of a savepoint that ends the job. Its barriers reach a task behind
 everything that is queued before it, so under back-pressure the savepoint waits until all queues
 are processed. The job works meanwhile, but reads nothing new.
+
+Its start is expected to take as long as its last one did, from the deployment of its subtasks until
+they ran: with much state, or on machines with little CPU, that is many times the usual.
 """
 
 from contextlib import suppress
@@ -12,19 +15,23 @@ from streamplace.engines.flink.move.state import last_checkpoint_seconds, latest
 from streamplace.engines.flink.rest.answer_shapes import Metric
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan
+from streamplace.engines.flink.rest.tasks import started_seconds
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
 READ = "numBytesInPerSecond"
 START_SECONDS = 1.0
-"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink-moves.md)."""
+"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink-moves.md).
+
+It is the least that is expected of any job.
+"""
 
 
 def expected_pause(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
     """Seconds for which a move is expected to stop a job, whose plan may have been read already."""
     stopping = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
-    return START_SECONDS + stopping
+    return max(START_SECONDS, started_seconds(rest, job)) + stopping
 
 
 def pause_of(rest: Rest, old: str, new: str) -> float | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Job
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.saving_shapes import CheckpointAnswer
 from streamplace.engines.flink.rest.tasks import job_operators
 from streamplace.model.messages import quoted, shown
@@ -51,12 +51,19 @@ class Saved:
         )
 
 
+def refuse_fault(error: Refusal) -> None:
+    """Raise NoAnswer for an error within Flink, which does not mean that something is missing."""
+    if error.status >= 500:
+        raise NoAnswer(str(error)) from None
+
+
 def saved_by(rest: Rest, job: str) -> Saved | None:
     """Checkpoints and savepoints of a job; None if it has none."""
     document = rest.job(job)
     try:
         answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
-    except Refusal:  # 404: it takes none
+    except Refusal as error:  # 404: it takes none
+        refuse_fault(error)
         return None
     completed = int(answer["counts"]["completed"])
     if not completed:
@@ -101,7 +108,8 @@ def resumable(rest: Rest, job: str) -> str | None:
         return saved.last
     try:
         return restored_path(rest, job)
-    except Refusal:  # 404: it takes none
+    except Refusal as error:  # 404: it takes none
+        refuse_fault(error)
         return None
 
 
@@ -130,7 +138,8 @@ def stopped_with(rest: Rest, job: str) -> str | None:
     """Path of the savepoint with which a job was stopped; None if it was not stopped."""
     try:
         latest = latest_checkpoints(rest, job)
-    except Refusal:  # it takes none
+    except Refusal as error:  # it takes none
+        refuse_fault(error)
         return None
     row = latest.get("savepoint")
     if row is None:
@@ -145,7 +154,8 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
     """Whether the checkpoints of a job are retained when it is cancelled, or when it fails."""
     try:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-    except Refusal:  # it takes none
+    except Refusal as error:  # it takes none
+        refuse_fault(error)
         return False
     retention = settings["externalization"]
     return bool(retention["enabled"] and (is_failure or not retention["delete_on_cancellation"]))

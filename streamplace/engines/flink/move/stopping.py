@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from streamplace.engines.flink.move.state import refuse_fault
 from streamplace.engines.flink.rest.answers import root_cause
 from streamplace.engines.flink.rest.client import (
     ENDED,
@@ -72,7 +73,8 @@ def stop_status(rest: Rest, job: str, request: str) -> str | None:
     """Status of a request that stops a job; None if Flink does not know the request."""
     try:
         answer = rest.get(f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}")
-    except Refusal:
+    except Refusal as error:
+        refuse_fault(error)
         return None
     return str(answer["status"]["id"])
 
@@ -86,7 +88,11 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
     deadline = time.monotonic() + seconds
     while True:
-        answer: SavepointAnswer = rest.get(path)
+        try:
+            answer: SavepointAnswer = rest.get(path)
+        except Refusal as error:
+            refuse_fault(error)
+            raise
         if answer["status"]["id"] == "COMPLETED":
             break
         if time.monotonic() > deadline:

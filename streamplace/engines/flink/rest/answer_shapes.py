@@ -8,6 +8,7 @@ from typing import Annotated, NotRequired, TypeVar
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     ConfigDict,
     FailFast,
     Field,
@@ -181,6 +182,11 @@ class PlanAnswer(TypedDict):
     plan: PlanNodes
 
 
+def _shown(plan: object) -> object:
+    """Plan of a job; None for the empty one that Flink 1 shows until it has planned the job."""
+    return None if plan == {} else plan
+
+
 @with_config(CHECKED)
 class Job(TypedDict):
     """A job; ``duration`` is in ms, and versions before 2 omit the scheduler."""
@@ -192,7 +198,7 @@ class Job(TypedDict):
     schedulerType: NotRequired[str | None]
     timestamps: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]
     vertices: Annotated[List[JobVertex], Field(max_length=MOST_VERTICES)]
-    plan: NotRequired[PlanNodes | None]
+    plan: NotRequired[Annotated[PlanNodes | None, BeforeValidator(_shown)]]
 
 
 class SubtaskBounds(TypedDict):
@@ -217,6 +223,7 @@ SubtaskMetrics = TypedDict(
         "accumulated-busy-time": NotRequired[float | str | None],
         "accumulated-idle-time": NotRequired[float | str | None],
         "read-records": NotRequired[float | str | None],
+        "read-records-complete": NotRequired[bool | None],
         "write-records": NotRequired[float | str | None],
     },
 )

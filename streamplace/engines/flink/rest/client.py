@@ -37,10 +37,12 @@ CAUSE_SECONDS = 5.0
 SUBMIT_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
-UNAVAILABLE = frozenset({502, 503, 504})
-"""HTTP statuses of a Flink, or of a gateway in front of it, that will answer later."""
-LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
-"""Errors of a JobManager that forwards requests to one that is no longer the leader."""
+UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
+"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
+LEADERLESS = re.compile(
+    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
+)
+"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
 
 
 class FlinkError(StreamplaceError):
@@ -58,11 +60,13 @@ class Refusal(FlinkError):
     ----------
     complaint
         The complete answer.
+    status
+        Its HTTP status; from 500 on, Flink has failed, and says nothing of what was asked.
     """
 
-    def __init__(self, message: str, complaint: str = "") -> None:
+    def __init__(self, message: str, complaint: str = "", status: int = 0) -> None:
         super().__init__(message)
-        self.complaint = complaint
+        self.complaint, self.status = complaint, status
 
 
 class Rest:
@@ -359,9 +363,10 @@ class Rest:
         if answer.status >= 400:
             complaint = parse_complaint(answer.content)
             message = f"Flink answers {answer.status}: {root_cause(complaint)}"
+            message += "; give a valid --authorization" if answer.status == 401 else ""
             if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
                 raise NoAnswer(message)
-            raise Refusal(message, complaint)
+            raise Refusal(message, complaint, answer.status)
         if answer.status >= 300:
             there = f" to {masked(answer.location)}" if answer.location else ""
             raise FlinkError(

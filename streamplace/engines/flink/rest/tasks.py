@@ -14,6 +14,8 @@ from streamplace.model.messages import quoted
 
 INITIALIZING = "INITIALIZING"
 """State of a task that has its slots and restores its state."""
+DEPLOYING = "DEPLOYING"
+"""State before that: its TaskManager fetches its classes and starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +139,24 @@ def refuse_restoring(document: Mapping[str, Any], job: str, seconds: float) -> N
 
 def restored_seconds(rest: Rest, job: str, document: Mapping[str, Any]) -> float:
     """Longest time for which a subtask of a job initialized before it ran; 0 if unknown."""
+    return _seconds_until_running(rest, job, document, INITIALIZING)
+
+
+def started_seconds(rest: Rest, job: str) -> float:
+    """Longest time from the deployment of a subtask of a job until it ran; 0 if unknown."""
+    with suppress(FlinkError):
+        return _seconds_until_running(rest, job, rest.job(job), DEPLOYING)
+    return 0.0
+
+
+def _seconds_until_running(rest: Rest, job: str, document: Mapping[str, Any], since: str) -> float:
+    """Longest time from a state of a subtask of a job until it ran; 0 if unknown."""
     root, longest = f"/jobs/{quote(job, safe='')}/vertices", 0.0
     with suppress(FlinkError):
         for vertex in document["vertices"]:
             path = f"{root}/{quote(vertex['id'], safe='')}/subtasktimes"
             for row in rest.get(path)["subtasks"]:
-                began, ran = (row["timestamps"].get(s, 0.0) for s in (INITIALIZING, "RUNNING"))
+                began, ran = (row["timestamps"].get(s, 0.0) for s in (since, "RUNNING"))
                 if 0 < began <= ran:
                     longest = max(longest, ran - began)
     return longest / 1000

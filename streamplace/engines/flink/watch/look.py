@@ -1,5 +1,6 @@
 """Look at a job: its health, and while it runs its rate, backlog, layout and checkpoints."""
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ def _backlog(rest: Rest, job: str, document: Job) -> float | None:
         for row in rows:
             with suppress(KeyError, TypeError, ValueError):
                 waiting.append(float(row["sum"]))
-    return sum(waiting) if waiting else None
+    known = [number for number in waiting if math.isfinite(number)]
+    return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)

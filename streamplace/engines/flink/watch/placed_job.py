@@ -8,7 +8,7 @@ from streamplace.engines.flink.decide.candidates import occupied_devices
 from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.move import RETENTION, Tell
-from streamplace.engines.flink.move.state import restored_path
+from streamplace.engines.flink.move.state import refuse_fault, restored_path
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of, without_devices
 from streamplace.engines.flink.program.program import Program
@@ -87,7 +87,8 @@ def continues(rest: Rest, job: str, before: str, path: str | None) -> bool:
         return False
     try:
         return same_place(path, restored_path(rest, job))
-    except Refusal:  # it takes no checkpoints
+    except Refusal as error:  # it takes no checkpoints
+        refuse_fault(error)
         return False
 
 
@@ -158,7 +159,8 @@ def unkept(rest: Rest, job: str, tell: Tell) -> str | None:
     """
     try:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-    except Refusal:
+    except Refusal as error:
+        refuse_fault(error)
         tell(f"note: job {job} takes no checkpoints; it would start without state")
         return None
     retention = settings["externalization"]
