@@ -97,6 +97,8 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
         const used = problem.constant[v][problem.deviceType[a]] / (changes.speed?.[a] ?? 1);
         constant[i] = used / cores[a];
         coreConstant[i] = used / (problem.subtasks ?? problem.parallelism)[v];
+        const waits = rateShare[v] > 0 && coreLoad[i] <= NO_ROOM && !isOverfull(coreConstant[i]);
+        if (waits) coreConstant[i] = Math.min(coreConstant[i], 1 - LITTLE_ROOM);
       }
       const left = Math.max(0, 1 - (coreConstant[i] ?? 0));
       coreLoad[i] = Math.max(coreLoad[i], rateShare[v] * left);
@@ -131,6 +133,8 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
 
 /** Constant loads that leave less than this of a device leave nothing. */
 const NO_ROOM = 1e-12;
+/** Free share of a core that a constant load fills, for subtasks that only wait. */
+const LITTLE_ROOM = 1e-5;
 /** Constant loads above 1 by more than this are more than a device has. */
 const OVERFULL = 1e-9;
 
