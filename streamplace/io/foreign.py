@@ -47,8 +47,12 @@ def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
 
 
 def name_of(path: Path) -> str:
-    """Name for a graph without one: that of its file, as valid Unicode."""
-    return path.name.encode(errors="replace").decode().split(".")[0]
+    """Name for a graph without one: that of its file, as valid Unicode.
+
+    >>> name_of(Path("graphs/layered-0.25.json.gz"))
+    'layered-0.25'
+    """
+    return Path(path.name.encode(errors="replace").decode().removesuffix(".gz")).stem
 
 
 def isolated(code: str, content: bytes, *words: str) -> bytes:

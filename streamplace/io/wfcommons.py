@@ -88,10 +88,10 @@ class WholeTask(TypedDict):
 class PlannedTask(TypedDict):
     """Specification of a task (1.5)."""
 
-    name: str
+    name: NotRequired[str]
     id: str
-    parents: list[str]
-    children: list[str]
+    parents: NotRequired[list[str]]
+    children: NotRequired[list[str]]
     inputFiles: NotRequired[list[str]]
     outputFiles: NotRequired[list[str]]
 
@@ -230,9 +230,9 @@ def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]
 def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) -> WorkflowTask:
     return WorkflowTask(
         task["id"],
-        task["name"],
-        task["parents"],
-        task["children"],
+        task.get("name", ""),
+        task.get("parents", []),
+        task.get("children", []),
         frozenset(task.get("inputFiles", ())),
         {file: size.get(file) for file in task.get("outputFiles", ())},
         None if ran is None else ran["runtimeInSeconds"],
