@@ -100,13 +100,15 @@ def test_files_tell_who_feeds_whom_where_nobody_says(tmp_path: Path) -> None:
     assert sorted(map(repr, streams)) == sorted(map(repr, expected))
 
 
-def test_files_tell_who_feeds_whom_where_all_parents_and_children_are_empty(
-    tmp_path: Path,
+@pytest.mark.parametrize("are_stated", [True, False])
+def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(
+    tmp_path: Path, are_stated: bool
 ) -> None:
-    """Version 1.5 requires both fields, also of writers that know neither."""
+    """Version 1.5 requires both fields; writers that know neither leave them empty, or out."""
     document = json.loads(json.dumps(DIAMOND))
     for task in document["workflow"]["specification"]["tasks"]:
-        task["parents"], task["children"] = [], []
+        del task["parents"], task["children"]
+        task |= {"parents": [], "children": []} if are_stated else {}
     streams = read(tmp_path, document).graph.streams
     expected = read(tmp_path, DIAMOND).graph.streams
     assert sorted(map(repr, streams)) == sorted(map(repr, expected))
