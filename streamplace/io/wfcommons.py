@@ -293,6 +293,10 @@ def _graph(name: str, tasks: list[WorkflowTask], speed: Mapping[str, float]) -> 
     by_name = {task.name: task for task in tasks}
     carried = {(u, v): _shared(by_name, u, v) for u, v in _edges(tasks)}
     _warn_of_sizes(name, carried.values())
+    if len(tasks) > 1 and not carried:
+        LOG.warning(
+            "%s: no task says what feeds it, so all %d run at once", shown(name), len(tasks)
+        )
     streams = [
         Stream(u, v, payload=sum(size or 0.0 for size in files.values()))
         for (u, v), files in carried.items()

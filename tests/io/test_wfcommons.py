@@ -252,3 +252,13 @@ def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> N
     assert {(s.source, s.target) for s in graph.streams} == set(workflow.edges)
     total = sum(task.runtime for task in workflow.tasks.values())
     assert graph.operators.ipt.sum() / 2500e6 == pytest.approx(total)
+
+
+def test_tasks_that_nothing_joins_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    document = json.loads(json.dumps(DIAMOND))
+    for task in document["workflow"]["specification"]["tasks"]:
+        task |= {"parents": [], "children": [], "inputFiles": []}
+    assert not list(read(tmp_path, document).graph.streams)
+    assert "no task says what feeds it, so all 4 run at once" in caplog.text
