@@ -86,10 +86,15 @@ class JobFacts:
 
     @cached_property
     def ratios(self) -> dict[tuple[str, str], float]:
-        """Tuples of every stream per tuple that its source writes, whatever the stream."""
+        """Tuples of every stream per tuple that its source writes, whatever the stream.
+
+        Operators are counted at different moments of a second, so ratios are whole where they have
+        to be: the only stream of an operator carries all that it writes, or copies of it.
+        """
         names = self.graph.operators.name
         found = {}
         streams = self.graph.streams
+        number = np.bincount(streams.source, minlength=len(names))
         for u, v, selectivity in zip(
             streams.source.tolist(),
             streams.target.tolist(),
@@ -97,7 +102,10 @@ class JobFacts:
             strict=True,
         ):
             seen = self.rates[names[u]]
-            found[names[u], names[v]] = selectivity * (seen["in"] or seen["out"]) / seen["out"]
+            ratio = selectivity * (seen["in"] or seen["out"]) / seen["out"]
+            if number[u] == 1 or abs(ratio - 1) < STEADY:
+                ratio = max(1.0, round(ratio))
+            found[names[u], names[v]] = ratio
         return found
 
     def dearer(self, factor: float) -> "JobFacts":
