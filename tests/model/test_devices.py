@@ -22,7 +22,7 @@ def test_rows_become_columns_and_rows_again() -> None:
 
 def test_every_field_survives_columns_files_and_offers() -> None:
     """Also one that is added; offers do not say what a machine draws."""
-    device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0)
+    device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0, 90.0)
     assert all(getattr(device, field.name) != field.default for field in fields(Device))
     stored = Cluster.of([device])
     assert list(stored.devices) == [device]

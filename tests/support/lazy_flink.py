@@ -150,8 +150,8 @@ class LazyFlink(FakeFlink):
     def _subtasks(self, vertex: Vertex) -> list[dict[str, Any]]:
         """Subtasks, dealt out in turn; each is as busy as its vertex in the mean."""
         busy = vertex.rates.get("accumulateBusyTimeMs", 0.0)
-        if isinstance(busy, float):
-            busy *= self.clock.now / vertex.parallelism
+        if not isinstance(busy, str):
+            busy = _counted(busy, self.clock.now) / vertex.parallelism
         return [
             {
                 "subtask": i,

@@ -114,7 +114,7 @@ def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
     """Java and the headroom are taken off, and sending costs something."""
     found = checked(usage(1.0))
     left = (1 - HEADROOM) * (0.25 - 0.01)
-    assert found.predicted == pytest.approx(left / (COST + 0.0001 * left / 0.25))
+    assert found.predicted == pytest.approx(left / (COST + 0.0001))
     assert found.measured == pytest.approx(RATE)
 
 

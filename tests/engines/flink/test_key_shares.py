@@ -142,7 +142,7 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
     monkeypatch.setattr(flink, "_subtasks", subtasks)
     monkeypatch.setattr(task_cpu, "time", clock)
     assert profile(flink.rest, "job", 10).shares == {}
-    assert clock.now < START + 20
+    assert clock.now < START + 46  # it takes 40 s of this clock without waiting for metrics
 
 
 @pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])

@@ -214,7 +214,7 @@ def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
 
 def test_a_task_manager_that_answers_only_later_is_told(writing: LazyFlink) -> None:
     """What was measured before cannot be compared with what it has counted."""
-    late = START + 25
+    late = START + 60  # in the second window
     writing.vertices["v0"].told = lambda at: 1 if at < late else 2
     with pytest.raises(FlinkError, match="has told no metrics of some subtasks of job job; "):
         warm_profile(writing.rest, "job", Warmth(10.0))
