@@ -61,16 +61,24 @@ def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with() -> No
 
 def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
     """In proportion to their CPU; the network and compilers are counted elsewhere."""
-    busy = loads(source=0.1, map=0.3, garbage=0.03, java=0.01, pool=0.04, network=9, compiler=9)
-    calm = loads(map=0.1, java=0.02, garbage=0.02)
+    busy = loads(source=0.1, map=0.3, java=0.04, pool=0.04, network=9, compiler=9)
+    calm = loads(map=0.1, java=0.02, pool=0.02)
     found, least = shares(busy, calm)
     assert found == pytest.approx({SOURCE: 0.01, MAP: 0.03})
     assert least == pytest.approx({MAP: 0.0})
 
 
+def test_garbage_is_that_of_the_tasks_also_where_one_task_manager_runs_them_all() -> None:
+    """At twice the rate there is twice as much of it, whatever other TaskManagers collect."""
+    busy, calm = loads(source=0.1, map=0.3, garbage=0.04), loads(map=0.1, garbage=0.02)
+    assert shares(busy) == [pytest.approx({SOURCE: 0.01, MAP: 0.03})]
+    assert shares(busy, calm)[1] == pytest.approx({MAP: 0.02})
+    assert java_itself({"a": cores_by_kind(busy)}) == 0
+
+
 def test_a_task_manager_without_subtasks_does_not_tell_what_java_takes_beside_them() -> None:
     """What the only busy one takes in threads of Java and Flink is not charged to its tasks."""
-    busy, idle = loads(map=0.3, java=0.04, garbage=0.02), loads(java=0.01)
+    busy, idle = loads(map=0.3, java=0.04, pool=0.02), loads(java=0.01)
     assert java_itself({"a": cores_by_kind(busy), "b": cores_by_kind(idle)}) == pytest.approx(0.06)
     found, none = shares(busy, idle)
     assert found == pytest.approx({MAP: 0.0})
@@ -78,18 +86,18 @@ def test_a_task_manager_without_subtasks_does_not_tell_what_java_takes_beside_th
 
 
 def test_what_all_task_managers_take_evenly_is_their_tasks_too() -> None:
-    """Clients of other systems and garbage take more at higher rates; a little is Java's."""
+    """Clients of other systems take more at higher rates, as garbage does; a little is Java's."""
     kinds = {d: cores_by_kind(loads(map=0.2, pool=0.8, garbage=0.2, java=0.03)) for d in "ab"}
     assert java_itself(kinds) == pytest.approx(0.08)
     assert share_of_others(kinds) == pytest.approx(0.95 / 1.15)
     found = shares(*[loads(map=0.2, pool=0.8, garbage=0.2, java=0.03)] * 2)
     assert found == [pytest.approx({MAP: 0.95})] * 2
-    assert shares(*[loads(map=0.2, pool=0.02, garbage=0.01, java=0.3)] * 2) == [{MAP: 0.0}] * 2
+    assert shares(*[loads(map=0.2, pool=0.03, java=0.3)] * 2) == [{MAP: 0.0}] * 2
 
 
 def test_java_itself_is_what_the_least_takes() -> None:
-    """Of its own threads and for garbage; if nothing runs, of all TaskManagers."""
-    few = cores_by_kind(loads(java=0.02, garbage=0.01, map=1))
+    """Of its own threads and of others; if nothing runs, of all TaskManagers."""
+    few = cores_by_kind(loads(java=0.02, pool=0.01, map=1))
     more = cores_by_kind(loads(java=0.04, map=1))
     assert java_itself({"a": few, "b": more}) == pytest.approx(0.03)
     assert java_itself({"a": cores_by_kind(loads(java=0.02)), "b": {}}) == java_itself({}) == 0

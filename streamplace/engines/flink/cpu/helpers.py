@@ -1,11 +1,11 @@
 """CPU that jobs use in other threads than those of tasks; it is charged to operators, too.
 
 Threads that name a task are charged to it: they flush its output, fire its timers, or fetch and run
-its source. Threads that limit the rate of a source are charged to the sources. The remaining CPU of
-a TaskManager, for garbage collection or in threads of the job, is compared with the TaskManager
-that uses least of those with subtasks. The excess is charged to all tasks, in proportion to their
-CPU. So is what that TaskManager uses beyond `MOST_UNNAMED`, except in threads of Flink and of Java
-itself.
+its source. Threads that limit the rate of a source are charged to the sources. Garbage is that of
+tuples, so its collection is charged to all tasks of a TaskManager, in proportion to their CPU. Its
+remaining CPU, as in threads of the job, is compared with that of the TaskManager that uses least,
+of those with subtasks. The excess is charged to all tasks as well, and so is what that TaskManager
+uses beyond `MOST_UNNAMED`, except in threads of Flink and of Java itself.
 """
 
 import re
@@ -19,10 +19,10 @@ HELPERS, SOURCES, JAVA = "helpers of tasks", "helpers of sources", "Java itself"
 OTHERS = "other threads"
 OBSERVATION = "being looked at"
 MOST_UNNAMED = 0.05
-"""Most cores of garbage collection and other threads that a TaskManager uses besides its tasks.
+"""Most cores of other threads that a TaskManager uses besides its tasks.
 
 Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
-systems, state backends and garbage collection.
+systems and state backends.
 """
 _OF_TASK = re.compile(
     r"(?:[\w. ]*?(?:OutputFlusher|Trigger|Fetcher) for |Legacy Source Thread - )?"
@@ -74,13 +74,14 @@ def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
     """Cores that Java itself uses in each TaskManager: the minimum of those with subtasks.
 
     Idle TaskManagers count only if none has subtasks: Java uses less there than where it serves
-    tasks. Of garbage collection and other threads, at most `MOST_UNNAMED` counts.
+    tasks. Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
+    nothing: it grows with the rate.
 
     ``kinds``: TaskManager → cores of its threads, by kind of work.
     """
     serving = [one for one in kinds.values() if TASKS in one] or kinds.values()
     return min(
-        (one.get(JAVA, 0.0) + min(MOST_UNNAMED, _unnamed(one)) for one in serving),
+        (one.get(JAVA, 0.0) + min(MOST_UNNAMED, one.get(OTHERS, 0.0)) for one in serving),
         default=0.0,
     )
 
@@ -96,12 +97,8 @@ def share_of_others(kinds: Mapping[str, Mapping[str, float]]) -> float:
     return charged / (named + charged) if busy else 0.0
 
 
-def _unnamed(kinds: Mapping[str, float]) -> float:
-    return kinds.get(OTHERS, 0.0) + kinds.get(GARBAGE, 0.0)
-
-
 def _rest(kinds: Mapping[str, float]) -> float:
-    return kinds.get(JAVA, 0.0) + _unnamed(kinds)
+    return sum(kinds.get(kind, 0.0) for kind in (JAVA, OTHERS, GARBAGE))
 
 
 def shares_of_helpers(

@@ -31,10 +31,10 @@ from streamplace.model.messages import shown
 class Background(NamedTuple):
     """CPU of the TaskManagers on this machine, without their tasks."""
 
-    # Core seconds per second that Java uses in each of them for heartbeats, metrics and garbage
-    # collection: the minimum of all TaskManagers, because any excess is caused by tasks, and no
-    # more than Java needs by itself. Compilers are left out, because they have little to do once a
-    # job has run for a while.
+    # Core seconds per second that Java uses in each of them for heartbeats and metrics: the minimum
+    # of all TaskManagers, because any excess is caused by tasks, and no more than Java needs by
+    # itself. Garbage is that of tasks. Compilers are left out, because they have little to do once
+    # a job has run for a while.
     java: float
     # TaskManager of this machine → core seconds per second of its threads that send and receive;
     # without those whose threads cannot be read.
