@@ -30,8 +30,8 @@ def interval(
 
     ``kept`` is the part of each prediction that is known, because no layout changes it.
 
-    >>> interval([100.0])
-    RateInterval(low=90.3, value=100.0, high=109.7)
+    >>> interval([1000.0])
+    RateInterval(low=902.0, value=1000.0, high=1098.0)
     >>> interval([80.0, 100.0, 120.0], 0.5)
     RateInterval(low=40.0, value=100.0, high=180.0)
     >>> interval([110.0], 0.5, [100.0])
