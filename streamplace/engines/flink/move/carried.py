@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.move.state import completed_path, refuse_fault
-from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.engines.flink.move.state import completed_path, suppress_missing
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.saving_shapes import CheckpointSettings
 
 Settings = dict[str, str]
@@ -70,10 +70,10 @@ def running_settings(rest: Rest, job: str) -> Settings:
     execution = rest.get(f"{path}/config")["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
-    try:
-        checkpoints: CheckpointSettings = rest.get(f"{path}/checkpoints/config")
-    except Refusal as error:  # the job takes no checkpoints
-        refuse_fault(error)
+    checkpoints: CheckpointSettings | None = None
+    with suppress_missing():  # the job takes no checkpoints
+        checkpoints = rest.get(f"{path}/checkpoints/config")
+    if checkpoints is None:
         return settings
     return settings | dict(_checkpointing(checkpoints)) | _storage(rest, job, checkpoints)
 
@@ -123,11 +123,9 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
 
 def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:
     """Folder in which successors of a job keep their checkpoints; None if unknown."""
-    try:
+    path = None
+    with suppress_missing():  # the job takes no checkpoints
         path = completed_path(rest, job)
-    except Refusal as error:  # the job takes no checkpoints
-        refuse_fault(error)
-        path = None
     folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
     keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")
     named = [settings[key] for key in keys if key in settings and settings[key] != UNTOLD]

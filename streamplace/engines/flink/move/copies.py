@@ -15,9 +15,9 @@ from itertools import count
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
-from streamplace.engines.flink.move.state import refuse_fault, restored_path
+from streamplace.engines.flink.move.state import restored_path, suppress_missing
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.model.messages import quoted, shown
 
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
@@ -134,11 +134,9 @@ def _is_of(path: str | None, chain: Collection[str]) -> bool:
 
 def _restored(rest: Rest, job: str) -> str | None:
     """Savepoint or checkpoint that a job was started from, if Flink reports it."""
-    try:
+    with suppress_missing():  # it takes no checkpoints, or has just disappeared
         return restored_path(rest, job)
-    except Refusal as error:  # it takes no checkpoints, or has just disappeared
-        refuse_fault(error)
-        return None
+    return None
 
 
 def _moment(rest: Rest, job: str, states: Collection[str]) -> float:

@@ -25,9 +25,9 @@ from streamplace.engines.flink.move.journal import (
 )
 from streamplace.engines.flink.move.state import (
     checkpoint_counts,
-    refuse_fault,
     restored_path,
     stopped_with,
+    suppress_missing,
 )
 from streamplace.engines.flink.move.stopping import stop_status
 from streamplace.engines.flink.program.submission import chain_states
@@ -37,7 +37,6 @@ from streamplace.engines.flink.rest.client import (
     FINISHED,
     POLL_SECONDS,
     FlinkError,
-    Refusal,
     Rest,
 )
 from streamplace.engines.flink.rest.job_ids import chain_of, return_trigger
@@ -112,11 +111,9 @@ def _completed_since(rest: Rest, path: str, states: Mapping[str, str]) -> dict[s
     for job, state in states.items():
         if state in _OVER:
             continue
-        try:
+        with suppress_missing():  # it takes no checkpoints
             if same_place(path, restored_path(rest, job)):
                 completed[job] = checkpoint_counts(rest, job).completed
-        except Refusal as error:  # it takes no checkpoints
-            refuse_fault(error)
     return completed
 
 

@@ -1,7 +1,7 @@
 """State: checkpoints and savepoints of a job, from which another job can continue."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
@@ -57,13 +57,21 @@ def refuse_fault(error: Refusal) -> None:
         raise NoAnswer(str(error)) from None
 
 
+@contextmanager
+def suppress_missing() -> Iterator[None]:
+    """Leave the block if Flink refuses what it asks for as missing; see `refuse_fault`."""
+    try:
+        yield
+    except Refusal as error:
+        refuse_fault(error)
+
+
 def saved_by(rest: Rest, job: str) -> Saved | None:
     """Checkpoints and savepoints of a job; None if it has none."""
-    document = rest.job(job)
-    try:
+    document, answer = rest.job(job), None
+    with suppress_missing():  # 404: it takes none
         answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
-    except Refusal as error:  # 404: it takes none
-        refuse_fault(error)
+    if answer is None:
         return None
     completed = int(answer["counts"]["completed"])
     if not completed:
@@ -106,11 +114,9 @@ def resumable(rest: Rest, job: str) -> str | None:
     """Path from which a job can continue when it has ended; its initial one if it saved nothing."""
     if (saved := saved_by(rest, job)) is not None:
         return saved.last
-    try:
+    with suppress_missing():  # 404: it takes none
         return restored_path(rest, job)
-    except Refusal as error:  # 404: it takes none
-        refuse_fault(error)
-        return None
+    return None
 
 
 def completed_path(rest: Rest, job: str) -> str | None:
@@ -136,11 +142,9 @@ def restored_path(rest: Rest, job: str) -> str | None:
 
 def stopped_with(rest: Rest, job: str) -> str | None:
     """Path of the savepoint with which a job was stopped; None if it was not stopped."""
-    try:
+    latest: Mapping[str, CheckpointAnswer | None] = {}
+    with suppress_missing():  # it takes none
         latest = latest_checkpoints(rest, job)
-    except Refusal as error:  # it takes none
-        refuse_fault(error)
-        return None
     row = latest.get("savepoint")
     if row is None:
         return None
@@ -152,13 +156,11 @@ def stopped_with(rest: Rest, job: str) -> str | None:
 
 def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
     """Whether the checkpoints of a job are retained when it is cancelled, or when it fails."""
-    try:
-        settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-    except Refusal as error:  # it takes none
-        refuse_fault(error)
-        return False
-    retention = settings["externalization"]
-    return bool(retention["enabled"] and (is_failure or not retention["delete_on_cancellation"]))
+    with suppress_missing():  # it takes none
+        retention = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")["externalization"]
+        is_kept = is_failure or not retention["delete_on_cancellation"]
+        return bool(retention["enabled"] and is_kept)
+    return False
 
 
 def last_checkpoint_size(rest: Rest, job: str) -> int:

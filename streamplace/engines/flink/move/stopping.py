@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from streamplace.engines.flink.move.state import refuse_fault
+from streamplace.engines.flink.move.state import refuse_fault, suppress_missing
 from streamplace.engines.flink.rest.answers import root_cause
 from streamplace.engines.flink.rest.client import (
     ENDED,
@@ -71,12 +71,10 @@ class StillSaving(NoAnswer):
 
 def stop_status(rest: Rest, job: str, request: str) -> str | None:
     """Status of a request that stops a job; None if Flink does not know the request."""
-    try:
+    with suppress_missing():
         answer = rest.get(f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}")
-    except Refusal as error:
-        refuse_fault(error)
-        return None
-    return str(answer["status"]["id"])
+        return str(answer["status"]["id"])
+    return None
 
 
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:

@@ -8,11 +8,11 @@ from streamplace.engines.flink.decide.candidates import occupied_devices
 from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.move import RETENTION, Tell
-from streamplace.engines.flink.move.state import refuse_fault, restored_path
+from streamplace.engines.flink.move.state import restored_path, suppress_missing
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of, without_devices
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import NoAnswer, Refusal, Rest
+from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import WatchDecision, utc_now
 
@@ -85,11 +85,9 @@ def continues(rest: Rest, job: str, before: str, path: str | None) -> bool:
     """Whether a job was started in place of another one, from a savepoint or checkpoint of it."""
     if not path or job == before:
         return False
-    try:
+    with suppress_missing():  # it takes no checkpoints
         return same_place(path, restored_path(rest, job))
-    except Refusal as error:  # it takes no checkpoints
-        refuse_fault(error)
-        return False
+    return False
 
 
 def free_spares(rest: Rest, run: PlacedJob, named: Sequence[str], *, takes_free: bool) -> list[str]:
@@ -157,10 +155,10 @@ def unkept(rest: Rest, job: str, tell: Tell) -> str | None:
 
     A job without checkpoints has none to lose, and this is reported.
     """
-    try:
+    settings = None
+    with suppress_missing():
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-    except Refusal as error:
-        refuse_fault(error)
+    if settings is None:
         tell(f"note: job {job} takes no checkpoints; it would start without state")
         return None
     retention = settings["externalization"]
