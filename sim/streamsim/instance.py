@@ -222,7 +222,7 @@ def instance_of(
     core_load, core_constant = busy / flow.parallelism[:, None], held / each[: len(held), None]
     most = _limits(max_rate)
     if len(most):
-        share = (flow.input_rate / (flow.parallelism * most))[:, None]
+        share = _shares_of_limits(flow, most)
         if len(held):
             core_constant = _with_room_to_wait(core_constant, core_load, share)
         left = np.maximum(0.0, 1.0 - core_constant) if len(held) else 1.0
@@ -252,8 +252,7 @@ def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
     nothing = np.zeros((0, instance.load.shape[1]))
     core_load = instance.core_load + level * instance.core_constant
     if len(instance.max_rate):  # exactly, however little constant loads leave of a core
-        share = instance.input_rate / (instance.parallelism * instance.max_rate)
-        core_load = np.maximum(core_load, share[:, None])
+        core_load = np.maximum(core_load, _shares_of_limits(instance, instance.max_rate))
     return instance._replace(
         load=instance.load + level * instance.constant,
         core_load=core_load,
@@ -268,11 +267,16 @@ def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
     return given if given is not None and given.any() else np.zeros((0, shape[1]))
 
 
+def _shares_of_limits(flow: Flow | Instance, max_rate: Floats) -> Floats:
+    """Share of its largest rate that a subtask of each operator reads at full rate, [N, 1]."""
+    return np.asarray(flow.input_rate / (flow.parallelism * max_rate), np.float64)[:, None]
+
+
 def _with_room_to_wait(constant: Floats, load: Floats, share: Floats) -> Floats:
     """Constant loads of cores, with a little room on those that they fill if a subtask only waits.
 
-    Its ``max_rate`` is a load of the room that is left, and would be lost without any. ``share``
-    [N, 1] is that of the largest rate which a subtask reads.
+    Its ``max_rate`` is a load of the room that is left, and would be lost without any. ``share``:
+    see `_shares_of_limits`.
     """
     waits = (share > 0) & (load <= NO_ROOM) & (constant <= 1 + OVERFULL)
     return np.where(waits, np.minimum(constant, 1 - LITTLE_ROOM), constant)

@@ -8,7 +8,7 @@ from streamsim.engine.state import BLOCKED, CAPPED, DONE, EngineState, Totals, T
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel
-from streamsim.loads import slowdown
+from streamsim.loads import handles, slowdown
 
 ROUNDING = 1e-12  # share of a capacity below which free space is a rounding error
 
@@ -86,6 +86,8 @@ def receiving_cost(
 ) -> float:
     """Core seconds for receiving over links, per tuple (or set) taken in."""
     cost = 0.0
+    if not handles(instance):
+        return cost
     if instance.overhead > 0.0:
         cost += instance.overhead * _received(v, waiting, plan.remote, wiring, state)
     if instance.overhead_per_byte > 0.0:
