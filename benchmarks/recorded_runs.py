@@ -6,12 +6,12 @@ Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the erro
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
 eight TaskManagers and the plans less their cheapest machine, without the jobs that must not choose
 anything, and the jobs that were moved in the comparison with Flink's own placement. Sources of all
-of these offered more than was predicted.
-Plans, with or without that machine, are left out that were offered less than predicted: of them,
-only those that failed would tell anything. Runs are left out whose operators did not all sustain
-the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
-for is recorded, too. Nothing is measured. The command prints the errors by job, how wide the
-intervals are, and how many runs they cover where each job is judged by the others.
+of these offered more than was predicted. Plans, with or without that machine, are left out that
+were offered less than predicted: of them, only those that failed would tell anything. Runs are left
+out whose operators did not all sustain the same rate within 5 %, because queues still filled. Of
+jobs that were not warm, what was allowed for is recorded, too. Nothing is measured. The command
+prints the errors by job, how wide the intervals are, and how many runs they cover where each job is
+judged by the others.
 """
 
 import math

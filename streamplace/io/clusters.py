@@ -96,8 +96,8 @@ def parse_constraints(content: bytes, where: str) -> Constraints:
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     """Cluster from validated tables, less framing and headroom.
 
-    Placers and the simulator thus see the capacity for operators and payloads. What remains of a
-    core or a link for use takes longer for a tuple, too.
+    Placers and the simulator thus see the capacity for operators and payloads. Where headroom
+    leaves a part of a core or link free, what a tuple costs there takes longer.
     """
     check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
