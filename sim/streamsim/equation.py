@@ -1,7 +1,7 @@
 """The load equation: loads of resources by work and streams, and the index of each resource.
 
 The resources of D devices form one flat vector: D devices, D·D ordered links, D outgoing NICs, D
-incoming NICs. All code that adds up loads, in simulators and searches, uses this module.
+incoming NICs. Simulators, placers and proofs take their terms from here.
 """
 
 from typing import Any

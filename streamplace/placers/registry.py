@@ -98,7 +98,7 @@ class Placer:
     objectives
         Names of the objectives that it supports; empty for any.
     budget
-        Budget that overrides the caller's; None uses the caller's, or one second.
+        Budget that overrides the caller's; None uses the caller's, or `PLACE_SECONDS`.
     """
 
     name: str
