@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import click
+
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.limited import cgroups, limited_cluster
 from streamplace.engines.flink.local.session import LocalCluster
@@ -36,7 +38,7 @@ KINDS = (
     *((name, "Flink") for name in ("flink-", "Flink-", "pekko", "taskmanager", "OutputFlusher")),
 )
 """Beginnings of threads' names, and what these threads do; all others run tasks."""
-LOOKS, MOST_WARM_UP, COMPILED = 10, 60, 0.1
+LOOKS, MOST_WARM_UP, COMPILED = 10, 300, 0.1
 """Seconds over which compilers of all TaskManagers take so few cores at the end of a warm-up."""
 
 
@@ -136,6 +138,7 @@ def wait_compiled(cluster: LocalCluster) -> None:
         seconds.append(compiling(cluster))
         if len(seconds) > LOOKS and seconds[-1] - seconds[0] < LOOKS * COMPILED:
             return
+    click.echo(f"note: Java still compiles after {MOST_WARM_UP} s", err=True)
 
 
 def release(cluster: LocalCluster) -> None:
