@@ -21,7 +21,9 @@ from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Problem
+from streamplace.model.devices import SLOWEST
 from streamplace.model.graph import StreamGraph
+from streamplace.model.units import LARGEST
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -308,6 +310,15 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
         assert np.array_equal(problem.instance.traffic, PROBLEMS[name].instance.traffic)
         assert problem.legal(anywhere).all()
         assert len(problem.instance.constant) or (throughput(problem.instance, anywhere) > 0).all()
+
+
+@pytest.mark.parametrize("limit", [SLOWEST, LARGEST])
+def test_clusters_elsewhere_keep_to_the_limits_of_clusters(limit: float) -> None:
+    """The usual one may be at a limit already."""
+    problem = Problem(chain(), Cluster.uniform(2, mips=limit, bandwidth=limit))
+    for seed in range(20):
+        cluster = elsewhere(problem, np.random.default_rng(seed)).cluster
+        assert ((cluster.devices.mips >= SLOWEST) & (cluster.devices.mips <= LARGEST)).all()
 
 
 def test_a_single_device_has_links_elsewhere() -> None:

@@ -39,8 +39,9 @@ from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.cluster import Cluster
-from streamplace.model.devices import Device
+from streamplace.model.devices import SLOWEST, Device
 from streamplace.model.problem import Problem
+from streamplace.model.units import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +285,10 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
     cores = int(np.median(usual.cores))
     tags = frozenset().union(*problem.graph.operators.requires)
     devices = [
-        Device(f"d{i}", mips=float(speed), cores=cores, tags=tags) for i, speed in enumerate(mips)
+        Device(f"d{i}", mips=speed, cores=cores, tags=tags)
+        for i, speed in enumerate(mips.clip(SLOWEST, LARGEST).tolist())
     ]
-    return Problem(problem.graph, Cluster.of(devices, bandwidth=wires))
+    return Problem(problem.graph, Cluster.of(devices, bandwidth=wires.clip(SLOWEST, LARGEST)))
 
 
 def _factors(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray:
