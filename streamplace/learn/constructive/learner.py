@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from streamsim.canonical import canonical
 from torch import Tensor
 
-from streamplace.errors import FormatError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
-from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory
+from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, check_places
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import ConstructivePolicy, Placements, PreparedProblems
 from streamplace.learn.learner import ALL, Selection, StepReport
@@ -85,10 +84,7 @@ class MemoryReplay(PlacementMemory):
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore the memories."""
-        placements, most = state["memory.placements"], self._devices[rows][:, None, None]
-        fits = len(placements) == len(most) and placements.ndim == 3
-        if not fits or (placements < 0).any() or (placements >= most).any():
-            raise FormatError("the checkpoint: its memory belongs to other problems; train again")
+        check_places(state["memory.placements"], self._devices[rows])
         super().restore(state, rows)
 
     def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:
