@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,8 +13,13 @@ from streamplace.io.files import read_toml, spot
 from streamplace.io.parsing import first_fault
 from streamplace.model.messages import quoted
 
+if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
+
 DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
+MOST_DEVICES = 256
+"""Largest number of devices for which most of the models can be trained that have a limit."""
 
 
 class Config(BaseModel):
@@ -100,6 +105,21 @@ def configured(
 def parsed(kind: type[Config], values: Mapping[str, Any], where: str) -> Any:
     """Options of a kind, from the values in a file at ``where``."""
     return _validated(kind, values, where, FormatError)
+
+
+def check_devices(problem: "Problem", most: int, limit: int = MOST_DEVICES) -> None:
+    """Raise SettingError where there are more devices than a model supports.
+
+    ``limit`` is the largest number for which such a model can be trained.
+    """
+    n = problem.n_devices
+    if n <= most:
+        return
+    train = f"train it with 'devices = {n}' under [model] in a --config file, or "
+    raise SettingError(
+        f"the cluster has {n} devices, but the model supports at most {most}; "
+        f"{train if n <= limit else ''}use the placer pilot, which supports any number"
+    )
 
 
 def _tables(file: Path) -> dict[str, dict[str, Any]]:

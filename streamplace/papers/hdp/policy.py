@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import Likelihood, Placements, check_devices
+from streamplace.learn.config import check_devices
+from streamplace.learn.constructive.policy import Likelihood, Placements
 from streamplace.learn.constructive.recurrence import one_hot
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.errors import SettingError
+from streamplace.learn.config import check_devices
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Floats, Ints
@@ -60,12 +60,7 @@ class PlacetoImprover:
     def on(self, problem: Problem) -> PlacetoWalker:
         """Return the policy on one problem."""
         most = self.config.devices
-        if problem.n_devices > most:
-            raise SettingError(
-                f"the cluster has {problem.n_devices} devices, but the model supports at most "
-                f"{most}; train one with devices = {problem.n_devices}, or use giph, which "
-                "supports any number"
-            )
+        check_devices(problem, most)
         return PlacetoWalker(self.network, tour_of(problem, self.config.order), most)
 
 
