@@ -126,6 +126,7 @@ class TrainingRun:
         """Read the weights to begin from and the options, and split the problems."""
         from streamplace.learn.config import configured
         from streamplace.learn.registry import MODELS
+        from streamplace.learn.reward import JUDGES, check_measured, check_simulated
 
         model = MODELS[request.model]
         start, digest = _start(request)
@@ -137,6 +138,10 @@ class TrainingRun:
         if preset.training.validation and not validation:
             LOG.warning("%s", ONE_GRAPH)
         objective = named_objective(request.objective)
+        if request.reward in JUDGES:
+            check_simulated(request.objective, str(request.reward))
+        else:
+            check_measured(request.objective)
         for problem in (*training, *validation):
             objective.check(problem)
         settings = {
@@ -255,9 +260,7 @@ class TrainingRun:
         if self.request.reward != REAL:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
-        from streamplace.learn.reward import check_measured
 
-        check_measured(self.request.objective)
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
