@@ -270,7 +270,7 @@ class TrainingRun:
         return LearningTask(
             training=self.training,
             validation=self.validation,
-            seed=self.request.seed,
+            seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=self.request.device,
             objective=self.request.objective,
             reward=judge,
@@ -282,7 +282,7 @@ class TrainingRun:
         """Origin of the weights, for their file: this training, and that of its initial weights."""
         start = self.start
         return {
-            "command": self.request.command,
+            "command": self.request.command.encode(errors="backslashreplace").decode(),
             **self.request.named_objective(),
             "seed": self.request.seed,
             "data": self.settings["data"],

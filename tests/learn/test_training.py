@@ -80,6 +80,12 @@ def test_the_folder_holds_what_people_and_machines_want(train: Train, tmp_path: 
     assert rows == [asdict(epoch) for epoch in history.epochs]
 
 
+def test_a_command_may_name_files_whose_names_are_no_text(train: Train) -> None:
+    """Python has lone surrogates for such bytes, which no file of weights can have."""
+    weights = read_weights(train("run", epochs=1, command="train --out \udcff").weights)
+    assert weights.document["training"]["command"] == r"train --out \udcff"
+
+
 @pytest.mark.parametrize("steps", [2, 8])
 def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     train: Train, tmp_path: Path, steps: int
@@ -115,6 +121,12 @@ def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.Monkey
 
 def test_another_seed_is_another_run(train: Train) -> None:
     assert told(train("a").history) != told(train("b", seed=1).history)
+
+
+def test_a_seed_may_be_any_whole_number(train: Train, tasks: list[LearningTask]) -> None:
+    """Torch's seeds have 64 bits."""
+    assert train("run", seed=2**64 + 3, epochs=1).seed == 2**64 + 3
+    assert tasks[-1].seed == 3
 
 
 def test_training_never_touches_the_global_seed(train: Train) -> None:

@@ -14,12 +14,14 @@ from streamsim import throughput
 from streamplace.errors import SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
+from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot.learner import PilotLearner, elsewhere
 from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.learn.training import built
 from streamplace.model import Cluster, Problem
 from streamplace.model.devices import SLOWEST
 from streamplace.model.graph import StreamGraph
@@ -34,7 +36,8 @@ ALL = tuple(PROBLEMS.values())
 
 def learner(task: LearningTask, **options: Any) -> PilotLearner | None:
     """Return a small pilot that is to learn a task."""
-    return MODELS["pilot"].learner(task, PilotConfig(**{**SMALL, **options}))
+    preset = Preset(PilotConfig(**{**SMALL, **options}), TrainingConfig())
+    return built(MODELS["pilot"], task, preset)
 
 
 def graphs(seed: int) -> list[StreamGraph]:

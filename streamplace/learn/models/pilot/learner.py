@@ -68,9 +68,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
     """Pilot on its training problems; see `streamplace.learn.policy_learner`."""
 
     def __init__(self, task: LearningTask, config: PilotConfig) -> None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(task.seed)
-            super().__init__(task, config, PilotModule(config.width, config.rounds))
+        super().__init__(task, config, PilotModule(config.width, config.rounds))
         self._features = [features_of(problem) for problem in task.training]
         targets = task.targets or [None] * self.n_problems
         placements = [
