@@ -31,8 +31,8 @@ def shipped(name: str) -> Path:
     path = next((path for path in files if path.name == f"{name}{SUFFIX}"), None)
     if path is None:
         raise SettingError(
-            f"no weights of {quoted(name)} come with streamplace; train it (streamplace train "
-            f"{name}) and name the file: --weights FILE"
+            f"no weights of {quoted(name)} come with streamplace; name a file of weights, which "
+            f"streamplace train {name} writes"
         )
     return path
 
