@@ -26,8 +26,15 @@ from streamplace.papers.giph.features import (
     update_criticality,
 )
 from streamplace.papers.giph.network import GiphNetwork, scores
-from streamplace.papers.walks.graph import NodeFeatures, NodeGraph, WalkRecord, new_features
-from streamplace.papers.walks.moves import may, memory_used, put
+from streamplace.papers.walks.graph import (
+    NodeFeatures,
+    NodeGraph,
+    WalkRecord,
+    may,
+    memory_used,
+    new_features,
+    put,
+)
 
 NOTHING = -1
 STEP, LAST = range(2)

@@ -23,11 +23,13 @@ from streamplace.papers.placeto.network import PlacetoNetwork, scores
 from streamplace.papers.walks.graph import (
     NodeFeatures,
     NodeGraph,
+    may,
+    memory_used,
     new_features,
     node_graph_of,
+    put,
     scale,
 )
-from streamplace.papers.walks.moves import may, memory_used, put
 
 OPERATOR_FEATURES = ("seconds", "bytes out", "visited", "current", "start")
 """Features of an operator, besides one for each device that the model supports."""
