@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import spot
 from streamplace.io.weights import SUFFIX, Weights, read_weights, stamped
-from streamplace.learn.config import Config, parsed
+from streamplace.learn.config import C, validated
 from streamplace.model.messages import quoted
 
-C = TypeVar("C", bound=Config)
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -60,8 +59,7 @@ def read_model(
 ) -> tuple[Weights, C, str]:
     """Weights of a model, trained on these features; its options; how errors name the file."""
     weights, where = read_weights(path, model=model, features=features), spot(path)
-    options: C = parsed(config, weights.document["config"], f"{where}: config")
-    return weights, options, where
+    return weights, validated(config, weights.document["config"], f"{where}: config"), where
 
 
 def check_shapes(

@@ -64,6 +64,7 @@ def array(name: str, value: Any) -> Change:
         ("dream", array("module", lambda a: a.astype(np.int64)), "is of type int64"),
         ("dream", array("adam/exp_avg/", lambda a: a[None]), "adam/exp_avg/.* is "),
         ("dream", lambda d, t: _drop(t, "adam/step"), "lacks adam/step"),
+        ("dream", lambda d, t: _drop(t, "adam/exp_avg_sq"), "lacks adam/exp_avg_sq"),
         ("dream", array("learner/memory.placements", lambda a: a - 1), "memory.* belongs to other"),
         (
             "dream",
