@@ -247,7 +247,7 @@ class TrainingRun:
     def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
         """TensorBoard, the curve and the caller's watcher; only the leading process has any."""
         from streamplace.learn.watching import TensorBoardWatcher, WatcherList
-        from streamplace.training.curve import CurveFile
+        from streamplace.training.watchers import CurveFile
 
         if not self.workers.leads:
             return WatcherList()
