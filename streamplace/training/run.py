@@ -147,7 +147,7 @@ class TrainingRun:
         settings = {
             "model": model.name,
             "seed": request.seed,
-            **request.named_objective(),
+            **request.objective_entry(),
             "reward": request.reward if isinstance(request.reward, str) else MEASURED,
             "rates": list(request.rates),
             "start": digest,
@@ -218,7 +218,7 @@ class TrainingRun:
             request.folder,
             history,
             self.preset.training.epochs,
-            tuple(problem.graph.source_rate for problem in self.validation),
+            request.rates_of(self.validation),
             solved["optima"],
             problems=self.validation or self.training,
             held_out=bool(self.validation),
@@ -283,7 +283,7 @@ class TrainingRun:
         start = self.start
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
-            **self.request.named_objective(),
+            **self.request.objective_entry(),
             "seed": self.request.seed,
             "data": self.settings["data"],
             "rates": list(self.request.rates),

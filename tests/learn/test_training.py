@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from problems import chain
 
 import streamplace
 from streamplace.errors import SettingError
@@ -183,6 +184,19 @@ def test_supervised_models_get_solutions_of_the_training_problems(
     for problem, target in zip(task.training, task.targets, strict=True):
         assert target is not None
         assert problem.legal(target)[0]
+
+
+def test_results_are_of_the_rates_that_were_asked_for(
+    tasks: list[LearningTask], tmp_path: Path
+) -> None:
+    """A source of 7 tuples/s, scaled to 15,000, has 14,999.999999999998."""
+    graphs = [chain(n, rate=rate) for n in (2, 3, 4, 5) for rate in (7.0, 1e4)]
+    rates = (1.5e4, 2e4)
+    trained = streamplace.train("stub", graphs, tmp_path / "run", rates=rates, epochs=1)
+    assert [(rate, held.problems) for rate, held in trained.by_rate().items()] == [
+        (1.5e4, 2),
+        (2e4, 2),
+    ]
 
 
 def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
