@@ -1,4 +1,4 @@
-"""What shows a training to people: a progress bar, and the learning curve as a file."""
+"""Watchers of a training for people: a progress bar, and the learning curve as a file."""
 
 from contextlib import ExitStack
 from pathlib import Path

@@ -171,7 +171,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return self.policy.on(self.task.validation)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Sample, reward, recall; the policy gradient's loss, summed over the rows."""
+        """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
         rng = np.random.default_rng(seed)
         generator = torch.Generator(self.task.device).manual_seed(int(rng.integers(2**62)))
         batch = self._training.encoded(rows, rng)
@@ -223,7 +223,7 @@ SIGNALS = {"reward": lambda rewards: rewards, "root": _root}
 
 
 def stacked(samples: Sequence[Sampled]) -> tuple[Floats, Bools]:
-    """Rewards [G, S] of several problems, padded, and which are there."""
+    """Rewards [G, S] of several problems, padded, and which of them are no padding."""
     size = len(samples), max(len(each.rewards) for each in samples)
     rewards, valid = np.zeros(size), np.zeros(size, bool)
     for i, each in enumerate(samples):

@@ -75,7 +75,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         return {**self._best.state(rows), **self._earlier.state(self._problems_of(rows))}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore what `state` returned."""
         self._best.restore(state, rows)
         self._earlier.restore(state, self._problems_of(rows))
 

@@ -91,7 +91,7 @@ class EncodedSequences:
             row[: len(given), : len(part.order)] = part.decisions(given)
         decided = torch.from_numpy(chosen).to(self.read.start.device)
         each = self.module.log_probabilities(self.read, decided)
-        taken = (each * one_hot(decided, devices).to(each.device)).sum((2, 3))
+        taken = (each * one_hot(decided, devices)).sum((2, 3))
         spread = -(each.exp() * each).sum((2, 3)) / self.read.nodes.present.sum(1)[:, None]
         return Likelihood(taken, spread)
 

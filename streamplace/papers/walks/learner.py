@@ -6,8 +6,8 @@ rewards from there on. A walk raises the log-probability of its choices by their
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is the mean of the rewards before t, or the mean return at t of other walks: of those from
-the same placement, or of all earlier ones.
+where b_t is the mean of the rewards before t, or a mean of returns at t: those of the other walks
+from the same placement, or those of this walk and all earlier ones.
 """
 
 from collections.abc import Mapping, Sequence

@@ -136,7 +136,7 @@ class GraphBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graphs:
-    """P problems as tensors, operators in the order of their graphs; [n, m] is "n takes from m"."""
+    """P problems as tensors, operators in the order of their graphs; in [n, m], m sends to n."""
 
     features: Tensor  # [P, N, F] standardised
     present: Tensor  # [P, N]

@@ -184,7 +184,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
     def _sampled(
         self, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
     ) -> tuple[Ints, RolloutRecord]:
-        """Rollouts in which some decisions are drawn, and what they saw."""
+        """Rollouts in which some decisions are drawn, and the inputs of all decisions."""
         given = np.full((self.config.samples, len(features.order)), -1, np.int32)
         uniform = rng.random(given.shape, dtype=np.float32)
         uniform[rng.random(given.shape) >= self.config.exploration] = -1
