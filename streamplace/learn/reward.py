@@ -72,12 +72,11 @@ def _is_rate(objective: Objective) -> bool:
     return objective.kind == "rate" and objective.usual
 
 
-def judge_of(objective: str, judge: str | Measure) -> Judge:
-    """Reward of placements as of `reward_of`, and their costs: lower is better.
+def judge_of(reward: Reward) -> Judge:
+    """Rewards of placements by `reward_of`, and their costs: lower is better.
 
     Costs are multiples of the problem's yardstick, not limited to 0…1.
     """
-    reward = reward_of(objective, judge)
     if isinstance(reward, Relative):
         return reward.both
 

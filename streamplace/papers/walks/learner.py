@@ -68,7 +68,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     ) -> None:
         super().__init__(task, config, policy.module)
         self._policy = policy
-        self._judge = judge_of(task.objective, task.reward)
+        self._judge = judge_of(self.reward)
         self._past = WalkMemory(task.training)
         self.memories = (self._past,)
 
