@@ -12,7 +12,6 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.policy import Likelihood, Placements, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded, read_model
-from streamplace.learn.models.dream.decoder import Encoded
 from streamplace.learn.models.dream.graphs import (
     FEATURES,
     FeatureScale,
@@ -20,7 +19,7 @@ from streamplace.learn.models.dream.graphs import (
     Graphs,
     padded_orders,
 )
-from streamplace.learn.models.dream.module import EncoderDecoder, built_module
+from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.learn.parameters import fill
 from streamplace.model.arrays import Floats, Ints, Longs
