@@ -188,7 +188,7 @@ def _moments(arrays: Arrays, name: str, parameter: torch.Tensor) -> dict[str, to
 
 def _check_memories(memories: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Check names, types and dimensions of a learner's memories; their sizes may have changed."""
-    for name in {*memories, *wanted}:
+    for name in sorted({*memories, *wanted}):
         if name not in memories or name not in wanted:
             fault = "lacks" if name in wanted else "holds an unknown"
             raise FormatError(f"the checkpoint: {fault} array {quoted(name)}; {_REMEDY}")
