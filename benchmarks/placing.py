@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamplace import Cluster, Problem, read_graphs
-from streamplace.io.weights import read_weights
 from streamplace.learn.loading import shipped
-from streamplace.learn.models.dream.policy import trained_from
+from streamplace.learn.models.dream import policy as dream_policy
 from streamplace.learn.models.pilot.placing import trained
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
@@ -24,11 +23,11 @@ def main() -> None:
     """Print seconds."""
     graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
     problems = [Problem(graph.at_rate(RATE), Cluster.uniform(5)) for graph in graphs]
-    dream, pilot, objective = read_weights(shipped("dream")), trained(shipped("pilot")), OBJECTIVES
-    metis = PLACERS["metis"]
+    dream = dream_policy.trained(shipped("dream"), "dream")
+    pilot, metis, objective = trained(shipped("pilot")), PLACERS["metis"], OBJECTIVES
     tasks: dict[str, Callable[[], object]] = {
         "metis": lambda: [metis.place(p, objective["throughput"]) for p in problems],
-        "dream, one batch": lambda: trained_from(dream, "the weights").place_many(problems),
+        "dream, one batch": lambda: dream.place_many(problems),
         "pilot, one walk of one look": lambda: [pilot.greedy(p, 1, 1) for p in problems],
         "pilot, two walks of three looks": lambda: [pilot.greedy(p, 2, 3) for p in problems],
     }

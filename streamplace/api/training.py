@@ -17,11 +17,11 @@ from streamplace.io.datasets import Reader
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
-from streamplace.training.progress import TrainingProgress
 from streamplace.training.request import PRESET, TrainRequest
 from streamplace.training.run import check_no_run, run_training, workers_on
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
+from streamplace.training.watchers import TrainingProgress
 
 if TYPE_CHECKING:
     from streamplace.learn.reward import Measure

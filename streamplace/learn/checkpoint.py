@@ -103,14 +103,7 @@ def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) ->
     arrays = checkpoint.tensors
     put_arrays(learner.module, without_prefix("module", arrays), "the checkpoint")
     for name, parameter in learner.module.named_parameters():
-        moments = {key: arrays[f"adam/{key}/{name}"] for key in MOMENTS if _has(arrays, key, name)}
-        for key, array in moments.items():
-            if array.shape != (() if key == "step" else tuple(parameter.shape)):
-                raise FormatError(f"the checkpoint: adam/{key}/{name} is {array.shape}; {_REMEDY}")
-        adam.state[parameter] = {
-            key: torch.from_numpy(array.copy()).to("cpu" if key == "step" else parameter.device)
-            for key, array in moments.items()
-        }
+        adam.state[parameter] = _moments(arrays, name, parameter)
     memories = without_prefix("learner", arrays)
     _check_memories(memories, learner.state())
     learner.restore(memories)
@@ -175,17 +168,27 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
         )
 
 
-def _has(arrays: Arrays, key: str, name: str) -> bool:
-    """Whether a parameter has moments: after the first step it has all of them."""
-    present = [f"adam/{each}/{name}" in arrays for each in MOMENTS]
-    if any(present) and not all(present):
-        raise FormatError(f"the checkpoint: lacks adam/{key}/{name}; {_REMEDY}")
-    return all(present)
+def _moments(arrays: Arrays, name: str, parameter: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Adam's moments of a parameter: none before the first step, and all of them after it."""
+    names = [f"adam/{key}/{name}" for key in MOMENTS]
+    if not any(each in arrays for each in names):
+        return {}
+    moments = {}
+    for key, each in zip(MOMENTS, names, strict=True):
+        if each not in arrays:
+            raise FormatError(f"the checkpoint: lacks {each}; {_REMEDY}")
+        shape, device = (tuple(parameter.shape), parameter.device)
+        if key == "step":
+            shape, device = (), torch.device("cpu")
+        if arrays[each].shape != shape:
+            raise FormatError(f"the checkpoint: {each} is {arrays[each].shape}; {_REMEDY}")
+        moments[key] = torch.from_numpy(arrays[each].copy()).to(device)
+    return moments
 
 
 def _check_memories(memories: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Check names, types and dimensions of a learner's memories; their sizes may have changed."""
-    for name in {*memories, *wanted}:
+    for name in sorted({*memories, *wanted}):
         if name not in memories or name not in wanted:
             fault = "lacks" if name in wanted else "holds an unknown"
             raise FormatError(f"the checkpoint: {fault} array {quoted(name)}; {_REMEDY}")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,8 +13,15 @@ from streamplace.io.files import read_toml, spot
 from streamplace.io.parsing import first_fault
 from streamplace.model.messages import quoted
 
+if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
+
+C = TypeVar("C", bound="Config")
+
 DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
+MOST_DEVICES = 256
+"""Largest number of devices for which most of the models can be trained that have a limit."""
 
 
 class Config(BaseModel):
@@ -86,20 +93,47 @@ def configured(
     chosen = model.presets[preset]
     options, training = chosen.model, chosen.training
     if start is not None:
-        options = _changed(options, start, "the weights' config", FormatError)
+        options = _changed(options, start, "the weights' config")
     if file is not None:
         tables, where = _tables(file), spot(file)
-        options = _changed(options, tables["model"], f"{where}: [model]", FormatError)
-        training = _changed(training, tables["training"], f"{where}: [training]", FormatError)
+        options = _changed(options, tables["model"], f"{where}: [model]")
+        training = _changed(training, tables["training"], f"{where}: [training]")
     if epochs is not None:
         training = _changed(training, {"epochs": epochs}, "training", SettingError)
     options.check_beside(training)
     return Preset(options, training)
 
 
-def parsed(kind: type[Config], values: Mapping[str, Any], where: str) -> Any:
-    """Options of a kind, from the values in a file at ``where``."""
-    return _validated(kind, values, where, FormatError)
+def validated(
+    kind: type[C],
+    values: Mapping[str, Any],
+    where: str,
+    error: type[StreamplaceError] = FormatError,
+) -> C:
+    """Options of a kind from values by name, all of them checked; ``where`` names their origin."""
+    fields = kind.model_fields
+    for name in values:
+        if name not in fields:
+            raise error(f"{where} has no option {quoted(name)}; it takes {', '.join(fields)}")
+    try:
+        return kind.model_validate_json(json.dumps(values, default=str))
+    except ValidationError as fault:
+        raise error(f"{where}: {first_fault(fault, kind)}") from None
+
+
+def check_devices(problem: "Problem", most: int, limit: int = MOST_DEVICES) -> None:
+    """Raise SettingError where there are more devices than a model supports.
+
+    ``limit`` is the largest number for which such a model can be trained.
+    """
+    n = problem.n_devices
+    if n <= most:
+        return
+    train = f"train it with 'devices = {n}' under [model] in a --config file, or "
+    raise SettingError(
+        f"the cluster has {n} devices, but the model supports at most {most}; "
+        f"{train if n <= limit else ''}use the placer pilot, which supports any number"
+    )
 
 
 def _tables(file: Path) -> dict[str, dict[str, Any]]:
@@ -116,21 +150,7 @@ def _tables(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _changed(
-    config: Config, table: Mapping[str, Any], where: str, kind: type[StreamplaceError]
-) -> Any:
+    config: C, table: Mapping[str, Any], where: str, error: type[StreamplaceError] = FormatError
+) -> C:
     """Return the same options, some of them replaced and all of them checked again."""
-    return _validated(type(config), {**config.model_dump(mode="json"), **table}, where, kind)
-
-
-def _validated(
-    options: type[Config], values: Mapping[str, Any], where: str, kind: type[StreamplaceError]
-) -> Any:
-    """Options from values by name, all of them checked; ``kind`` of error for a bad one."""
-    fields = options.model_fields
-    for name in values:
-        if name not in fields:
-            raise kind(f"{where} has no option {quoted(name)}; it takes {', '.join(fields)}")
-    try:
-        return options.model_validate_json(json.dumps(values, default=str))
-    except ValidationError as error:
-        raise kind(f"{where}: {first_fault(error, options)}") from None
+    return validated(type(config), {**config.model_dump(mode="json"), **table}, where, error)

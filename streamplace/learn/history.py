@@ -30,7 +30,7 @@ class Epoch:
     loss: float
     gradient: float  # norm of a step's gradient before clipping
     learning_rate: float  # of the last step
-    validation: float | None  # mean relative throughput on held-out problems, None without any
+    validation: float | None  # mean reward on held-out problems, None without any
     of_optimum: float | None  # mean value / optimum over those whose optimum is known
     seconds: float
     proven: int = 0  # number of these
@@ -82,8 +82,14 @@ class History:
 def mean_share(values: Floats, optima: Floats) -> float | None:
     """Mean of value / optimum where the optimum is known (not NaN), None where none is.
 
-    >>> mean_share(np.array([0.5, 0.9]), np.array([1.0, np.nan]))
-    0.5
+    Where the optimum is 0, every placement is optimal.
+
+    >>> mean_share(np.array([0.5, 0.9, 0.0]), np.array([1.0, np.nan, 0.0]))
+    0.75
     """
     proven = ~np.isnan(optima)
-    return float((values[proven] / optima[proven]).mean()) if proven.any() else None
+    if not proven.any():
+        return None
+    best = optima[proven]
+    shares = np.divide(values[proven], best, out=np.ones_like(best), where=best > 0)
+    return float(shares.mean())

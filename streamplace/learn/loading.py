@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import spot
 from streamplace.io.weights import SUFFIX, Weights, read_weights, stamped
-from streamplace.learn.config import Config, parsed
+from streamplace.learn.config import C, validated
 from streamplace.model.messages import quoted
 
-C = TypeVar("C", bound=Config)
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -31,8 +30,8 @@ def shipped(name: str) -> Path:
     path = next((path for path in files if path.name == f"{name}{SUFFIX}"), None)
     if path is None:
         raise SettingError(
-            f"no weights of {quoted(name)} come with streamplace; train it (streamplace train "
-            f"{name}) and name the file: --weights FILE"
+            f"no weights of {quoted(name)} come with streamplace; name a file of weights, which "
+            f"streamplace train {name} writes"
         )
     return path
 
@@ -60,8 +59,7 @@ def read_model(
 ) -> tuple[Weights, C, str]:
     """Weights of a model, trained on these features; its options; how errors name the file."""
     weights, where = read_weights(path, model=model, features=features), spot(path)
-    options: C = parsed(config, weights.document["config"], f"{where}: config")
-    return weights, options, where
+    return weights, validated(config, weights.document["config"], f"{where}: config"), where
 
 
 def check_shapes(

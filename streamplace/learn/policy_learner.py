@@ -73,3 +73,15 @@ class PolicyLearner(ABC, Generic[C]):
         """Options and features."""
         config = self.config.model_dump(mode="json")
         return {"config": config, "features": dict(self.features())}
+
+
+def mean_entropy(log_p: torch.Tensor, problem: torch.Tensor) -> float:
+    """Sum over problems of the mean entropy of their decisions.
+
+    ``log_p`` [P, D] are the log-probabilities at every decision, -inf where a device was not open;
+    ``problem`` [P] is the number of its problem.
+    """
+    with torch.no_grad():
+        entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
+        sums = torch.bincount(problem, entropy.double())
+        return float((sums / torch.bincount(problem).clamp(min=1)).sum())

@@ -25,7 +25,7 @@ class LearningTask:
 
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
-    seed: int
+    seed: int  # below 2^64
     device: str = "cpu"  # ``cpu`` or ``cuda``
     objective: str = "throughput"  # objective by name
     # Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that

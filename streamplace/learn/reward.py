@@ -32,18 +32,33 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
     bound (bound / value if less is better), or without one the value of all operators on one
     device, whose reward is then one half.
     """
+    valued = named_objective(objective)
     if not isinstance(judge, str):
-        return Relative(_measured(objective, judge))
+        check_measured(objective)
+        return Relative(replace(valued, evaluate=judge, ordered=False))
+    check_simulated(objective, judge)
+    if _is_rate(valued):
+        return steady if judge == "steady" else engine
+    return Relative(valued)
+
+
+def check_simulated(objective: str, judge: str) -> None:
+    """Raise SettingError unless a simulation can reward placements by an objective."""
     if judge not in JUDGES:
         raise SettingError(f"there is no reward {quoted(judge)}; choose one of {', '.join(JUDGES)}")
-    if _is_rate(named_objective(objective)):
-        return steady if judge == "steady" else engine
-    if judge == "engine":
+    if judge == "engine" and not _is_rate(named_objective(objective)):
         raise SettingError(
             f"the reward engine measures throughput, not {objective}; drop the reward or the "
             "objective"
         )
-    return Relative(named_objective(objective))
+
+
+def check_measured(objective: str) -> None:
+    """Raise SettingError unless an objective is what a `Measure` measures."""
+    if named_objective(objective).kind != "pass":
+        raise SettingError(
+            f"measured passes have a makespan, not {objective}; drop the reward or the objective"
+        )
 
 
 def rewards_of_values(objective: str, problem: Problem, values: Rewards) -> Rewards:
@@ -57,12 +72,11 @@ def _is_rate(objective: Objective) -> bool:
     return objective.kind == "rate" and objective.usual
 
 
-def judge_of(objective: str, judge: str | Measure) -> Judge:
-    """Reward of placements as of `reward_of`, and their costs: lower is better.
+def judge_of(reward: Reward) -> Judge:
+    """Rewards of placements by `reward_of`, and their costs: lower is better.
 
     Costs are multiples of the problem's yardstick, not limited to 0…1.
     """
-    reward = reward_of(objective, judge)
     if isinstance(reward, Relative):
         return reward.both
 
@@ -85,21 +99,6 @@ def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
     each, where = np.unique(placements, axis=0, return_inverse=True)
     runs = simulate(problem.instance, each, settings_for(problem.instance))
     return np.asarray(runs.relative)[where.ravel()]
-
-
-def check_measured(objective: str) -> None:
-    """Raise SettingError unless an objective is what a `Measure` measures."""
-    if named_objective(objective).kind != "pass":
-        raise SettingError(
-            f"the reward ray measures the makespan, not {objective}; drop the reward or the "
-            "objective"
-        )
-
-
-def _measured(objective: str, measure: Measure) -> Objective:
-    """Objective whose values are measured."""
-    check_measured(objective)
-    return replace(named_objective(objective), evaluate=measure, ordered=False)
 
 
 class Relative:

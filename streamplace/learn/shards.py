@@ -7,7 +7,6 @@ other processes, gradients and arrays become bytes in which nothing can be execu
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -72,8 +71,10 @@ def dealt(rows: Longs, parts: int) -> list[Longs]:
 
 def shards(rows: Longs, parts: int, seed: int, epoch: int, step: int) -> list[BatchShard]:
     """Shards of the batch of a step."""
-    places = zip(dealt(rows, parts), count(), strict=False)
-    return [BatchShard(part, epoch, seed_of(seed, epoch, step, shard)) for part, shard in places]
+    return [
+        BatchShard(part, epoch, seed_of(seed, epoch, step, shard))
+        for shard, part in enumerate(dealt(rows, parts))
+    ]
 
 
 def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:

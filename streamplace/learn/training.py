@@ -32,7 +32,7 @@ FIRST, BEST = "first.safetensors", "best.safetensors"
 
 
 def take_device(device: str) -> None:
-    """Let ``cuda`` mean the GPU of this process; SettingError where there is none for it."""
+    """Make the GPU of this process torch's ``cuda``; SettingError where there is none for it."""
     if device != "cuda":
         return
     if not torch.cuda.is_available():

@@ -18,7 +18,7 @@ TAGS = {
     "loss": "training/loss",
     "gradient": "training/gradient norm",
     "learning_rate": "training/learning rate",
-    "validation": "validation/throughput",
+    "validation": "validation/reward",
     "of_optimum": "validation/share of the optimum",
 }
 

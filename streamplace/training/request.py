@@ -1,6 +1,6 @@
 """The request for a training: the model, the problems, the folder and the options."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -57,7 +57,13 @@ class TrainRequest:
             for rate in self.rates or (None,)
         )
 
-    def named_objective(self) -> dict[str, str]:
+    def rates_of(self, problems: Sequence[Problem]) -> tuple[float, ...]:
+        """Rate of every problem of `at_rates`, as asked for: scaled rates are rounded."""
+        if self.rates:
+            return self.rates * (len(problems) // len(self.rates))
+        return tuple(problem.graph.source_rate for problem in problems)
+
+    def objective_entry(self) -> dict[str, str]:
         """The objective as an entry of a document, which the default objective leaves out."""
         return {} if self.objective == DEFAULT else {"objective": self.objective}
 

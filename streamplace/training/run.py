@@ -126,6 +126,7 @@ class TrainingRun:
         """Read the weights to begin from and the options, and split the problems."""
         from streamplace.learn.config import configured
         from streamplace.learn.registry import MODELS
+        from streamplace.learn.reward import JUDGES, check_measured, check_simulated
 
         model = MODELS[request.model]
         start, digest = _start(request)
@@ -137,12 +138,16 @@ class TrainingRun:
         if preset.training.validation and not validation:
             LOG.warning("%s", ONE_GRAPH)
         objective = named_objective(request.objective)
+        if request.reward in JUDGES:
+            check_simulated(request.objective, str(request.reward))
+        else:
+            check_measured(request.objective)
         for problem in (*training, *validation):
             objective.check(problem)
         settings = {
             "model": model.name,
             "seed": request.seed,
-            **request.named_objective(),
+            **request.objective_entry(),
             "reward": request.reward if isinstance(request.reward, str) else MEASURED,
             "rates": list(request.rates),
             "start": digest,
@@ -213,7 +218,7 @@ class TrainingRun:
             request.folder,
             history,
             self.preset.training.epochs,
-            tuple(problem.graph.source_rate for problem in self.validation),
+            request.rates_of(self.validation),
             solved["optima"],
             problems=self.validation or self.training,
             held_out=bool(self.validation),
@@ -242,7 +247,7 @@ class TrainingRun:
     def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
         """TensorBoard, the curve and the caller's watcher; only the leading process has any."""
         from streamplace.learn.watching import TensorBoardWatcher, WatcherList
-        from streamplace.training.curve import CurveFile
+        from streamplace.training.watchers import CurveFile
 
         if not self.workers.leads:
             return WatcherList()
@@ -255,9 +260,7 @@ class TrainingRun:
         if self.request.reward != REAL:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
-        from streamplace.learn.reward import check_measured
 
-        check_measured(self.request.objective)
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
@@ -267,7 +270,7 @@ class TrainingRun:
         return LearningTask(
             training=self.training,
             validation=self.validation,
-            seed=self.request.seed,
+            seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=self.request.device,
             objective=self.request.objective,
             reward=judge,
@@ -279,8 +282,8 @@ class TrainingRun:
         """Origin of the weights, for their file: this training, and that of its initial weights."""
         start = self.start
         return {
-            "command": self.request.command,
-            **self.request.named_objective(),
+            "command": self.request.command.encode(errors="backslashreplace").decode(),
+            **self.request.objective_entry(),
             "seed": self.request.seed,
             "data": self.settings["data"],
             "rates": list(self.request.rates),

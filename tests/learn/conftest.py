@@ -1,21 +1,12 @@
 """One thread for torch, as in training; the stub model, registered, and graphs to train it on."""
 
-from collections.abc import Iterator
-
 import pytest
 from problems import chain
 from stub_model import model
+from torch_threads import one_torch_thread as one_torch_thread
 
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.threads import one_thread
 from streamplace.model import StreamGraph
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Many threads for tiny matrices only wait for each other."""
-    with one_thread():
-        yield
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def spoilt(tmp_path: Path) -> Callable[..., Path]:
     return call
 
 
-@pytest.mark.parametrize("model", ["dream", "pilot"])
+@pytest.mark.parametrize("model", ["dream", "pilot", "placeto"])
 def test_a_checkpoint_is_taken_up(model: str, spoilt: Callable[..., Path]) -> None:
     """Otherwise the rest would prove nothing."""
     resumed(model, spoilt(model, lambda document, tensors: None))
@@ -64,6 +64,7 @@ def array(name: str, value: Any) -> Change:
         ("dream", array("module", lambda a: a.astype(np.int64)), "is of type int64"),
         ("dream", array("adam/exp_avg/", lambda a: a[None]), "adam/exp_avg/.* is "),
         ("dream", lambda d, t: _drop(t, "adam/step"), "lacks adam/step"),
+        ("dream", lambda d, t: _drop(t, "adam/exp_avg_sq"), "lacks adam/exp_avg_sq"),
         ("dream", array("learner/memory.placements", lambda a: a - 1), "memory.* belongs to other"),
         (
             "dream",
@@ -73,6 +74,8 @@ def array(name: str, value: Any) -> Change:
         ("dream", array("learner/memory.rewards", lambda a: a[:1]), "memory.* belongs to other"),
         ("dream", array("learner/memory.rewards", lambda a: a[0]), "'memory.rewards' is "),
         ("dream", lambda d, t: t.pop("learner/memory.rewards"), "lacks array 'memory.rewards'"),
+        ("placeto", array("learner/past.places", lambda a: a - 1), "memory.* belongs to other"),
+        ("placeto", array("learner/past.places", lambda a: a + 3), "memory.* belongs to other"),
         ("pilot", array("learner/ends", lambda a: a + 1), "placements belong to other problems"),
         ("pilot", array("learner/best", lambda a: a[:1]), "placements belong to other problems"),
     ],

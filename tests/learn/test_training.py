@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from problems import chain
 
 import streamplace
 from streamplace.errors import SettingError
@@ -80,6 +81,12 @@ def test_the_folder_holds_what_people_and_machines_want(train: Train, tmp_path: 
     assert rows == [asdict(epoch) for epoch in history.epochs]
 
 
+def test_a_command_may_name_files_whose_names_are_no_text(train: Train) -> None:
+    """Python has lone surrogates for such bytes, which no file of weights can have."""
+    weights = read_weights(train("run", epochs=1, command="train --out \udcff").weights)
+    assert weights.document["training"]["command"] == r"train --out \udcff"
+
+
 @pytest.mark.parametrize("steps", [2, 8])
 def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     train: Train, tmp_path: Path, steps: int
@@ -115,6 +122,12 @@ def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.Monkey
 
 def test_another_seed_is_another_run(train: Train) -> None:
     assert told(train("a").history) != told(train("b", seed=1).history)
+
+
+def test_a_seed_may_be_any_whole_number(train: Train, tasks: list[LearningTask]) -> None:
+    """Torch's seeds have 64 bits."""
+    assert train("run", seed=2**64 + 3, epochs=1).seed == 2**64 + 3
+    assert tasks[-1].seed == 3
 
 
 def test_training_never_touches_the_global_seed(train: Train) -> None:
@@ -171,6 +184,19 @@ def test_supervised_models_get_solutions_of_the_training_problems(
     for problem, target in zip(task.training, task.targets, strict=True):
         assert target is not None
         assert problem.legal(target)[0]
+
+
+def test_results_are_of_the_rates_that_were_asked_for(
+    tasks: list[LearningTask], tmp_path: Path
+) -> None:
+    """A source of 7 tuples/s, scaled to 15,000, has 14,999.999999999998."""
+    graphs = [chain(n, rate=rate) for n in (2, 3, 4, 5) for rate in (7.0, 1e4)]
+    rates = (1.5e4, 2e4)
+    trained = streamplace.train("stub", graphs, tmp_path / "run", rates=rates, epochs=1)
+    assert [(rate, held.problems) for rate, held in trained.by_rate().items()] == [
+        (1.5e4, 2),
+        (2e4, 2),
+    ]
 
 
 def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from problems import PROBLEMS
 from strategies import problems as any_problem
 
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
 from streamplace.learn.config import configured
 from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
+from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag.module import ALONE, HsdagModule, parse
 from streamplace.papers.hsdag.policy import DescribedNodes, GroupingRounds
 
@@ -187,6 +188,21 @@ def test_rounds_without_samples_are_refused(tmp_path: Path) -> None:
         configured(MODELS["hsdag"], file=file)
     file.write_text("[model]\nrounds = 9\non_policy = 9\n")
     assert configured(MODELS["hsdag"], file=file).model.model_dump()["rounds"] == 9
+
+
+def test_neighbours_are_no_trait_of_a_model_of_any_number_of_nodes(tmp_path: Path) -> None:
+    """Their columns are as many as the nodes of the largest graph, which HSDAG does not limit."""
+    file = tmp_path / "c.toml"
+    file.write_text("[model]\ntraits = ['kind', 'neighbours']\n")
+    with pytest.raises(FormatError, match=r"traits\[1\] is 'neighbours'"):
+        configured(MODELS["hsdag"], file=file)
+
+
+@pytest.mark.parametrize("name", ["wave 99999999", "wave 16", "in x", "pulse"])
+def test_columns_that_no_training_made_are_refused(name: str) -> None:
+    document = {"names": [name], "mean": [0.0], "std": [1.0]}
+    with pytest.raises(FormatError, match=r"^w: was trained on other features"):
+        Traits.from_document(document, "w")
 
 
 def test_traits_can_be_left_out() -> None:

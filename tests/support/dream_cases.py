@@ -8,9 +8,8 @@ from problems import chain, diamond, fork_join
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.models.dream.decoder import Encoded
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.module import EncoderDecoder, built_module
+from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.model import Cluster, Problem
 

@@ -13,6 +13,7 @@ import numpy as np
 from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import MOST
 from streamplace.model import Problem
+from streamplace.model.devices import SLACK
 
 Place = Mapping[int, int]
 Loads = dict[tuple[object, ...], float]
@@ -158,7 +159,8 @@ def _is_open(problem: Problem, place: Place, members: list[int], a: int) -> bool
     there = [v for v, b in place.items() if b == a]
     met = {int(rules.unit[v]) for v in there}
     sizes = problem.graph.operators.memory
-    if sizes[members].sum() > problem.cluster.devices.memory[a] - sizes[there].sum():
+    room = problem.cluster.devices.memory[a] * (1 + SLACK)
+    if sizes[members].sum() + sizes[there].sum() > room:
         return False
     return bool(rules.allowed[unit, a]) and not rivals & met
 

@@ -38,7 +38,7 @@ BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothin
 
 
 class MovingAverage(RowMemory):
-    """A moving average of the rewards of every problem, beginning with its first samples' mean.
+    """A moving average of the rewards of every problem; it begins with the mean of the first.
 
     The papers do not say how fast theirs moves.
 
@@ -66,7 +66,7 @@ class MovingAverage(RowMemory):
 
 
 class RunningMean(RowMemory):
-    """The mean of everything met of a problem so far.
+    """The mean of all costs of a problem so far.
 
     Examples
     --------

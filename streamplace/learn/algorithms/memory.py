@@ -44,6 +44,16 @@ class RowMemory:
             array[rows] = state[name]
 
 
+def check_places(places: NDArray[Any], devices: Longs) -> None:
+    """Raise FormatError unless placements [P, …] are on devices of their problems [P].
+
+    They come from a checkpoint, and what continues from them does not check them again.
+    """
+    most = devices.reshape(-1, *(1,) * (places.ndim - 1))
+    if len(places) != len(most) or (places < 0).any() or (places >= most).any():
+        raise FormatError("the checkpoint: its memory belongs to other problems; train again")
+
+
 class BestRewards(RowMemory):
     """The best reward met of every problem."""
 

@@ -28,9 +28,9 @@ def decision_order(problem: Problem, name: str, rank: Longs | None = None) -> Lo
 
 
 def bfs(problem: Problem, rank: Longs) -> list[int]:
-    """Breadth first from the sources, an operator as soon as all of its inputs are there.
+    """Breadth first from the sources; an operator comes as soon as all of its inputs have come.
 
-    So every operator follows the operators upstream of it, as equation 3 of the paper wants.
+    So every operator follows the operators upstream of it, as equation 3 of the DREAM paper wants.
     """
     below = _downstream(problem, rank)
     waiting = _waiting(problem)
@@ -65,12 +65,12 @@ def reversed_topological(problem: Problem, rank: Longs) -> list[int]:
 
 
 def dfs_preorder(problem: Problem, rank: Longs) -> list[int]:
-    """Depth first from the sources, an operator when it is met first."""
+    """Depth first from the sources; an operator comes when the search enters it."""
     return _depth_first(problem, rank)[0]
 
 
 def dfs_postorder(problem: Problem, rank: Longs) -> list[int]:
-    """Depth first from the sources, an operator when it is left."""
+    """Depth first from the sources; an operator comes when the search leaves it."""
     return _depth_first(problem, rank)[1]
 
 
@@ -81,7 +81,7 @@ def lexicographic(problem: Problem, rank: Longs) -> list[int]:
 
 
 def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
-    """Grow from the operator of the heaviest stream, always to whom most bytes/s lead.
+    """Begin at the heaviest stream; next is the operator to which most bytes/s lead.
 
     Operators with heavy streams are placed early, while devices have room for both (maximum
     adjacency order).

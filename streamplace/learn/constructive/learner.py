@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from streamsim.canonical import canonical
 from torch import Tensor
 
-from streamplace.errors import FormatError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
-from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory
+from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, check_places
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import ConstructivePolicy, Placements, PreparedProblems
 from streamplace.learn.learner import ALL, Selection, StepReport
@@ -85,10 +84,7 @@ class MemoryReplay(PlacementMemory):
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore the memories."""
-        placements, most = state["memory.placements"], self._devices[rows][:, None, None]
-        fits = len(placements) == len(most) and placements.ndim == 3
-        if not fits or (placements < 0).any() or (placements >= most).any():
-            raise FormatError("the checkpoint: its memory belongs to other problems; train again")
+        check_places(state["memory.placements"], self._devices[rows])
         super().restore(state, rows)
 
     def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:
@@ -175,7 +171,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return self.policy.on(self.task.validation)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Sample, reward, recall; the policy gradient's loss, summed over the rows."""
+        """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
         rng = np.random.default_rng(seed)
         generator = torch.Generator(self.task.device).manual_seed(int(rng.integers(2**62)))
         batch = self._training.encoded(rows, rng)
@@ -227,7 +223,7 @@ SIGNALS = {"reward": lambda rewards: rewards, "root": _root}
 
 
 def stacked(samples: Sequence[Sampled]) -> tuple[Floats, Bools]:
-    """Rewards [G, S] of several problems, padded, and which are there."""
+    """Rewards [G, S] of several problems, padded, and which of them are no padding."""
     size = len(samples), max(len(each.rewards) for each in samples)
     rewards, valid = np.zeros(size), np.zeros(size, bool)
     for i, each in enumerate(samples):

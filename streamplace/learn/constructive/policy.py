@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.threads import one_thread
 from streamplace.model.arrays import Floats, Ints, Longs
@@ -89,7 +89,7 @@ class TrainedConstructor:
         with one_thread(), torch.no_grad():
             batch = self.policy.on([problem]).encoded(np.array([0]), np.random.default_rng(seed))
             drawn = batch.drawn(samples, generator)[0]
-        return problem.repaired(drawn[:samples].astype(np.int32))
+        return problem.repaired(drawn.astype(np.int32))
 
 
 def scale_of(document: Mapping[str, Any], size: int, where: str) -> tuple[Floats, Floats]:
@@ -101,13 +101,3 @@ def scale_of(document: Mapping[str, Any], size: int, where: str) -> tuple[Floats
     if not (mean.shape == std.shape == (size,) and (std > 0).all()):
         raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
     return mean, std
-
-
-def check_devices(problem: Problem, most: int) -> None:
-    """Raise SettingError where there are more devices than a model knows."""
-    if problem.n_devices > most:
-        raise SettingError(
-            f"the cluster has {problem.n_devices} devices, but the model supports at most {most}; "
-            f"train it with 'devices = {problem.n_devices}' under [model] in a --config file, or "
-            "use the placer pilot, which supports any number"
-        )

@@ -38,7 +38,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
     def __init__(self, task: LearningTask, config: DopplerConfig) -> None:
         self._networks = DopplerModule(config)
         super().__init__(task, config, self._networks)
-        self._judge = judge_of(task.objective, task.reward)
+        self._judge = judge_of(self.reward)
         self._imitation = config.imitation if task.features is None else 0
         self._training, self._validation = (
             [PreparedProblem.of(problem, config, task.device) for problem in problems]
@@ -75,7 +75,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         return {**self._best.state(rows), **self._earlier.state(self._problems_of(rows))}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore what `state` returned."""
         self._best.restore(state, rows)
         self._earlier.restore(state, self._problems_of(rows))
 

@@ -19,9 +19,8 @@ from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.papers.families.giph_random import symmetric
-from streamplace.papers.families.grouping import grouped
 from streamplace.papers.families.neural import Cell, draw_cell, ends_of, microseconds
-from streamplace.papers.families.tasks import ELEMENT_BYTES, task_graph, tasks_of
+from streamplace.papers.families.tasks import ELEMENT_BYTES, grouped, task_graph, tasks_of
 
 NODES = 8
 STEPS, BATCHES = (20, 30), (80, 150)

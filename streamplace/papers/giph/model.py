@@ -16,7 +16,7 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
     presets = {"fast": Preset(fast, TRAINING), "paper": Preset(paper, PAPER_TRAINING)}
 
     def learner(task: LearningTask, config: GiphConfig) -> Learner:
-        from streamplace.papers.giph.policy import GiphPolicy
+        from streamplace.papers.giph.module import GiphPolicy
         from streamplace.papers.walks.learner import ImprovingLearner
 
         return ImprovingLearner(task, config, GiphPolicy(config))

@@ -28,6 +28,7 @@ from streamplace.papers.walks.direction import (
     WIDTH,
     DirectionWeights,
     direction_of,
+    direction_sizes,
     summaries,
 )
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph
@@ -94,14 +95,10 @@ def network_of(tensors: Mapping[str, Singles], form: Form, rounds: int) -> GiphN
 
 def shapes(form: Form, edges: bool) -> dict[str, tuple[int, ...]]:
     """Shape of every parameter of a network, by name; matrices as [out, in]."""
-    features = n_features(form, edges)
-    message = WIDTH + (N_EDGE if edges else 0)
+    size = n_features(form, edges)
     linear: dict[str, tuple[int, int]] = {}
-    size = features
     if form == "two-way":
-        sizes = {"enter": (features, features), "lift": (WIDTH, features)}
-        sizes |= {"message": (message, message), "update": (WIDTH, message)}
-        linear = {f"{d}.{n}": s for d in ("along", "against") for n, s in sizes.items()}
+        linear = direction_sizes(size, N_EDGE if edges else 0)
         size = 2 * WIDTH
     elif form == "sage":
         for i, out in enumerate(SAGE):

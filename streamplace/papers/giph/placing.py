@@ -1,23 +1,188 @@
-"""GiPH with fixed weights: on a problem, and from a weights file; needs no torch."""
+"""GiPH with fixed weights: its walk through placements, and weights from a file; needs no torch.
+
+At every step of a walk the present placement is simulated and one task is moved. An action is a
+node (v, d) of the gpNet: task v and the tasks colocated with it go to device d. In the first N + 1
+steps a walk may neither choose the present device of a task nor move the same task twice in a row,
+so that it visits many tasks; after that it may do both. Only legal actions are open. If only tasks
+are chosen, the device is the one on which the task finishes first.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+from streamsim.jit import borrowing_kernel, kernel
+from streamsim.passes import GIPH
+from streamsim.passes.makespans import new_buffers
+from streamsim.passes.run import run
+from streamsim.passes.state import State
+from streamsim.rows import copy_row, copy_rows
+
+from streamplace.learn.algorithms.drawing import drawn_open
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
-from streamplace.papers.giph.features import EDGE_FEATURES, NODE_FEATURES
-from streamplace.papers.giph.network import GiphNetwork, network_of, shapes
+from streamplace.papers.giph.features import (
+    EDGE_FEATURES,
+    N_EDGE,
+    NODE_FEATURES,
+    earliest,
+    first_criticality,
+    look,
+    update_criticality,
+)
+from streamplace.papers.giph.network import GiphNetwork, network_of, scores, shapes
 from streamplace.papers.giph.options import GiphConfig
-from streamplace.papers.giph.walk import WalkState, begin, go, new_record
-from streamplace.papers.walks.graph import NodeGraph, node_graph_of
+from streamplace.papers.walks.graph import (
+    NodeFeatures,
+    NodeGraph,
+    WalkRecord,
+    may,
+    memory_used,
+    new_features,
+    node_graph_of,
+    put,
+)
 
 FEATURES = [
     *(f"node {name}" for name in NODE_FEATURES),
     *(f"edge {name}" for name in EDGE_FEATURES),
 ]
 """Features of GiPH; weights only fit those that they were trained on."""
+NOTHING = -1
+STEP, LAST = range(2)
+"""Counters of a walk: steps so far, and the unit that was moved last."""
+
+
+class WalkState(NamedTuple):
+    """State of a walk."""
+
+    place: Ints  # [N]
+    device: Ints  # [H] of every node
+    criticality: Floats  # [E]
+    counters: Longs  # [2] by the names above
+    ones: Floats  # [N] priorities and noise, of which there is none
+    state: State
+    features: NodeFeatures
+
+
+def begin(graph: NodeGraph, place: Ints, of_node: int) -> WalkState:
+    """Start a walk at a placement; nodes have so many features."""
+    return WalkState(
+        place=np.array(place, np.int32),
+        device=graph.device.copy(),
+        criticality=first_criticality(graph),
+        counters=np.array([0, NOTHING], np.int64),
+        ones=np.ones(graph.n_tasks),
+        state=new_buffers(graph.compiled, GIPH)[0],
+        features=new_features(graph, of_node, N_EDGE),
+    )
+
+
+def new_record(graph: NodeGraph, steps: int, of_node: int) -> WalkRecord:
+    """Empty record of so many steps."""
+    h, m = graph.n_nodes, graph.n_edges
+    return WalkRecord(
+        nodes=np.zeros((steps, h, of_node), np.float32),
+        edges=np.zeros((steps, m, N_EDGE), np.float32),
+        source=np.zeros((steps, m), np.int32),
+        target=np.zeros((steps, m), np.int32),
+        open=np.zeros((steps, h), np.bool_),
+        chosen=np.zeros(steps, np.int32),
+    )
+
+
+@kernel
+def go(
+    graph: NodeGraph,
+    network: GiphNetwork,
+    with_potential: bool,
+    walk: WalkState,
+    uniform: Floats,
+    record: WalkRecord,
+) -> Ints:
+    """Take T steps and return the placements [T, N] after each.
+
+    Choices are drawn with the numbers ``uniform`` [T] in [0, 1); below 0, the likeliest is taken.
+    """
+    places = np.empty((len(uniform), len(walk.place)), np.int32)
+    for t in range(len(uniform)):
+        run(graph.compiled, graph.case, walk.place, walk.ones, walk.ones, walk.state, None)
+        update_criticality(graph, walk.state, walk.criticality)
+        if not graph.pairs:  # nodes are tasks, each on its present device
+            copy_row(walk.device, walk.place)
+        look(
+            graph,
+            walk.place,
+            walk.device,
+            walk.state,
+            walk.criticality,
+            with_potential,
+            walk.features,
+        )
+        _unlock(graph, walk)
+        chosen = drawn_open(scores(network, graph, walk.features), walk.features.open, uniform[t])
+        if t < len(record.chosen):
+            _keep(walk.features, chosen, record, t)
+        _move(graph, walk, chosen)
+        places[t] = walk.place
+    return places
+
+
+@kernel
+def _unlock(graph: NodeGraph, walk: WalkState) -> None:
+    """Open the nodes that a walk may choose; if there are none, all legal ones."""
+    used = memory_used(graph.tasks, walk.place)
+    early = walk.counters[STEP] <= len(walk.place)
+    unlocked = False
+    for i in range(len(graph.task)):
+        v, d = graph.task[i], walk.device[i]
+        legal = may(graph.tasks, walk.place, used, graph.tasks.unit[v], d)
+        masked = early and (
+            graph.tasks.unit[v] == walk.counters[LAST] or (graph.pairs and walk.place[v] == d)
+        )
+        walk.features.open[i] = legal and not masked
+        unlocked |= walk.features.open[i]
+    for i in range(0 if unlocked else len(graph.task)):
+        unit = graph.tasks.unit[graph.task[i]]
+        walk.features.open[i] = may(graph.tasks, walk.place, used, unit, walk.device[i])
+
+
+@borrowing_kernel
+def _keep(features: NodeFeatures, chosen: int, record: WalkRecord, t: int) -> None:
+    copy_rows(record.nodes[t], features.nodes)
+    copy_rows(record.edges[t], features.edges)
+    copy_row(record.source[t], features.source)
+    copy_row(record.target[t], features.target)
+    copy_row(record.open[t], features.open)
+    record.chosen[t] = chosen
+
+
+@kernel
+def _move(graph: NodeGraph, walk: WalkState, chosen: int) -> None:
+    """Move the task of a node, and with it its unit."""
+    v = graph.task[chosen]
+    unit, d = graph.tasks.unit[v], walk.device[chosen]
+    if not graph.pairs:
+        d = _soonest(graph, walk, v)
+    put(graph.tasks, walk.place, v, d)
+    walk.counters[STEP] += 1
+    walk.counters[LAST] = unit
+
+
+@kernel
+def _soonest(graph: NodeGraph, walk: WalkState, v: int) -> int:
+    """Device on which task v would finish first, ignoring other tasks there."""
+    used = memory_used(graph.tasks, walk.place)
+    best, soonest = walk.place[v], np.inf
+    for d in range(graph.tasks.work.shape[1]):
+        if may(graph.tasks, walk.place, used, graph.tasks.unit[v], d):
+            finish = earliest(graph, walk.place, walk.state, v, d) + graph.tasks.work[v, d]
+            if finish < soonest:
+                best, soonest = d, finish
+    return best
 
 
 @dataclass(slots=True)

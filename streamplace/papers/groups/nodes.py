@@ -1,6 +1,5 @@
 """Operators, or groups of them, as the nodes of a graph that a policy decides about."""
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +9,7 @@ from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
-from streamplace.papers.families.grouping import grouped
+from streamplace.papers.families.tasks import grouped
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +123,7 @@ class Nodes:
     @cached_property
     def kinds(self) -> list[str]:
         """Kinds of operators that occur."""
-        return sorted(Counter(self.problem.graph.operators.kind))
+        return sorted(set(self.problem.graph.operators.kind))
 
 
 def fractal_dimensions(edges: Longs, n_nodes: int) -> Floats:

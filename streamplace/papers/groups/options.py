@@ -4,8 +4,10 @@ from typing import Literal
 
 from streamplace.learn.config import TrainingConfig
 
-Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
+UnitTrait = Literal["kind", "structure", "position", "output", "work"]
 """Groups of features of a node; see `streamplace.papers.groups.traits`."""
+Trait = UnitTrait | Literal["neighbours"]
+"""The same and the neighbours, whose columns require a largest number of nodes."""
 
 FAST_TRAINING = TrainingConfig(
     epochs=200, batch=16, learning_rate=5e-3, final_learning_rate=2e-4, clip=1.0

@@ -67,7 +67,7 @@ def learner_of(
     if task.features is None:
         traits = measured(task.training, config)
     else:
-        traits = Traits.from_document(task.features, "the initial weights")
+        traits = Traits.from_document(task.features, "the weights to begin from")
     return ConstructiveLearner(task, config, build(traits, config))
 
 

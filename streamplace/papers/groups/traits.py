@@ -113,5 +113,6 @@ COLUMNS: dict[str, Callable[[Nodes, str], Floats]] = {
 
 def _is_column(name: object) -> bool:
     kind, _, value = str(name).partition(" ")
-    numbered = kind in ("in", "out", "wave", "neighbour")
-    return kind in COLUMNS and ((value.isdecimal() and len(value) < 10) or not numbered)
+    if kind not in ("in", "out", "wave", "neighbour"):
+        return kind in COLUMNS
+    return value.isdecimal() and len(value) < 10 and (kind != "wave" or int(value) < WAVES)

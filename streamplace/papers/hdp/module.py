@@ -116,7 +116,7 @@ class HdpModule(nn.Module):
             opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
             log_p = self._decided(read, state.view(graphs, samples, -1), opened)
             decided.append((log_p + noise[t]).argmax(-1))
-            before = one_hot(decided[-1].flatten(), devices).to(state.device)
+            before = one_hot(decided[-1].flatten(), devices)
         return torch.stack(decided, dim=-1)
 
     def _decided(self, read: ReadSequences, states: Tensor, opened: Tensor) -> Tensor:

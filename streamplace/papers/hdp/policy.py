@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import Likelihood, Placements, check_devices
+from streamplace.learn.config import check_devices
+from streamplace.learn.constructive.policy import Likelihood, Placements
 from streamplace.learn.constructive.recurrence import one_hot
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
@@ -90,7 +91,7 @@ class EncodedSequences:
             row[: len(given), : len(part.order)] = part.decisions(given)
         decided = torch.from_numpy(chosen).to(self.read.start.device)
         each = self.module.log_probabilities(self.read, decided)
-        taken = (each * one_hot(decided, devices).to(each.device)).sum((2, 3))
+        taken = (each * one_hot(decided, devices)).sum((2, 3))
         spread = -(each.exp() * each).sum((2, 3)) / self.read.nodes.present.sum(1)[:, None]
         return Likelihood(taken, spread)
 

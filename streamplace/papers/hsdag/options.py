@@ -5,9 +5,9 @@ from typing import Any
 from pydantic import Field
 
 from streamplace.errors import SettingError
-from streamplace.learn.config import TrainingConfig
+from streamplace.learn.config import MOST_DEVICES, TrainingConfig
 from streamplace.learn.constructive.options import ConstructiveConfig
-from streamplace.papers.groups.options import Trait
+from streamplace.papers.groups.options import UnitTrait
 
 
 class HsdagConfig(ConstructiveConfig):
@@ -15,9 +15,9 @@ class HsdagConfig(ConstructiveConfig):
 
     width: int = Field(default=64, ge=1, le=4096)  # width of all vectors
     # largest number of devices that the model supports
-    devices: int = Field(default=8, ge=1, le=256)
+    devices: int = Field(default=8, ge=1, le=MOST_DEVICES)
     # features of operators; those of the paper, and their work
-    traits: tuple[Trait, ...] = Field(
+    traits: tuple[UnitTrait, ...] = Field(
         default=("kind", "structure", "position", "output", "work"), min_length=1
     )
     hops: int = Field(default=2, ge=1, le=16)  # layers of the graph encoder

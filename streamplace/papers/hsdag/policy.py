@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from streamplace.learn.constructive.policy import Likelihood, Placements, check_devices
+from streamplace.learn.config import check_devices
+from streamplace.learn.constructive.policy import Likelihood, Placements
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem

@@ -10,7 +10,7 @@ from streamplace.papers.placeto.options import PAPER, PAPER_TRAINING, TRAINING, 
 
 
 def _learner(task: LearningTask, config: PlacetoConfig) -> Learner:
-    from streamplace.papers.placeto.policy import PlacetoPolicy
+    from streamplace.papers.placeto.module import PlacetoPolicy
     from streamplace.papers.walks.learner import ImprovingLearner
 
     return ImprovingLearner(task, config, PlacetoPolicy(config))

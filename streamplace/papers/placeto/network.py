@@ -20,6 +20,7 @@ from streamplace.papers.walks.direction import (
     WIDTH,
     DirectionWeights,
     direction_of,
+    direction_sizes,
     summaries,
 )
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph
@@ -73,9 +74,7 @@ def network_of(tensors: Mapping[str, Singles]) -> PlacetoNetwork:
 
 def shapes(features: int, devices: int) -> dict[str, tuple[int, ...]]:
     """Shape of every parameter of a network, by name; matrices as [out, in]."""
-    sizes = {"enter": (features, features), "lift": (WIDTH, features)}
-    sizes |= {"message": (WIDTH, WIDTH), "update": (WIDTH, WIDTH)}
-    linear = {f"{d}.{name}": shape for d in ("along", "against") for name, shape in sizes.items()}
+    linear = direction_sizes(features, 0)
     linear |= {f"{g}.{name}": (SUMMARY, SUMMARY) for g in GROUPS for name in ("each", "pooled")}
     linear |= {"hidden": (HIDDEN, (1 + len(GROUPS)) * SUMMARY), "out": (devices, HIDDEN)}
     biases = {f"{name}.bias": shape[:1] for name, shape in linear.items()}

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamplace.learn.config import TrainingConfig
+from streamplace.learn.config import MOST_DEVICES, TrainingConfig
 from streamplace.papers.walks.options import ImprovingConfig
 
 Order = Literal[
@@ -22,7 +22,7 @@ class PlacetoConfig(ImprovingConfig):
 
     order: Order = "topological"  # order in which operators are visited
     # largest number of devices that the model supports
-    devices: int = Field(default=32, ge=1, le=256)
+    devices: int = Field(default=32, ge=1, le=MOST_DEVICES)
 
 
 TRAINING = TrainingConfig(

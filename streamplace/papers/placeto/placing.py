@@ -1,28 +1,167 @@
-"""Placeto with fixed weights: on a problem, and from a weights file; needs no torch."""
+"""Placeto with fixed weights: its visits, and weights from a file; needs no torch.
+
+Every operator is visited once, in an order, and goes to a device that the policy chooses. At each
+visit the features are those of the present placement. Only legal devices are open: the operator
+and those colocated with it may run there, and none is there that must not share its device. After
+the last visit the tour begins again, and all operators count as not yet visited.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from streamplace.errors import SettingError
+import numpy as np
+from streamsim.jit import kernel
+from streamsim.passes import GIPH
+from streamsim.passes.makespans import new_buffers
+from streamsim.passes.run import run
+from streamsim.passes.state import State
+from streamsim.rows import copy_row, copy_rows
+
+from streamplace.learn.algorithms.drawing import drawn_open
+from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.config import check_devices
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import Walked, Walker
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-from streamplace.papers.placeto.network import PlacetoNetwork, network_of, shapes
+from streamplace.papers.placeto.network import PlacetoNetwork, network_of, scores, shapes
 from streamplace.papers.placeto.options import PlacetoConfig
-from streamplace.papers.placeto.walk import (
-    N_OPERATOR,
-    OPERATOR_FEATURES,
-    Tour,
-    Visit,
-    begin,
-    go,
-    new_record,
-    tour_of,
+from streamplace.papers.walks.graph import (
+    NodeFeatures,
+    NodeGraph,
+    may,
+    memory_used,
+    new_features,
+    node_graph_of,
+    put,
+    scale,
 )
 
+OPERATOR_FEATURES = ("seconds", "bytes out", "visited", "current", "start")
+"""Features of an operator, besides one for each device that the model supports."""
+N_OPERATOR = len(OPERATOR_FEATURES)
 FEATURES = [*OPERATOR_FEATURES, "device"]
 """Features of Placeto; weights only fit those that they were trained on."""
+
+
+class Tour(NamedTuple):
+    """A problem and the order of the visits (N operators)."""
+
+    graph: NodeGraph  # of the operators alone, without pairs
+    order: Ints  # [N]
+    upstream: Bools  # [N, N] whether the column's operator is upstream of the row's
+    bytes_out: Floats  # [N] mean bytes of the streams out of an operator
+
+
+class Visit(NamedTuple):
+    """State of a tour."""
+
+    place: Ints  # [N]
+    counters: Longs  # [1] visits so far
+    ones: Floats  # [N] priorities and noise, of which there is none
+    state: State
+    features: NodeFeatures
+
+
+class VisitRecord(NamedTuple):
+    """Inputs and choices of T visits; of length 0 where nothing is to be recorded."""
+
+    nodes: Singles  # [T, N, F]
+    current: Ints  # [T] operators
+    open: Bools  # [T, D] devices that the model supports
+    chosen: Ints  # [T] devices
+
+
+def tour_of(problem: Problem, order: str) -> Tour:
+    """Prepare a problem, visited in an order."""
+    graph = node_graph_of(problem, pairs=False)
+    source = graph.tasks.source
+    count = np.bincount(source, minlength=graph.n_tasks)
+    total = np.bincount(source, graph.tasks.size, graph.n_tasks)
+    sequence = decision_order(problem, order).astype(np.int32)
+    return Tour(graph, sequence, _upstream(graph), total / np.maximum(count, 1))
+
+
+def begin(tour: Tour, place: Ints, devices: int) -> Visit:
+    """Start a tour at a placement."""
+    features = new_features(tour.graph, N_OPERATOR + devices, 0)
+    features.source[:], features.target[:] = tour.graph.tasks.source, tour.graph.tasks.target
+    return Visit(
+        place=np.array(place, np.int32),
+        counters=np.zeros(1, np.int64),
+        ones=np.ones(tour.graph.n_tasks),
+        state=new_buffers(tour.graph.compiled, GIPH)[0],
+        features=features,
+    )
+
+
+def new_record(tour: Tour, visits: int, devices: int) -> VisitRecord:
+    """Empty record of so many visits."""
+    return VisitRecord(
+        nodes=np.zeros((visits, tour.graph.n_tasks, N_OPERATOR + devices), np.float32),
+        current=np.zeros(visits, np.int32),
+        open=np.zeros((visits, devices), np.bool_),
+        chosen=np.zeros(visits, np.int32),
+    )
+
+
+@kernel
+def _upstream(graph: NodeGraph) -> Bools:
+    n = len(graph.tasks.order)
+    upstream = np.zeros((n, n), np.bool_)
+    for v in graph.tasks.order:
+        for i in range(graph.tasks.in_start[v], graph.tasks.in_start[v + 1]):
+            u = graph.tasks.source[graph.tasks.in_stream[i]]
+            upstream[v, u] = True
+            for w in range(n):
+                upstream[v, w] |= upstream[u, w]
+    return upstream
+
+
+@kernel
+def go(
+    tour: Tour, network: PlacetoNetwork, visit: Visit, uniform: Floats, record: VisitRecord
+) -> Ints:
+    """Make T visits and return the placements [T, N] after each; as GiPH's walk."""
+    graph, place, features = tour.graph, visit.place, visit.features
+    n, devices = len(place), len(network.out_bias)
+    places = np.empty((len(uniform), n), np.int32)
+    is_open = np.zeros(devices, np.bool_)
+    for t in range(len(uniform)):
+        done = visit.counters[0] % n
+        v = tour.order[done]
+        run(graph.compiled, graph.case, place, visit.ones, visit.ones, visit.state, None)
+        _look(tour, visit, done)
+        used = memory_used(graph.tasks, place)
+        for d in range(graph.tasks.work.shape[1]):
+            is_open[d] = may(graph.tasks, place, used, graph.tasks.unit[v], d)
+        d = drawn_open(scores(network, graph, features, tour.upstream, v), is_open, uniform[t])
+        if t < len(record.chosen):
+            copy_rows(record.nodes[t], features.nodes)
+            record.current[t], record.chosen[t] = v, d
+            copy_row(record.open[t], is_open)
+        put(graph.tasks, place, v, d)
+        visit.counters[0] += 1
+        copy_row(places[t], place)
+    return places
+
+
+@kernel
+def _look(tour: Tour, visit: Visit, done: int) -> None:
+    """Write the features of all operators after so many visits; the next one is current."""
+    nodes, n = visit.features.nodes, len(visit.place)
+    nodes[:] = 0.0
+    for v in range(n):
+        nodes[v, 0] = tour.graph.compute[v]
+        nodes[v, 1] = tour.bytes_out[v]
+        nodes[v, 4] = visit.state.operators[v].start
+        nodes[v, N_OPERATOR + visit.place[v]] = 1.0
+    for i in range(done):
+        nodes[tour.order[i], 2] = 1.0
+    nodes[tour.order[done], 3] = 1.0
+    scale(nodes[:, 0:2])
+    scale(nodes[:, 4:5])
 
 
 @dataclass(slots=True)
@@ -60,12 +199,7 @@ class PlacetoImprover:
     def on(self, problem: Problem) -> PlacetoWalker:
         """Return the policy on one problem."""
         most = self.config.devices
-        if problem.n_devices > most:
-            raise SettingError(
-                f"the cluster has {problem.n_devices} devices, but the model supports at most "
-                f"{most}; train one with devices = {problem.n_devices}, or use giph, which "
-                "supports any number"
-            )
+        check_devices(problem, most)
         return PlacetoWalker(self.network, tour_of(problem, self.config.order), most)
 
 

@@ -35,6 +35,17 @@ class DirectionWeights(NamedTuple):
     update_bias: Singles
 
 
+def direction_sizes(features: int, edges: int) -> dict[str, tuple[int, int]]:
+    """Sizes [out, in] of the matrices of both directions, by name.
+
+    Nodes have so many features, and messages carry so many of the edges.
+    """
+    message = WIDTH + edges
+    sizes = {"enter": (features, features), "lift": (WIDTH, features)}
+    sizes |= {"message": (message, message), "update": (WIDTH, message)}
+    return {f"{d}.{name}": size for d in ("along", "against") for name, size in sizes.items()}
+
+
 def direction_of(tensors: Mapping[str, Singles], name: str) -> DirectionWeights:
     """Messages in one direction, from tensors under its name."""
     message = matrix_of(tensors, f"{name}.message")

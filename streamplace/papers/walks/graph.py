@@ -1,4 +1,4 @@
-"""gpNet: a node for every task on every device that may run it, and the features of its nodes.
+"""gpNet: a node for every task on every device that may run it, their features, and legal moves.
 
 With p the current placement there is an edge between two nodes of tasks u and v for every stream
 from u to v, wherever at least one of the two is where the placement has its task:
@@ -13,13 +13,14 @@ are the rows ``edge_start[e]`` to ``edge_start[e + 1]``.
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes import GIPH
 from streamsim.passes.compiled import Pass
 from streamsim.passes.makespans import new_case
 from streamsim.passes.state import Case
 
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
+from streamplace.model.devices import SLACK
 from streamplace.model.problem import Problem
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -135,3 +136,34 @@ def scale(table: Singles) -> None:
         for i in range(len(table)):
             span = largest - least
             table[i, f] = (table[i, f] - least) * 2.0 / span - 1.0 if span > 0 else 0.0
+
+
+@kernel
+def memory_used(tasks: Tasks, place: Ints) -> Floats:
+    """Bytes in use on every device, [0] where memory does not limit."""
+    used = np.zeros(len(tasks.room))
+    for u in range(len(tasks.memory)):
+        used[place[tasks.members[tasks.member_start[u]]]] += tasks.memory[u]
+    return used
+
+
+@borrowing_kernel
+def may(tasks: Tasks, place: Ints, used: Floats, u: int, d: int) -> bool:
+    """Whether unit u may move to device d, with all others fixed."""
+    first = tasks.members[tasks.member_start[u]]
+    if tasks.work[first, d] == np.inf:
+        return False
+    if place[first] == d:
+        return True
+    for i in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
+        if place[tasks.members[tasks.member_start[tasks.rivals[i]]]] == d:
+            return False
+    return len(tasks.memory) == 0 or used[d] + tasks.memory[u] <= tasks.room[d] * (1 + SLACK)
+
+
+@borrowing_kernel
+def put(tasks: Tasks, place: Ints, v: int, d: int) -> None:
+    """Move task v to device d, with the tasks colocated with it."""
+    unit = tasks.unit[v]
+    for i in range(tasks.member_start[unit], tasks.member_start[unit + 1]):
+        place[tasks.members[i]] = d

@@ -6,31 +6,26 @@ rewards from there on. A walk raises the log-probability of its choices by their
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is the mean of the rewards before t, or the mean return at t of other walks: of those from
-the same placement, or of all earlier ones.
+where b_t is the mean of the rewards before t, or a mean of returns at t: those of the other walks
+from the same placement, or those of this walk and all earlier ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.algorithms.memory import RowMemory
-from streamplace.learn.learner import StepReport
+from streamplace.learn.algorithms.memory import RowMemory, check_places
+from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
-from streamplace.learn.walker import (
-    STEPS_PER_OPERATOR,
-    Improver,
-    Walked,
-    Walker,
-    walks,
-)
+from streamplace.learn.walker import STEPS_PER_OPERATOR, Improver, Walked, Walker, walks
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
 from streamplace.papers.walks.options import ImprovingConfig
@@ -73,9 +68,8 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     ) -> None:
         super().__init__(task, config, policy.module)
         self._policy = policy
-        self._judge = judge_of(task.objective, task.reward)
-        largest = int(self.sizes.max(initial=0))
-        self._past = WalkMemory(self.n_problems, largest, STEPS_PER_OPERATOR * largest)
+        self._judge = judge_of(self.reward)
+        self._past = WalkMemory(task.training)
         self.memories = (self._past,)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
@@ -150,11 +144,13 @@ class WalkMemory(RowMemory):
     Shapes: P problems, N operators of the largest, T steps of the longest walk.
     """
 
-    def __init__(self, problems: int, operators: int, steps: int) -> None:
-        self.rewards: Floats = np.zeros(problems)
-        self._places: Ints = np.zeros((problems, operators), np.int32)
-        self._returns: Floats = np.zeros((problems, steps))
-        self._walks: Longs = np.zeros(problems, np.int64)
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        n, operators = len(problems), max(problem.n_operators for problem in problems)
+        self._devices = np.array([problem.n_devices for problem in problems])
+        self.rewards: Floats = np.zeros(n)
+        self._places: Ints = np.zeros((n, operators), np.int32)
+        self._returns: Floats = np.zeros((n, STEPS_PER_OPERATOR * operators))
+        self._walks: Longs = np.zeros(n, np.int64)
         super().__init__(
             {
                 "past.rewards": self.rewards,
@@ -163,6 +159,11 @@ class WalkMemory(RowMemory):
                 "past.walks": self._walks,
             }
         )
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Restore arrays that `state` returned."""
+        check_places(state["past.places"], self._devices[rows])
+        super().restore(state, rows)
 
     def meet(self, row: int, places: Ints, rewards: Floats) -> None:
         """Remember the best of placements [B, n], the first of equal ones."""

@@ -1,11 +1,11 @@
-"""What rewards are compared with."""
+"""Baselines, and advantages over them."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.learn.algorithms.baselines import BASELINES, advantages
+from streamplace.learn.algorithms.baselines import BASELINES, advantages, mean
 
 
 @given(
@@ -39,3 +39,13 @@ def test_every_baseline_is_what_it_says() -> None:
         "others": [-0.45, -0.15, 0.6],
         "none": [0.2, 0.4, 0.9],
     }
+
+
+def test_weights_of_equation_4() -> None:
+    """Advantages over the mean of the valid samples, over their number; normalised if so wished."""
+    rewards = np.array([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
+    valid = np.array([[True, True, False], [True, True, True]])
+    plain = advantages(rewards, valid, mean, normalised=False)
+    assert plain == pytest.approx(np.array([[-0.05, 0.05, 0], [0, 0, 0]]))
+    normalised = advantages(rewards, valid, mean, normalised=True)
+    assert normalised == pytest.approx(np.array([[-0.5, 0.5, 0], [0, 0, 0]]), abs=0.01)

@@ -1,7 +1,6 @@
 """Placing with trained weights."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,14 @@ from problems import PROBLEMS as EVERY
 from problems import chain, constrained
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.weights import Weights, read_weights, write_weights
-from streamplace.learn.models.dream.policy import (
-    CELLS,
-    batches_by_size,
-    trained,
-    trained_from,
-)
+from streamplace.io.weights import read_weights, write_weights
+from streamplace.learn.models.dream.policy import CELLS, batches_by_size, trained
 from streamplace.learn.parameters import arrays_of
-from streamplace.model import Cluster, Placement, Problem
+from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
-
-
-def place_many(weights: Weights, problems: Sequence[Problem]) -> list[Placement]:
-    """Place every problem greedily with these weights."""
-    return trained_from(weights, "the weights").place_many(problems)
 
 
 def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = None) -> Path:
@@ -58,10 +47,9 @@ def test_placements_are_legal(model: str, name: str, tmp_path: Path) -> None:
 
 
 def test_many_problems_are_placed_as_one_by_one(tmp_path: Path) -> None:
-    weights = read_weights(saved(tmp_path))
+    policy = trained(saved(tmp_path), "dream")
     problems = [*PROBLEMS, constrained(), *PROBLEMS[::-1]]
-    together = place_many(weights, problems)
-    assert together == [place_many(weights, [problem])[0] for problem in problems]
+    assert policy.place_many(problems) == [policy.place_many([each])[0] for each in problems]
 
 
 def test_samples_are_only_kept_if_they_are_better(tmp_path: Path) -> None:
@@ -77,17 +65,17 @@ def test_samples_are_only_kept_if_they_are_better(tmp_path: Path) -> None:
 
 def test_interchangeable_devices_are_named_by_first_use(tmp_path: Path) -> None:
     """So clusters that list equal devices in another order get the same placement."""
-    index = place_many(read_weights(saved(tmp_path)), PROBLEMS)[3].index
+    index = trained(saved(tmp_path), "dream").place_many(PROBLEMS)[3].index
     problem = PROBLEMS[3]
     assert (problem.canonical(index) == index).all()
 
 
 def test_larger_problems_are_refused_in_one_line(tmp_path: Path) -> None:
-    weights = read_weights(saved(tmp_path))
+    policy = trained(saved(tmp_path), "dream")
     with pytest.raises(SettingError, match=r"^the cluster has 6 devices, .* pilot[^\n]*$"):
-        place_many(weights, [Problem(chain(), Cluster.uniform(6))])
+        policy.place_many([Problem(chain(), Cluster.uniform(6))])
     with pytest.raises(SettingError, match=r"^the graph has 5000 operators, .* pilot[^\n]*$"):
-        place_many(weights, [Problem(chain(5000), Cluster.uniform(2))])
+        policy.place_many([Problem(chain(5000), Cluster.uniform(2))])
 
 
 def test_weights_are_read_once(tmp_path: Path) -> None:
@@ -121,14 +109,6 @@ def test_files_that_do_not_fit_are_refused_in_one_line(
         trained(path, "dream")
 
 
-def test_weights_of_other_models_are_refused(tmp_path: Path) -> None:
-    """Even where they are asked for without a model."""
-    weights = read_weights(saved(tmp_path, model="encdec"))
-    weights.document["model"] = "pilot"
-    with pytest.raises(FormatError, match="not a model of the paper"):
-        trained_from(weights, "w")
-
-
 def test_batches_hold_problems_of_like_sizes() -> None:
     """None has too many cells, unless it is one problem; all are there once."""
     sizes = np.random.default_rng(0).integers(1, 3 * CELLS // 2, 50)
@@ -143,9 +123,10 @@ def test_weights_are_read_without_the_compiler_of_torch(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Importing it takes seconds in every process; the parameters are those of the file."""
-    weights = read_weights(saved(tmp_path, model))
+    path = saved(tmp_path, model)
+    weights = read_weights(path)
     for module in ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "sympy"):
         monkeypatch.setitem(sys.modules, module, None)
-    read = arrays_of(trained_from(weights, "the weights").policy.module)
+    read = arrays_of(trained(path, model).policy.module)
     assert read.keys() == weights.tensors.keys()
     assert all(np.array_equal(read[name], weights.tensors[name]) for name in read)

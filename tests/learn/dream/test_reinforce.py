@@ -9,7 +9,6 @@ from dream_cases import FIVE, MODELS, options
 from numpy.typing import NDArray
 from problems import chain, constrained, diamond, fork_join
 
-from streamplace.learn.algorithms.baselines import advantages, mean
 from streamplace.learn.algorithms.memory import PlacementMemory
 from streamplace.learn.constructive.learner import ConstructiveLearner, MemoryReplay
 from streamplace.learn.models.dream.graphs import FeatureScale
@@ -89,16 +88,6 @@ def test_reports_are_sums_over_problems() -> None:
     assert report.problems == len(rows)
     assert 0 < report.reward <= report.best <= len(rows)
     assert 0 < report.entropy < len(rows) * np.log(5)
-
-
-def test_weights_of_equation_4() -> None:
-    """Advantages over the mean of the valid samples, over their number; normalised if so wished."""
-    rewards = np.array([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
-    valid = np.array([[True, True, False], [True, True, True]])
-    plain = advantages(rewards, valid, mean, normalised=False)
-    assert plain == pytest.approx(np.array([[-0.05, 0.05, 0], [0, 0, 0]]))
-    normalised = advantages(rewards, valid, mean, normalised=True)
-    assert normalised == pytest.approx(np.array([[-0.5, 0.5, 0], [0, 0, 0]]), abs=0.01)
 
 
 def test_the_gradient_is_that_of_equation_4() -> None:

@@ -14,14 +14,18 @@ from streamsim import throughput
 from streamplace.errors import SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
+from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot.learner import PilotLearner, elsewhere
 from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.learn.training import built
 from streamplace.model import Cluster, Problem
+from streamplace.model.devices import SLOWEST
 from streamplace.model.graph import StreamGraph
+from streamplace.model.units import LARGEST
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -32,7 +36,8 @@ ALL = tuple(PROBLEMS.values())
 
 def learner(task: LearningTask, **options: Any) -> PilotLearner | None:
     """Return a small pilot that is to learn a task."""
-    return MODELS["pilot"].learner(task, PilotConfig(**{**SMALL, **options}))
+    preset = Preset(PilotConfig(**{**SMALL, **options}), TrainingConfig())
+    return built(MODELS["pilot"], task, preset)
 
 
 def graphs(seed: int) -> list[StreamGraph]:
@@ -308,6 +313,15 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
         assert np.array_equal(problem.instance.traffic, PROBLEMS[name].instance.traffic)
         assert problem.legal(anywhere).all()
         assert len(problem.instance.constant) or (throughput(problem.instance, anywhere) > 0).all()
+
+
+@pytest.mark.parametrize("limit", [SLOWEST, LARGEST])
+def test_clusters_elsewhere_keep_to_the_limits_of_clusters(limit: float) -> None:
+    """The usual one may be at a limit already."""
+    problem = Problem(chain(), Cluster.uniform(2, mips=limit, bandwidth=limit))
+    for seed in range(20):
+        cluster = elsewhere(problem, np.random.default_rng(seed)).cluster
+        assert ((cluster.devices.mips >= SLOWEST) & (cluster.devices.mips <= LARGEST)).all()
 
 
 def test_a_single_device_has_links_elsewhere() -> None:

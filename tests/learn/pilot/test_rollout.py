@@ -29,7 +29,7 @@ from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
 from streamplace.learn.models.pilot.network import heads_of
 from streamplace.learn.models.pilot.rollout import new_record, rollouts
-from streamplace.model import Cluster, Constraints, Problem
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
 
 NETWORK = pilot_network()
 CASES = {
@@ -266,6 +266,19 @@ def test_overloaded_devices_look_the_same_at_any_rate() -> None:
         seen.append(follow(view, NETWORK, along(view, some_placements(problem, 8)))[1])
     assert np.array_equal(seen[0].devices, seen[1].devices)
     assert np.array_equal(seen[0].steps, seen[1].steps)
+
+
+def test_memory_may_be_used_up_but_for_the_rounding() -> None:
+    """0.1 and 0.2 are more than 0.3 by a digit that the rules overlook."""
+    sizes = {"a": 0.1, "b": 0.2, "c": 0.3}
+    graph = StreamGraph.of(
+        "g", [Operator(name, memory=size, rate=1.0) for name, size in sizes.items()]
+    )
+    problem = Problem(graph, Cluster.of([Device(name, memory=0.3) for name in ("d0", "d1")]))
+    chosen, _ = draw(features_of(problem), NETWORK, 50)
+    whole = chosen[chosen[:, 0] >= 0]
+    assert len(whole)
+    assert problem.legal(places(features_of(problem), whole)).all()
 
 
 def test_a_rival_closes_its_device_and_no_other() -> None:

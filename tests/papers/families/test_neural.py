@@ -16,10 +16,10 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.cifar10 import Cifar10
 from streamplace.papers.families.enas_ptb import EnasPtb, enas_ptb
-from streamplace.papers.families.grouping import grouped
 from streamplace.papers.families.neural import draw_cell, ends_of
 from streamplace.papers.families.nmt import nmt
 from streamplace.papers.families.ptb import Ptb, ptb
+from streamplace.papers.families.tasks import grouped
 
 TABLE = {
     "cifar10": (303.44, 444.22, 1.47, 95.63, (74, 154)),

@@ -11,14 +11,14 @@ from hypothesis.extra.numpy import arrays
 from problems import PROBLEMS, joined, many_sources
 
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import judge_of
+from streamplace.learn.reward import judge_of, reward_of
 from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.giph.module import GiphPolicy
 from streamplace.papers.giph.options import GiphConfig
 from streamplace.papers.giph.placing import GiphWalker
-from streamplace.papers.giph.policy import GiphPolicy
 from streamplace.papers.walks.learner import ImprovingLearner, discounted, running_mean
 
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
@@ -143,7 +143,7 @@ def test_it_learns_for_any_objective(objective: str) -> None:
 def test_costs_fall_where_rewards_rise(objective: str) -> None:
     """The one is squeezed into 0…1, the other is in proportion to the value."""
     places = np.random.default_rng(0).integers(0, 3, (20, FAIR.n_operators)).astype(np.int32)
-    rewards, costs = judge_of(objective, "steady")(FAIR, places)
+    rewards, costs = judge_of(reward_of(objective, "steady"))(FAIR, places)
     order = np.argsort(costs, kind="stable")
     assert (np.diff(rewards[order]) <= 1e-9).all()
     values = OBJECTIVES[objective].values(FAIR, places)

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.learn.constructive.policy import check_devices, scale_of
+from streamplace.learn.config import check_devices
+from streamplace.learn.constructive.policy import scale_of
+from streamplace.learn.models.dream.options import MOST_DEVICES
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 
@@ -134,7 +136,7 @@ class GraphBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graphs:
-    """P problems as tensors, operators in the order of their graphs; [n, m] is "n takes from m"."""
+    """P problems as tensors, operators in the order of their graphs; in [n, m], m sends to n."""
 
     features: Tensor  # [P, N, F] standardised
     present: Tensor  # [P, N]
@@ -224,7 +226,7 @@ def padded_orders(orders: Sequence[Longs]) -> Longs:
 
 def check_size(problem: Problem, devices: int) -> None:
     """Raise SettingError for a problem larger than a model answers."""
-    check_devices(problem, devices)
+    check_devices(problem, devices, MOST_DEVICES)
     if problem.n_operators > MOST_OPERATORS:
         raise SettingError(
             f"the graph has {problem.n_operators} operators, but the model supports at most "

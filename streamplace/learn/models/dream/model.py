@@ -1,6 +1,5 @@
 """The DREAM paper's three models (Ni et al. 2020): B, B+F1 and B+F1&F2."""
 
-from functools import partial
 from pathlib import Path
 
 from streamplace.learn.config import Preset
@@ -23,28 +22,26 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
         "fast": Preset(fast, FAST_TRAINING),
         "paper": Preset(kind(**PAPER), PAPER_TRAINING),
     }
-    learner, allocator = partial(_learner, name), partial(_allocator, name)
+
+    def learner(task: LearningTask, config: AllocatorConfig) -> Learner:
+        from streamplace.learn.constructive.learner import ConstructiveLearner
+        from streamplace.learn.models.dream.graphs import FeatureScale
+        from streamplace.learn.models.dream.module import built_module
+        from streamplace.learn.models.dream.policy import DreamPolicy
+
+        if task.features is None:
+            scale = FeatureScale.of(task.training)
+        else:
+            scale = FeatureScale.from_document(task.features, "the weights to begin from")
+        module = built_module(config, upstream=name in UPSTREAM)
+        return ConstructiveLearner(task, config, DreamPolicy(module, config, scale))
+
+    def allocator(path: Path) -> Allocator:
+        from streamplace.learn.models.dream.policy import trained
+
+        return trained(path, name)
+
     return register(LearnedModel(name, summary, kind, presets, learner, allocator))
-
-
-def _learner(name: str, task: LearningTask, config: AllocatorConfig) -> Learner:
-    from streamplace.learn.constructive.learner import ConstructiveLearner
-    from streamplace.learn.models.dream.graphs import FeatureScale
-    from streamplace.learn.models.dream.module import built_module
-    from streamplace.learn.models.dream.policy import DreamPolicy
-
-    if task.features is None:
-        scale = FeatureScale.of(task.training)
-    else:
-        scale = FeatureScale.from_document(task.features, "the weights to begin from")
-    module = built_module(config, upstream=name in UPSTREAM)
-    return ConstructiveLearner(task, config, DreamPolicy(module, config, scale))
-
-
-def _allocator(name: str, path: Path) -> Allocator:
-    from streamplace.learn.models.dream.policy import trained
-
-    return trained(path, name)
 
 
 paper_model(

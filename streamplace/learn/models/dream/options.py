@@ -7,13 +7,16 @@ from pydantic import Field
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.constructive.options import MemoryConfig, Order
 
+MOST_DEVICES = 64
+"""Largest number of devices for which these models can be trained."""
+
 
 class AllocatorConfig(MemoryConfig):
     """Options of all three models."""
 
     width: int = Field(default=128, ge=2, le=4096, multiple_of=2)  # width of all vectors
     # largest number of devices that the model supports
-    devices: int = Field(default=5, ge=1, le=64)
+    devices: int = Field(default=5, ge=1, le=MOST_DEVICES)
     embedding: int = Field(default=32, ge=1, le=1024)  # width of the vector of a device
     order: Order = "bfs"  # order in which operators are placed
     random_ties: bool = True  # shuffle operators whose order is arbitrary during training

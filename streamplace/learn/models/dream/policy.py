@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from streamplace.errors import FormatError
-from streamplace.io.files import spot
-from streamplace.io.weights import Weights, read_weights
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.config import parsed
 from streamplace.learn.constructive.policy import Likelihood, Placements, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
-from streamplace.learn.loading import loaded
-from streamplace.learn.models.dream.decoder import Encoded
+from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.models.dream.graphs import (
     FEATURES,
     FeatureScale,
@@ -24,7 +19,7 @@ from streamplace.learn.models.dream.graphs import (
     Graphs,
     padded_orders,
 )
-from streamplace.learn.models.dream.module import EncoderDecoder, built_module
+from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.learn.parameters import fill
 from streamplace.model.arrays import Floats, Ints, Longs
@@ -135,19 +130,9 @@ CELLS = 1 << 12
 @loaded
 def trained(path: Path, model: str) -> TrainedConstructor:
     """Policy of a model from a weights file."""
-    return trained_from(read_weights(path, model=model, features=FEATURES), spot(path))
-
-
-def trained_from(weights: Weights, where: str) -> TrainedConstructor:
-    """Policy from weights; ``where`` names their file in errors."""
-    if weights.model not in OPTIONS:
-        raise FormatError(
-            f"{where}: contains weights of {weights.model!r}, which is not a model of the paper"
-        )
-    kind = OPTIONS[weights.model]
-    config: AllocatorConfig = parsed(kind, weights.document["config"], f"{where}: config")
+    weights, config, where = read_model(path, model, OPTIONS[model], FEATURES)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
-        module = built_module(config, upstream=weights.model in UPSTREAM)
+        module = built_module(config, upstream=model in UPSTREAM)
     fill(module, weights.tensors, where)
     scale = FeatureScale.from_document(weights.document["features"], where)
     settled = config.model_copy(update={"random_ties": False})

@@ -2,10 +2,9 @@
 
 Rollouts are sampled from the policy. At some of their decisions every open device a is tried and
 the placement is completed greedily, which gives a value Q(a) of this decision alone, whatever the
-later decisions of the rollout were. The policy then moves towards π(a) · exp(Q(a) / τ), normalised:
-the best policy that stays near the present one (an advantage over the mean of the alternatives, as
-in equation 4 of the paper, but per decision). Besides, the best placement known is imitated. A
-share of the rollouts runs on random clusters.
+later decisions of the rollout were. The policy π then moves towards π(a) · exp(Q(a) / τ),
+normalised: the best policy that stays near the present one. Besides, the best placement known is
+imitated. A share of the rollouts runs on random clusters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from streamsim.canonical import canonical
 from torch import Tensor
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.q_values import mean_entropy, side_by_side, towards_q_values
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
 from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
@@ -35,12 +33,13 @@ from streamplace.learn.models.pilot.rollout import (
     rollouts,
 )
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.policy_learner import PolicyLearner, mean_entropy
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.cluster import Cluster
-from streamplace.model.devices import Device
+from streamplace.model.devices import SLOWEST, Device
 from streamplace.model.problem import Problem
+from streamplace.model.units import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
     """Pilot on its training problems; see `streamplace.learn.policy_learner`."""
 
     def __init__(self, task: LearningTask, config: PilotConfig) -> None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(task.seed)
-            super().__init__(task, config, PilotModule(config.width, config.rounds))
+        super().__init__(task, config, PilotModule(config.width, config.rounds))
         self._features = [features_of(problem) for problem in task.training]
         targets = task.targets or [None] * self.n_problems
         placements = [
@@ -151,10 +148,8 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             studies.append(_imitated(features, heads, best, weight))
         best_reward = float(self._best.rewards[row])
         if imitating:
-            luck = np.random.default_rng(
-                (row, epoch)
-            )  # reported rewards must not use up training's numbers
-            chosen, _ = self._sampled(features, heads, luck)
+            # generator of its own: what is only reported must not change what is drawn later
+            chosen, _ = self._sampled(features, heads, np.random.default_rng((row, epoch)))
             values = self.reward(problem, places_after(features, chosen[chosen[:, 0] >= 0], 1))
             reward = float(values.mean()) if len(values) else 0.0
             return StudiedProblem(features, tuple(studies), reward, best_reward)
@@ -189,13 +184,30 @@ class PilotLearner(PolicyLearner[PilotConfig]):
     def _sampled(
         self, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
     ) -> tuple[Ints, RolloutRecord]:
-        """Rollouts in which some decisions are drawn, and what they saw."""
+        """Rollouts in which some decisions are drawn, and the inputs of all decisions."""
         given = np.full((self.config.samples, len(features.order)), -1, np.int32)
         uniform = rng.random(given.shape, dtype=np.float32)
         uniform[rng.random(given.shape) >= self.config.exploration] = -1
         record = new_record(len(given), features)
         chosen, _ = rollouts(features, heads, given, uniform, record)
         return chosen, record
+
+
+def side_by_side(tables: Sequence[Singles], devices: int) -> Singles:
+    """Values of all decisions [P, D]; NaN for devices that a problem lacks."""
+    padded = [
+        np.pad(table, ((0, 0), (0, 0), (0, devices - table.shape[2])), constant_values=np.nan)
+        for table in tables
+    ]
+    return np.concatenate([table.reshape(-1, devices) for table in padded])
+
+
+def towards_q_values(log_p: Tensor, q_values: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of the policy with π(a) · exp(Q(a) / τ), over decisions with alternatives."""
+    tried = ~q_values.isnan().all(1)
+    now, gain = log_p[tried], q_values[tried].nan_to_num(0.0)
+    better = (now.detach() + gain / temperature).softmax(-1)
+    return -(better * now.masked_fill(now == -torch.inf, 0.0)).sum()
 
 
 def _canonical(features: PilotFeatures, placement: Ints) -> Ints:
@@ -284,9 +296,10 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
     cores = int(np.median(usual.cores))
     tags = frozenset().union(*problem.graph.operators.requires)
     devices = [
-        Device(f"d{i}", mips=float(speed), cores=cores, tags=tags) for i, speed in enumerate(mips)
+        Device(f"d{i}", mips=speed, cores=cores, tags=tags)
+        for i, speed in enumerate(mips.clip(SLOWEST, LARGEST).tolist())
     ]
-    return Problem(problem.graph, Cluster.of(devices, bandwidth=wires))
+    return Problem(problem.graph, Cluster.of(devices, bandwidth=wires.clip(SLOWEST, LARGEST)))
 
 
 def _factors(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray:

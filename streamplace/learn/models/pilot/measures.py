@@ -11,6 +11,7 @@ from streamsim.jit import kernel
 
 from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
+from streamplace.model.devices import SLACK
 from streamplace.model.level import Level
 
 DEVICE_FEATURES = (
@@ -227,7 +228,7 @@ def _close_full(features: PilotFeatures, state: RolloutState, u: int, is_open: B
         if state.place[v] >= 0:
             free[state.place[v]] -= level.memory[v]
     for a in range(len(free)):
-        if level.memory[u] > free[a]:
+        if level.memory[u] > free[a] + SLACK * level.room[a]:
             is_open[a] = False
 
 

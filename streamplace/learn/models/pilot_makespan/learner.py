@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from streamplace.learn.algorithms.memory import BestRewards
-from streamplace.learn.algorithms.q_values import mean_entropy
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
@@ -40,7 +39,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
 )
 from streamplace.learn.models.pilot_makespan.rollout import ScheduleRecord, new_record, rollouts
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.policy_learner import PolicyLearner, mean_entropy
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem

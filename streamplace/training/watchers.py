@@ -1,5 +1,6 @@
-"""The learning curve: rewards of sampled, best known and greedy placements by epoch."""
+"""Watchers of a training for people: a progress bar, and the learning curve as a file."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,13 +8,64 @@ import numpy as np
 
 from streamplace.drawing.charts import finish
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
-from streamplace.learn.history import History
+from streamplace.learn.history import Epoch, History
+from streamplace.learn.learner import StepReport
 from streamplace.learn.watching import Watcher
 from streamplace.model.arrays import Floats
+from streamplace.model.report import percent
 from streamplace.objectives.registry import DEFAULT, named_objective
+from streamplace.progress import Ticker, progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+class TrainingProgress(Watcher):
+    """Shows the progress of training; the remaining time is estimated from the steps so far."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._bar = ExitStack()
+        self._tick = Ticker()
+        self._epochs = 0
+        self._note = ""
+
+    def begin(self, history: History, epochs: int, steps: int) -> None:
+        """Open the bar over the remaining steps."""
+        done = len(history.epochs)
+        self._epochs = epochs
+        self._note = epoch_line(history.epochs[-1], epochs) if done else ""
+        bar = progress(f"training {self._model}", (epochs - done) * steps)
+        self._tick = self._bar.enter_context(bar)
+
+    def step(self, epoch: int, report: StepReport) -> None:
+        """Move the bar on by one."""
+        self._tick(self._note or step_line(epoch, self._epochs, report))
+
+    def epoch(self, history: History) -> None:
+        """Show the epoch until the next one is complete."""
+        self._note = epoch_line(history.epochs[-1], self._epochs)
+
+    def end(self) -> None:
+        """Close the bar."""
+        self._bar.close()
+
+
+def step_line(epoch: int, epochs: int, report: StepReport) -> str:
+    """Summary of a step in one line."""
+    now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
+    return f"epoch {epoch}/{epochs}: {now}"
+
+
+def epoch_line(epoch: Epoch, epochs: int) -> str:
+    """Summary of an epoch in one line."""
+    words = [f"epoch {epoch.epoch}/{epochs}: reward {epoch.reward:.3f}"]
+    words.append(f"best known {epoch.best:.3f}")
+    if epoch.validation is not None:
+        words.append(f"validation {epoch.validation:.3f}")
+    if epoch.of_optimum is not None:
+        words.append(f"{percent(epoch.of_optimum)} of the optimum ({epoch.proven} proven)")
+    return ", ".join(words)
 
 
 class CurveFile(Watcher):

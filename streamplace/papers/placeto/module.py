@@ -12,8 +12,14 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
 from streamplace.papers.placeto.network import GROUPS, HIDDEN, SUMMARY, network_of
 from streamplace.papers.placeto.options import PlacetoConfig
-from streamplace.papers.placeto.placing import FEATURES, PlacetoImprover, PlacetoWalker
-from streamplace.papers.placeto.walk import N_OPERATOR, Tour, VisitRecord
+from streamplace.papers.placeto.placing import (
+    FEATURES,
+    N_OPERATOR,
+    PlacetoImprover,
+    PlacetoWalker,
+    Tour,
+    VisitRecord,
+)
 from streamplace.papers.walks.graph import WalkRecord
 from streamplace.papers.walks.module import DirectionLayer, NodeGraphBatch, begin, mean_of
 
