@@ -19,7 +19,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.passes.shortest import MOST_TASKS, judge_plan, plan_from
 from streamplace.placers.anneal.passes.stages import improved_plans, least_of
-from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged, judge_schedule
@@ -49,15 +49,16 @@ def reschedule(
     stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
     given = (Judged(placement, objective.value(problem, placement)) for placement in start)
     schedules = chain(given, _schedules(problem, objective, tasks, seed))
-    if stages is None:
-        search.take_all(schedules)
-        return search.answer()
-    search.bound = max(search.bound, least_of(stages))
-    if search.take_all(islice(schedules, len(start) + len(LOOKS))):
-        best = search.best.solution
-        plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best)
-        plans = improved_plans(tasks, stages, plan, seed, meter)
-        search.take_all(judge_plan(problem, objective, tasks, plan) for plan in plans)
+    with handing_on(lambda: None if search.best.empty else search.answer()):
+        if stages is None:
+            search.take_all(schedules)
+            return search.answer()
+        search.bound = max(search.bound, least_of(stages))
+        if search.take_all(islice(schedules, len(start) + len(LOOKS))):
+            best = search.best.solution
+            plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best)
+            plans = improved_plans(tasks, stages, plan, seed, meter)
+            search.take_all(judge_plan(problem, objective, tasks, plan) for plan in plans)
     return search.answer()
 
 

@@ -29,6 +29,7 @@ from streamplace.placers.anneal.passes.moves import (
 from streamplace.placers.anneal.passes.non_delay import new_non_delay
 from streamplace.placers.anneal.passes.sequence import new_sequence, start_times
 from streamplace.placers.anneal.rate.walk import scrambled
+from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged
@@ -67,23 +68,31 @@ def shortest(
     after = least_after(tasks)
     plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
-    moving = moving_costs(problem, objective)
-    anneal = anneal_plans(tasks, plans, after, moving, bound, seed, meter)
-    best = judge_plan(problem, objective, tasks, best_plan(anneal), float(anneal.numbers[BEST]))
-    return Found(best.placement, bound, tuple(meter.trace))
+    anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
+
+    def best() -> Found:
+        enough = float(anneal.numbers[BEST])
+        placement, _ = judge_plan(problem, objective, tasks, best_plan(anneal), enough)
+        return Found(placement, bound, tuple(meter.trace))
+
+    with handing_on(best):
+        _improve(tasks, anneal, plans, bound, meter)
+    return best()
 
 
 def anneal_plans(
-    tasks: Tasks,
-    plans: list[PassPlan],
-    after: Floats,
-    moving: Floats,
-    bound: float,
-    seed: int,
-    meter: Meter,
+    tasks: Tasks, plans: list[PassPlan], after: Floats, bound: float, seed: int, meter: Meter
 ) -> Anneal:
-    """Search from these plans; ``moving`` holds the costs of tasks on devices, or is [0, 0]."""
-    anneal = _prepared(tasks, plans, after, moving, seed)
+    """Search from these plans, where moving tasks costs nothing."""
+    anneal = _prepared(tasks, plans, after, np.zeros((0, 0)), seed)
+    _improve(tasks, anneal, plans, bound, meter)
+    return anneal
+
+
+def _improve(
+    tasks: Tasks, anneal: Anneal, plans: list[PassPlan], bound: float, meter: Meter
+) -> None:
+    """Search in rounds until the budget ends or the bound is met."""
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
         if plan is not None:
@@ -94,7 +103,6 @@ def anneal_plans(
         anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
         if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
             break
-    return anneal
 
 
 def first_plans(

@@ -56,7 +56,7 @@ def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: M
     after = least_after(tasks)
     plans = [part, *(listed_plans(tasks, after) if first else ())]
     least = float(after[0, begin]) if stage.begins else 0.0
-    return best_plan(anneal_plans(tasks, plans, after, np.zeros((0, 0)), least, seed, meter))
+    return best_plan(anneal_plans(tasks, plans, after, least, seed, meter))
 
 
 def _whole_plan(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:

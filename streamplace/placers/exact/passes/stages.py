@@ -74,8 +74,8 @@ class StageBounds:
 
     def search(self, plans: list[PassPlan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        own, nothing = Meter(meter.up_to(moves), 1), np.zeros((0, 0))
-        annealing = anneal_plans(self._tasks, plans, self._after, nothing, self.low, seed, own)
+        own = Meter(meter.up_to(moves), 1)
+        annealing = anneal_plans(self._tasks, plans, self._after, self.low, seed, own)
         meter.spend(own.spent)
         if annealing.numbers[BEST] < self.high:
             self.high = float(annealing.numbers[BEST])
