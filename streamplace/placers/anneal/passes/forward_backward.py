@@ -23,10 +23,9 @@ from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged, judge_schedule
-from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.insertion import insert_all, latest_starts, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, least_after, upward
-from streamplace.scheduling.slack import latest_starts
 from streamplace.scheduling.stages import Stages
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
