@@ -8,7 +8,7 @@ network is free. Contention is left to the simulator, which evaluates the result
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from streamplace.placers.scheduled import Judged
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.stages import Stage
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
@@ -56,6 +57,13 @@ class PassPlan(NamedTuple):
 
     order: Ints
     place: Ints
+
+    def within(self, stage: Stage) -> Self:
+        """Restrict the plan to the tasks of a stage."""
+        local = np.full(len(self.order), -1, np.int32)
+        local[stage.rows] = np.arange(len(stage.rows))
+        order = local[self.order]
+        return self._replace(order=order[order >= 0], place=self.place[stage.rows])
 
 
 def shortest(
