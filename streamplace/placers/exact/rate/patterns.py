@@ -39,7 +39,6 @@ MOST_BITS, MOST_WORDS, MOST_STEPS = 62, 4_000, 200_000
 class Hub(NamedTuple):
     """A hub, and the other units by kind (K): equal work, equal streams from and to the hub."""
 
-    unit: int
     kind: Ints  # [U] kind of every unit, -1 for the hub
     counts: Longs  # [K]
     work: Floats  # [K] CPU load
@@ -84,7 +83,7 @@ def _hub(units: Units, hub: int) -> Hub:
     safe = np.maximum(rows - 10.0**-DIGITS, 0.0).T.copy()
     kinds = np.full(n, -1, np.int32)
     kinds[others] = kind.ravel()
-    return Hub(hub, kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
+    return Hub(kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
 
 
 @kernel
