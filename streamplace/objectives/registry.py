@@ -35,7 +35,7 @@ EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 MET: Final = 1e-9
 """Shortfall of a condition that counts as met, as a share of its limit."""
 
-_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[\w-]+)*)\s*(>=|<=)\s*(.+?)\s*")
+_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,13 @@ PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
 
 @pytest.mark.parametrize(
     ("text", "limit"),
-    [("throughput>=0.99", 0.99), ("throughput >= 99%", 0.99), ("latency<=20ms", 0.02)],
+    [
+        ("throughput>=0.99", 0.99),
+        ("throughput >= 99%", 0.99),
+        ("latency<=20ms", 0.02),
+        ("throughput:robust=2:error=0.2>=0.9", 0.9),
+        ("throughput:robust=2:error=20% >= 90%", 0.9),
+    ],
 )
 def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> None:
     assert Condition.of(text).limit == pytest.approx(limit)
