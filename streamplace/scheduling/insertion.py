@@ -141,7 +141,7 @@ def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -
 def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> None:
     """Find the devices open to unit u: its home, or else all with enough memory and no rival.
 
-    Every task of the unit must be allowed there.
+    That its tasks may run there at all is told by their work.
     """
     for a in range(len(may)):
         may[a] = home[u] < 0 or home[u] == a
