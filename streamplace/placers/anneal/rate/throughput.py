@@ -105,7 +105,7 @@ def least(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> 
 
 
 def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
-    """Yield placements of the units of falling peak; the search improves the latest one in place."""
+    """Yield placements of the units, of falling peak; a search may improve the latest in place."""
     if level.n_units > FLAT:
         from streamplace.placers.anneal.rate.multilevel import cycles
 
