@@ -87,5 +87,5 @@ def require_conditions(problem: Problem, objective: Objective, placement: Placem
             reached = best.format(best.value(problem, placement))
             raise PlacementError(
                 f"no placement was found with {condition.text}; the best one reaches {best.name} "
-                f"{reached}; ask for less, or give a larger budget or more devices"
+                f"{reached}; ask for {condition.looser}, or give a larger budget or more devices"
             )

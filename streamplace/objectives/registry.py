@@ -35,7 +35,7 @@ EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 MET: Final = 1e-9
 """Shortfall of a condition that counts as met, as a share of its limit."""
 
-_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[\w-]+)*)\s*(>=|<=)\s*(.+?)\s*")
+_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +243,11 @@ class Condition:
         sign = ">=" if self.sense == "max" else "<="
         return f"{self.objective.name}{sign}{exact_digits(self.limit)}"
 
+    @property
+    def looser(self) -> str:
+        """Direction in which more placements meet it."""
+        return "less" if self.sense == "max" else "more"
+
     def shortfall(
         self,
         problem: Problem,
@@ -250,10 +255,10 @@ class Condition:
         priorities: Floats | None = None,
         queue: str = "priority",
     ) -> Floats:
-        """Shortfall as a share of the limit [B]; 0 if the condition is met."""
+        """Shortfall as a share of the limit (of 1 if that is 0) [B]; 0 if the condition is met."""
         values = self.objective.values(problem, placements, priorities, queue)
         lack = self.limit - values if self.sense == "max" else values - self.limit
-        share = lack / max(abs(self.limit), 1e-300)
+        share = lack / (abs(self.limit) or 1.0)
         return np.where(share > MET, share, 0.0)
 
     def check(self, problem: Problem) -> None:
@@ -266,7 +271,7 @@ class Condition:
         if self.objective.better(self.limit, bound) and abs(self.limit - bound) > MET * abs(bound):
             raise PlacementError(
                 f"no placement meets {self.text}: {self.objective.name} is "
-                f"{self.objective.format(bound)} at best; ask for that or less"
+                f"{self.objective.format(bound)} at best; ask for that or {self.looser}"
             )
 
 

@@ -127,7 +127,8 @@ class Relocated(Displayed):
         elif after == inf:
             text += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
         else:
-            text += f" and pays off after {ceil(after)} passes"
+            passes = ceil(after)
+            text += f" and pays off after {passes} pass{'' if passes == 1 else 'es'}"
         if isfinite(self.passes):
             text += f"; over {self.passes:g} passes it is {quantity(self.per_pass, 's')} of each"
         return text

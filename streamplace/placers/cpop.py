@@ -1,8 +1,16 @@
 """CPOP: the critical path on one device, other tasks where they finish earliest."""
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+
+if TYPE_CHECKING:
+    from streamplace.scheduling.tasks import Tasks
 
 
 @placer("cpop", objectives=("makespan",))
@@ -24,6 +32,39 @@ def cpop(
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
     from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.lists import path_on_one_device
+    from streamplace.scheduling.insertion import plain_choice
+    from streamplace.scheduling.lists import tied
+    from streamplace.scheduling.ranks import downward, upward
+    from streamplace.scheduling.tasks import tasks_of
 
-    return best_answer(problem, objective, path_on_one_device(problem, tries, seed))
+    tasks = tasks_of(problem)
+    priority, anywhere = upward(tasks) + downward(tasks), plain_choice(tasks.n_tasks, True)
+    choice = anywhere._replace(forced=_on_one_device(tasks, priority))
+    schedules = tied(tasks, priority, choice, tries, seed)
+    if not schedules[-1].complete:  # memory or separations leave the path no room on one device
+        schedules = tied(tasks, priority, anywhere, tries, seed)
+    return best_answer(problem, objective, schedules)
+
+
+def _on_one_device(tasks: "Tasks", priority: Floats) -> Ints:
+    """Device of every task of the critical path; -1 for all others."""
+    forced = np.full(tasks.n_tasks, -1, np.int32)
+    left = _critical_path(tasks, priority)
+    while len(left):
+        allowed = np.isfinite(tasks.work[left])
+        most = allowed.sum(axis=0)
+        total = np.where(allowed, tasks.work[left], 0.0).sum(axis=0)
+        device = int(np.lexsort((total, -most))[0])
+        forced[left[allowed[:, device]]] = device
+        left = left[~allowed[:, device]]
+    return forced
+
+
+def _critical_path(tasks: "Tasks", priority: Floats) -> Ints:
+    """Path of highest priorities from a source to a sink."""
+    sources = np.flatnonzero(np.diff(tasks.in_start) == 0)
+    path = [int(sources[np.argmax(priority[sources])])]
+    while tasks.out_start[path[-1]] < tasks.out_end[path[-1]]:
+        followers = tasks.target[tasks.out_start[path[-1]] : tasks.out_end[path[-1]]]
+        path.append(int(followers[np.argmax(priority[followers])]))
+    return np.array(path, np.int32)

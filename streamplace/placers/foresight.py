@@ -1,5 +1,7 @@
 """Foresight: HEFT with the least remaining time after each task on each device."""
 
+from itertools import chain
+
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
@@ -27,6 +29,13 @@ def foresight(
         Schedules of each of the three; each but the first draws which of equal ranks come first.
     """
     from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.lists import farsighted
+    from streamplace.scheduling.insertion import plain_choice
+    from streamplace.scheduling.lists import looking, tied
+    from streamplace.scheduling.ranks import least_after, upward
+    from streamplace.scheduling.tasks import tasks_of
 
-    return best_answer(problem, objective, farsighted(problem, tries, seed))
+    tasks = tasks_of(problem)
+    after, rank = least_after(tasks), upward(tasks)
+    choices = (looking(after), looking(after / 2), plain_choice(tasks.n_tasks, True))
+    schedules = (tied(tasks, rank, choice, tries, seed) for choice in choices)
+    return best_answer(problem, objective, chain.from_iterable(schedules))

@@ -1,8 +1,13 @@
 """HEFT: tasks by upward rank, each on the device where it finishes earliest."""
 
+from typing import TYPE_CHECKING
+
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+
+if TYPE_CHECKING:
+    from streamplace.scheduling.insertion import ListSchedule
 
 
 @placer("heft", objectives=("makespan",))
@@ -40,9 +45,18 @@ def heft(
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
     from streamplace.placers.scheduled import best_answer, without_order
-    from streamplace.scheduling.lists import by_ranks
+    from streamplace.scheduling.insertion import by_upward_rank, plain_choice
+    from streamplace.scheduling.lists import tied
+    from streamplace.scheduling.ranks import upward
+    from streamplace.scheduling.tasks import tasks_of
 
-    schedules = by_ranks(problem, insertion, tries, seed)
+    tasks = tasks_of(problem)
+    schedules: tuple[ListSchedule, ...]
+    if tries == 1:
+        schedules = (by_upward_rank(tasks, insertion),)
+    else:
+        choice = plain_choice(tasks.n_tasks, insertion)
+        schedules = tied(tasks, upward(tasks), choice, tries, seed)
     if keep:
         return best_answer(problem, objective, schedules)
     eager = [without_order(problem, schedule) for schedule in schedules]

@@ -15,6 +15,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.placers.stopwatch import starting_up
 
 RANDOM = "random"
 BEGINNING = 0.5
@@ -50,7 +51,7 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
         """
         from streamplace.learn.loading import shipped
 
-        with importing_torch():
+        with starting_up(), importing_torch():
             improver = read(Path(weights) if weights else shipped(model.name))
         rng = np.random.default_rng(seed)
         search = WalkSearch(problem, objective, Meter(budget, _least_steps(problem)))

@@ -64,14 +64,14 @@ class SearchInterrupt(KeyboardInterrupt):
 
 
 @contextmanager
-def handing_on(best: Callable[[], Found]) -> Iterator[None]:
-    """Let Ctrl-C in this block raise a `SearchInterrupt` with the best answer so far."""
+def handing_on(best: Callable[[], Found | None]) -> Iterator[None]:
+    """Let Ctrl-C in this block raise a `SearchInterrupt` with the best answer so far, if any."""
     try:
         yield
     except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
+        if not is_interrupt(error) or (found := best()) is None:
             raise
-        raise SearchInterrupt(best()) from error
+        raise SearchInterrupt(found) from error
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -44,29 +44,17 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
         with starting_up(), importing_torch():
             allocator = read(Path(weights) if weights else shipped(model.name))
         start = now()
-        return _placed(allocator, start, problem, objective, seed, budget, samples)
+        rows = allocator.place_many([problem])[0].index[None]
+        if budget.evaluations is not None:
+            samples = min(samples, budget.evaluations - 1)
+        if samples:
+            rows = np.concatenate([rows, allocator.sampled(problem, samples, seed)])
+        values = objective.evaluate(problem, rows)
+        best = objective.best(values)
+        improvement = Improvement(now() - start, float(values[best]), len(rows))
+        return Found(problem.placement(rows[best]), trace=(improvement,))
 
     return Placer(model.name, model.summary, place, model.objectives)
-
-
-def _placed(
-    allocator: Allocator,
-    start: float,
-    problem: Problem,
-    objective: Objective,
-    seed: int,
-    budget: Budget,
-    samples: int,
-) -> Found:
-    rows = allocator.place_many([problem])[0].index[None]
-    if budget.evaluations is not None:
-        samples = min(samples, budget.evaluations - 1)
-    if samples:
-        rows = np.concatenate([rows, allocator.sampled(problem, samples, seed)])
-    values = objective.evaluate(problem, rows)
-    best = objective.best(values)
-    improvement = Improvement(now() - start, float(values[best]), len(rows))
-    return Found(problem.placement(rows[best]), trace=(improvement,))
 
 
 for _model in map(MODELS.__getitem__, MODELS):

@@ -27,10 +27,16 @@ def named_placer(text: str) -> Placer:
     name, *settings = text.split(":")
     placer = _by_name(name)
     options = {}
+    given: set[str] = set()
     for setting in settings:
         option, equals, value = setting.partition("=")
         if not equals:
             raise SettingError(f"{quoted(text)} must be written NAME:OPTION=VALUE")
+        if option in given:
+            raise SettingError(
+                f"option {quoted(option)} of placer {name!r} is given twice; drop one"
+            )
+        given.add(option)
         if option in ("budget", "evaluations"):
             placer = replace(placer, budget=_budget(placer.budget, option, value))
             continue
@@ -117,6 +123,8 @@ def with_weights(placer: Placer, weights: Path) -> Placer:
             f"placer {placer.name!r} is not a learned placer; "
             f"weights are for {' or '.join(learned)}"
         )
+    if placer.options.get("weights"):
+        raise SettingError(f"weights of placer {placer.name!r} are given twice; drop one")
     return placer.with_options(weights=str(weights))
 
 

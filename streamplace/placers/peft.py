@@ -1,5 +1,7 @@
 """PEFT: HEFT with look-ahead by a table of optimistic costs."""
 
+import numpy as np
+
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
@@ -26,6 +28,11 @@ def peft(
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
     from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.lists import foresighted
+    from streamplace.scheduling.lists import looking, tied
+    from streamplace.scheduling.ranks import optimistic_costs
+    from streamplace.scheduling.tasks import tasks_of
 
-    return best_answer(problem, objective, foresighted(problem, tries, seed))
+    tasks = tasks_of(problem)
+    table, allowed = optimistic_costs(tasks), np.isfinite(tasks.work)
+    mean = np.where(allowed, table, 0.0).sum(axis=1) / allowed.sum(axis=1)
+    return best_answer(problem, objective, tied(tasks, mean, looking(table), tries, seed))

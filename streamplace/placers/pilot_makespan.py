@@ -15,6 +15,7 @@ from streamplace.placers.incumbent import (
     Incumbent,
     SpentBudget,
     check_refiner,
+    handing_on,
     nothing_left,
     refine_answer,
 )
@@ -96,9 +97,10 @@ def rebuild_schedules(
 
     first = chain(_present(problem, objective, features), first_schedules(features))
     policy = trained(weights)
-    for _ in policy.schedules(features, first, value_of, looks, samples, seed):
-        if not meter.chunk(1):
-            break
+    with handing_on(lambda: None if best.empty else best.answer(best.solution)):
+        for _ in policy.schedules(features, first, value_of, looks, samples, seed):
+            if not meter.chunk(1):
+                break
     return best.answer(best.solution), meter.spent
 
 

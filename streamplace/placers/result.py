@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil, floor
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 DRAWN = (".svg", ".png", ".pdf")
 PROVEN = 1e-6
 """Relative distance from the bound within which a value counts as the best possible."""
+ROUNDING = 1e-9
+"""Share by which rounding may change a tenth of a percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +258,10 @@ def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
     if min(value, bound) <= 0:
         return explanation.verdict
     if value < bound:
-        return f"at least {percent(value / bound)} of the best possible; {explanation.verdict}"
-    return f"at most {percent(value / bound - 1)} above the best possible; {explanation.verdict}"
+        least = floor(1000 * value / bound * (1 + ROUNDING)) / 1000
+        return f"at least {percent(least)} of the best possible; {explanation.verdict}"
+    most = ceil(1000 * (value / bound - 1) * (1 - ROUNDING)) / 1000
+    return f"at most {percent(most)} above the best possible; {explanation.verdict}"
 
 
 def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:

@@ -4,6 +4,8 @@ The idle times of a core are a list of gaps, the last of which has no end. Gaps 
 task are dropped, so that the lists stay short, and the first gap that ends late enough is found by
 bisection: a million tasks take seconds. A task without cost also fits between two tasks without a
 gap: if there are such tasks, the times at which one task follows another are in their own list.
+
+`latest_starts` gives the slack of a schedule.
 """
 
 from typing import NamedTuple
@@ -139,7 +141,7 @@ def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -
 def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> None:
     """Find the devices open to unit u: its home, or else all with enough memory and no rival.
 
-    Every task of the unit must be allowed there.
+    That its tasks may run there at all is told by their work.
     """
     for a in range(len(may)):
         may[a] = home[u] < 0 or home[u] == a
@@ -280,3 +282,30 @@ def wider(gaps: Gaps) -> Gaps:
         copy_row(end[c, :room], gaps.end[c])
         copy_row(joint[c, :room], gaps.joint[c])
     return Gaps(start, end, gaps.size, joint, gaps.joints)
+
+
+@kernel
+def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
+    """Latest start of every task with the same makespan, devices and order."""
+    n = len(tasks.order)
+    begin = np.empty(n)
+    makespan = schedule.finish.max()
+    free = np.full(len(tasks.latency), makespan)
+    for v in _backwards(schedule.finish, tasks.order):
+        a = schedule.place[v]
+        alone = tasks.core_start[a + 1] - tasks.core_start[a] == 1
+        end = free[a] if alone else makespan
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            u = tasks.target[e]
+            end = min(end, begin[u] - transfer(tasks, e, a, schedule.place[u]))
+        begin[v] = end - tasks.work[v, a]
+        if alone:
+            free[a] = begin[v]
+    return begin
+
+
+@kernel
+def _backwards(finish: Floats, order: Ints) -> Ints:
+    """Tasks by falling finish, successors before predecessors."""
+    turned = order[::-1].copy()
+    return turned[np.argsort(-finish[turned], kind="mergesort")]

@@ -1,6 +1,6 @@
-"""List schedulers: combinations of an order of the tasks and a rule for choosing devices.
+"""List scheduling by ranks, of which several orders of equal ones can be tried, which is cheap.
 
-Several orders of tasks with equal ranks can be tried, which is cheap.
+Also the schedules with which searches begin.
 """
 
 from collections.abc import Iterator
@@ -10,25 +10,17 @@ from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.problem import Problem
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import (
     NOWHERE,
     Choice,
     ListSchedule,
-    by_upward_rank,
     insert_all,
     plain_choice,
 )
-from streamplace.scheduling.ranks import (
-    by_rank,
-    downward,
-    least_after,
-    optimistic_costs,
-    upward,
-)
+from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.soonest import start_soonest
-from streamplace.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.tasks import Tasks
 
 TRIES, TRIED_TASKS = 8, 2000
 """Most orders of tied ranks to try before a search, and most tasks of all of them together."""
@@ -36,29 +28,6 @@ MOST_IN_BATCHES = 3000
 """Most tasks for batch scheduling before a search: its time grows with the square of a batch."""
 TIE = 1e-9
 """Share of the highest rank within which ranks count as equal."""
-
-
-def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[ListSchedule, ...]:
-    """Schedules of HEFT."""
-    tasks = tasks_of(problem)
-    if tries == 1:
-        return (by_upward_rank(tasks, insertion),)
-    return tied(tasks, upward(tasks), plain_choice(tasks.n_tasks, insertion), tries, seed)
-
-
-def foresighted(problem: Problem, tries: int, seed: int) -> tuple[ListSchedule, ...]:
-    """Schedules of PEFT."""
-    tasks = tasks_of(problem)
-    table = optimistic_costs(tasks)
-    return tied(tasks, _mean_where_allowed(tasks, table), looking(table), tries, seed)
-
-
-def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[ListSchedule]:
-    """Schedules with look-ahead by the least time to the end: in full, by half and without."""
-    tasks = tasks_of(problem)
-    after, rank = least_after(tasks), upward(tasks)
-    for choice in (looking(after), looking(after / 2), plain_choice(tasks.n_tasks, True)):
-        yield from tied(tasks, rank, choice, tries, seed)
 
 
 def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
@@ -94,25 +63,6 @@ def quickest_device(tasks: Tasks) -> int:
     return int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
 
 
-def path_on_one_device(problem: Problem, tries: int, seed: int) -> tuple[ListSchedule, ...]:
-    """Schedules of CPOP."""
-    tasks = tasks_of(problem)
-    priority = upward(tasks) + downward(tasks)
-    forced = np.full(tasks.n_tasks, NOWHERE, np.int32)
-    left = _critical_path(tasks, priority)
-    while len(left):
-        allowed = np.isfinite(tasks.work[left])
-        most = allowed.sum(axis=0)
-        total = np.where(allowed, tasks.work[left], 0.0).sum(axis=0)
-        device = int(np.lexsort((total, -most))[0])
-        forced[left[allowed[:, device]]] = device
-        left = left[~allowed[:, device]]
-    schedules = tied(tasks, priority, Choice(np.zeros((0, 0)), forced, True), tries, seed)
-    if schedules[-1].complete:
-        return schedules
-    return tied(tasks, priority, plain_choice(tasks.n_tasks, True), tries, seed)
-
-
 def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[ListSchedule]:
     """Yield schedules without end: longest path to an exit first, earliest start, random ties."""
     rank, usable = upward(tasks), np.isfinite(tasks.work)
@@ -123,21 +73,6 @@ def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[ListSched
         noise = tie * rng.random(tasks.work.shape)
         sooner = np.where(usable, noise - np.where(usable, tasks.work, 0.0), np.inf)
         yield insert_all(tasks, order, Choice(sooner, nowhere, False))
-
-
-def _critical_path(tasks: Tasks, priority: Floats) -> Ints:
-    """Path of highest priorities from a source to a sink."""
-    sources = np.flatnonzero(np.diff(tasks.in_start) == 0)
-    path = [int(sources[np.argmax(priority[sources])])]
-    while tasks.out_start[path[-1]] < tasks.out_end[path[-1]]:
-        followers = tasks.target[tasks.out_start[path[-1]] : tasks.out_end[path[-1]]]
-        path.append(int(followers[np.argmax(priority[followers])]))
-    return np.array(path, np.int32)
-
-
-def _mean_where_allowed(tasks: Tasks, table: Floats) -> Floats:
-    allowed = np.isfinite(tasks.work)
-    return np.asarray(np.where(allowed, table, 0.0).sum(axis=1) / allowed.sum(axis=1))
 
 
 def tied(

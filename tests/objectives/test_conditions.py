@@ -16,7 +16,13 @@ PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
 
 @pytest.mark.parametrize(
     ("text", "limit"),
-    [("throughput>=0.99", 0.99), ("throughput >= 99%", 0.99), ("latency<=20ms", 0.02)],
+    [
+        ("throughput>=0.99", 0.99),
+        ("throughput >= 99%", 0.99),
+        ("latency<=20ms", 0.02),
+        ("throughput:robust=2:error=0.2>=0.9", 0.9),
+        ("throughput:robust=2:error=20% >= 90%", 0.9),
+    ],
 )
 def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> None:
     assert Condition.of(text).limit == pytest.approx(limit)
@@ -89,3 +95,19 @@ def test_a_condition_that_was_not_met_is_told_with_what_was_reached() -> None:
     alone = Problem(chain(3), Cluster.uniform(1))
     with pytest.raises(PlacementError, match=r"the best one reaches throughput 83\.3 %"):
         place(alone, objective="latency", require=["throughput>=0.9"])
+
+
+def test_a_limit_from_above_is_loosened_by_more() -> None:
+    """Less than the least is what nobody can have."""
+    with pytest.raises(PlacementError, match="devices is 1 device at best; ask for that or more"):
+        place(PROBLEM, require=["devices<=0.5"])
+    with pytest.raises(PlacementError, match=r"the best one reaches latency .*; ask for more, or"):
+        place(PROBLEM, placer="single", require=["latency<=1us"])
+
+
+def test_a_limit_of_zero_guides_a_search_without_numbers_beyond_all() -> None:
+    """The shortfall of 0.12 ms and more is counted in seconds."""
+    judge = subject_to(OBJECTIVES["devices"], [Condition.of("latency<=0s")])
+    with np.errstate(over="raise"):
+        values = judge.values(PROBLEM, np.array([[0, 0, 0], [0, 1, 2]], np.int32))
+    assert BEYOND < values[0] < values[1] < 2 * BEYOND

@@ -113,6 +113,16 @@ def test_subtasks_of_an_operator_cost_more_together() -> None:
     assert robust == pytest.approx(0.25)
 
 
+def test_operators_of_one_name_cost_more_one_by_one() -> None:
+    """An import tells them apart by the numbers of their rows; they are no subtasks of one."""
+    work = [sp.Operator(name, ipt=5e6) for name in ("mul#1", "mul#4")]
+    streams = [sp.Stream("src", one.name) for one in work]
+    graph = sp.StreamGraph.of("two", [sp.Operator("src", rate=100.0), *work], streams)
+    problem = sp.Problem(graph, sp.Cluster.uniform(1, mips=1000))
+    judge = named_objective("throughput:robust=1:error=1")
+    assert judge.value(problem, problem.placement([0, 0, 0])) == pytest.approx(1 / 1.5)
+
+
 def test_a_robust_placement_spreads_what_may_cost_more() -> None:
     """Both halves carry the rate; only one still does if an operator costs half more."""
     work = [4.0, 4.0, 2.0, 2.0, 2.0, 2.0]

@@ -1,4 +1,6 @@
+import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,8 @@ from streamplace.model import (
     Streams,
     Window,
 )
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.conditions import subject_to
+from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
 from streamplace.papers.families.nmt import Nmt
 from streamplace.placers.auto import with_least_peak
 from streamplace.placers.meter import Meter
@@ -148,26 +151,80 @@ def test_interrupted_it_answers_with_the_best_so_far() -> None:
     assert len(calls) == 41
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemError])
-def test_interrupted_it_keeps_what_the_running_search_has_found(
-    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
-    """Nothing but all on one device was found before; numba turns Ctrl-C into a SystemError."""
-    spend = Meter.spend
-    spent = []
+def interrupt(monkeypatch: pytest.MonkeyPatch, after: int, error: type[BaseException]) -> None:
+    """Let the first search that spends so many evaluations be interrupted, once."""
+    spend, spent = Meter.spend, list[int]()
 
     def interrupted(meter: Meter, evaluations: int) -> None:
         spend(meter, evaluations)
-        if meter.spent > 20_000:
+        if meter.spent > after and not spent:
             spent.append(meter.spent)
             raise error from KeyboardInterrupt()
 
     monkeypatch.setattr(Meter, "spend", interrupted)
+
+
+def tasks(n: int) -> Problem:
+    """Tasks that each wait for two of the six before, on devices that are joined by slow links."""
+    rng = np.random.default_rng(0)
+    operators = [Operator(f"t{i}", ipt=rng.integers(1, 9) * 1e9, payload=4e6) for i in range(n)]
+    streams = [
+        Stream(f"t{j}", f"t{i}")
+        for i in range(6, n)
+        for j in rng.choice(np.arange(i - 6, i), 2, replace=False).tolist()
+    ]
+    graph = StreamGraph.of("tasks", operators, streams, fires="all")
+    return Problem(graph, Cluster.uniform(4, bandwidth="8 Mbps"))
+
+
+def misplaced(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
+    """Operators that are not on the device wanted."""
+    return (placements != np.arange(problem.n_operators) % 3).sum(axis=1).astype(float)
+
+
+FORKS = Problem(fork_join(8), Cluster.uniform(6, bandwidth="300 Mbps"))
+LOST = [
+    pytest.param(FORKS, THROUGHPUT, "single", 20_000, id="rate"),
+    pytest.param(tasks(210), OBJECTIVES["makespan"], "foresight", 20_000, id="pass"),
+    pytest.param(
+        Problem(chain(12), Cluster.uniform(3)),
+        Objective("misplaced", "min", "", misplaced),
+        "single",
+        300,
+        id="any other",
+    ),
+]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemError])
+@pytest.mark.parametrize(("problem", "objective", "first", "after"), LOST)
+def test_interrupted_it_keeps_what_the_running_search_has_found(
+    monkeypatch: pytest.MonkeyPatch,
+    problem: Problem,
+    objective: Objective,
+    first: str,
+    after: int,
+    error: type[BaseException],
+) -> None:
+    """Only one placer has answered before; numba turns Ctrl-C into a SystemError."""
     monkeypatch.setattr("streamplace.placers.auto.CHEAP", CHEAP[:1])
-    problem = Problem(fork_join(8), Cluster.uniform(6, bandwidth="300 Mbps"))
-    result = AUTO.place(problem, THROUGHPUT, budget=Budget(seconds=60))
-    assert len(spent) == 1
-    assert result.value > PLACERS["single"].place(problem, THROUGHPUT).value
+    monkeypatch.setattr("streamplace.placers.auto.SCHEDULES", ("foresight",))
+    before = PLACERS[first].place(problem, objective).value
+    interrupt(monkeypatch, after, error)
+    result = AUTO.place(problem, objective, budget=Budget(seconds=60))
+    assert result.seconds < 30
+    assert objective.better(result.value, before)
+
+
+def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The share of the rate that is possible is no least latency in seconds."""
+    judge = subject_to(OBJECTIVES["latency"], [Condition.of("throughput>=0.1")])
+    interrupt(monkeypatch, 500, KeyboardInterrupt)
+    result = AUTO.place(FORKS, replace(judge, guide=""), budget=Budget(seconds=60))
+    assert result.bound is None
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 @pytest.mark.parametrize("scheduler", ["foresight", "heft", "etf"])

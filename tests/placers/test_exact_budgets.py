@@ -1,14 +1,17 @@
-"""Exact within its budget: seeds, time, evaluations and interrupts."""
+"""Exact within its budget: seeds, time, evaluations, interrupts and placements to begin with."""
 
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from exact_cases import EXACT, THROUGHPUT, branched, solved
+from problems import layered
 
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import named_objective
 from streamplace.placers.exact.rate.prover import MOVES
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
@@ -106,3 +109,71 @@ def test_the_first_placement_of_a_large_graph_is_found_within_the_evaluations(
     solved(branched(25, 10, seed=0), Budget(evaluations=900))
     assert given[0] == 900
     assert 0 < sum(given[1:]) < 900
+
+
+def hopeless_source() -> tuple[Problem, list[int]]:
+    """A source that needs three devices, of which one is given up so that another keeps its rate.
+
+    Spread over both devices, they have a lower peak, and both are slowed down.
+    """
+    light = [Operator(f"l{i}", ipt=5e4 / 9) for i in range(18)]
+    operators = [Operator("slow", rate=1), Operator("h0", ipt=1.5e6), Operator("h1", ipt=1.5e6)]
+    operators += [Operator("quick", rate=9), *light]
+    streams = [Stream("slow", "h0"), Stream("slow", "h1")]
+    streams += [Stream("quick", one.name) for one in light]
+    graph = StreamGraph.of("hopeless", operators, streams)
+    return Problem(graph, Cluster.uniform(2, mips=1)), [0] * 3 + [1] * 19
+
+
+def unlikely_errors() -> tuple[Problem, list[int]]:
+    """Loads of 0.5, 0.5, 0.4, 0.3 and 0.3, the two largest of which are better kept apart."""
+    work = [Operator(f"o{i}", ipt=1e5 * load) for i, load in enumerate((5, 5, 4, 3, 3))]
+    streams = [Stream("src", one.name) for one in work]
+    graph = StreamGraph.of("errors", [Operator("src", rate=1), *work], streams)
+    return Problem(graph, Cluster.uniform(2, mips=1)), [0, 0, 1, 0, 1, 1]
+
+
+def beside_a_constant_load() -> tuple[Problem, list[int]]:
+    """The work takes 1.15 times as long on the slow device, and 1.2 times beside 0.5."""
+    operators = [
+        Operator("src", rate=1e3),
+        Operator("work", ipt=6e5),
+        Operator("half", constant=500),
+    ]
+    graph = StreamGraph.of("beside", operators, [Stream("src", "work"), Stream("src", "half")])
+    devices = [Device("d0", mips=1000), Device("d1", mips=520)]
+    rules = Constraints(pin={"half": "d0", "src": "d0"})
+    return Problem(graph, Cluster.of(devices), rules), [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("case", "objective", "evaluations"),
+    [
+        (hopeless_source, "throughput", 3000),
+        (unlikely_errors, "throughput:robust=2:error=1", 20_000),
+        (beside_a_constant_load, "throughput", 100),
+    ],
+)
+def test_the_answer_is_never_worse_than_the_placements_to_begin_with(
+    case: Callable[[], tuple[Problem, list[int]]], objective: str, evaluations: int
+) -> None:
+    """Where a lower peak is no higher value: several sources, worst cases and constant loads."""
+    problem, devices = case()
+    judge, start = named_objective(objective), problem.placement(devices)
+    search = EXACT.with_options(start=(start,))
+    result = search.place(problem, judge, budget=Budget(evaluations=evaluations))
+    assert result.value >= judge.value(problem, start) * (1 - 1e-12)
+    assert result.trace[-1].value == pytest.approx(result.value)
+
+
+def test_the_clock_ends_a_climb_between_its_moves() -> None:
+    """Two thousand operators of two sources have 12,600 moves, each a placement of all of them."""
+    rows = []
+
+    def evaluate(problem: Problem, placements: Any) -> Any:
+        rows.append(len(placements))
+        return THROUGHPUT.evaluate(problem, placements)
+
+    counted = replace(THROUGHPUT, evaluate=evaluate)
+    EXACT.place(layered(2100, n_sources=2), counted, budget=Budget(seconds=1e-3))
+    assert max(rows) <= MOVES

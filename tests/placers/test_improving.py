@@ -11,9 +11,12 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import read_weights, write_weights
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
+from streamplace.learn.walker import Improver
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
+from streamplace.placers import stopwatch
+from streamplace.placers.improving import placer_of
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -118,10 +121,22 @@ def test_a_placer_to_begin_with_that_nobody_knows_is_refused() -> None:
         named_placer("giph:start=nonsense").place(TEST[0], MAKESPAN)
 
 
+def test_the_clock_stands_still_while_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does for models that place at once."""
+    model, clock = MODELS["giph"], [0.0]
+    monkeypatch.setattr(stopwatch, "clock", lambda: clock[0])
+
+    def read(path: Path) -> Improver:
+        assert model.improver is not None
+        clock[0] += 100.0
+        return model.improver(path)
+
+    result = placer_of(model, read).place(TEST[0], MAKESPAN, budget=Budget(None, 5))
+    assert result.seconds < 100
+
+
 def test_a_model_that_comes_without_weights_says_so() -> None:
     model = replace(MODELS["giph"], name="unshipped")
-    from streamplace.placers.improving import placer_of
-
     assert model.improver is not None
     with pytest.raises(SettingError, match="no weights"):
         placer_of(model, model.improver).place(TEST[0], MAKESPAN)

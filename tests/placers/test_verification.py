@@ -12,6 +12,7 @@ from streamplace import Operator, Problem, Stream, StreamGraph
 from streamplace.model import Cluster
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.placers.result import verdict
 
 HALF = StreamGraph.of(
     "half", [Operator("a", ipt=2.5e5, rate=1e4), Operator("b", ipt=2.5e5)], [Stream("a", "b")]
@@ -46,6 +47,23 @@ def test_what_is_right_stays(caplog: pytest.LogCaptureFixture) -> None:
     result = says.place(_problem(), named_objective("throughput"))
     assert result.proven
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "words"),
+    [
+        (0.99996, 1.0, "at least 99.9 % of the best possible"),
+        (0.973, 1.0, "at least 97.3 % of the best possible"),
+        (1.00004, 1.0, "at most 0.1 % above the best possible"),
+        (1.028, 1.0, "at most 2.8 % above the best possible"),
+        (1.0, 1.0, "the best possible, proven"),
+    ],
+)
+def test_the_distance_from_the_best_is_rounded_to_the_safe_side(
+    value: float, bound: float, words: str
+) -> None:
+    """What is not proven is not told to be all of the best possible, nor 0 % above it."""
+    assert verdict(value, bound, MagicMock(verdict="here")) == f"{words}; here"
 
 
 def test_a_placement_is_judged_once() -> None:

@@ -40,9 +40,10 @@ def _trace(problem: Problem, placement: Placement, options: PassOptions = USUAL)
 
 
 def _measures(problem: Problem, value: float) -> dict[str, float]:
-    from streamplace.objectives.makespan.explain import shortest_path
+    from streamplace.objectives.makespan.explain import length_ratio
 
-    return {"slr": value / shortest_path(problem)}
+    ratio = length_ratio(problem, value)
+    return {} if ratio is None else {"slr": ratio}
 
 
 def _variant(texts: Mapping[str, str]) -> Objective:

@@ -53,15 +53,15 @@ class OnePass(Displayed):
     """One pass under a placement, in seconds.
 
     The schedule length ratio ``slr`` is makespan / longest path with every operator on the fastest
-    device that it may use and free transfers. ``queue`` is the rule by which a free core chooses,
-    as in `streamsim.passes.Rules`: ``order`` if devices hold the order of the placement,
-    ``priority`` if its priorities apply to ready operators. ``find_move`` takes up to thousands of
-    passes.
+    device that it may use and free transfers, and None if no operator takes any time. ``queue`` is
+    the rule by which a free core chooses, as in `streamsim.passes.Rules`: ``order`` if devices hold
+    the order of the placement, ``priority`` if its priorities apply to ready operators.
+    ``find_move`` takes up to thousands of passes.
     """
 
     makespan: float
     bound: float  # proven lower bound on the makespan of any placement
-    slr: float
+    slr: float | None
     chain: tuple[ChainPart, ...]  # their seconds add up to the makespan
     schedule: dict[str, Run]  # of every operator
     transfers: tuple[Transfer, ...]
@@ -153,10 +153,8 @@ class OnePass(Displayed):
     def report(self) -> Report:
         """Devices, the critical chain, the bound, and advice."""
         devices, parts, *order = self.brief().parts
-        least = (
-            f"No placement takes less than {quantity(self.bound, 's')} (proven); "
-            f"schedule length ratio {self.slr:.3g}"
-        )
+        ratio = "" if self.slr is None else f"; schedule length ratio {self.slr:.3g}"
+        least = f"No placement takes less than {quantity(self.bound, 's')} (proven){ratio}"
         if self.move is None:
             advice = "No move of one operator or two neighbours helps; try: streamplace place"
         else:
@@ -173,7 +171,7 @@ def explain(problem: Problem, placement: Placement, options: PassOptions) -> One
     return OnePass(
         makespan=schedule.makespan,
         bound=least_makespan(problem),
-        slr=schedule.makespan / shortest_path(problem),
+        slr=length_ratio(problem, schedule.makespan),
         chain=critical_chain(problem, placement, schedule),
         schedule={
             name: Run(placement[name], float(schedule.start[v]), float(schedule.finish[v]))
@@ -225,14 +223,18 @@ def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]
     return [*((v,) for v in alone), *list(pairs)[:MOST_CANDIDATES]]
 
 
-def shortest_path(problem: Problem) -> float:
-    """Seconds of the longest path with operators on their fastest devices and free transfers."""
+def length_ratio(problem: Problem, makespan: float) -> float | None:
+    """Makespan / longest path with operators on their fastest devices and free transfers.
+
+    None if no operator takes any time.
+    """
     instance, fastest = problem.instance, _fastest(problem)
     done = fastest.copy()
     for e in range(instance.n_streams):
         u, v = instance.source[e], instance.target[e]
         done[v] = max(done[v], done[u] + fastest[v])
-    return max(float(done.max()), 1e-300)
+    longest = float(done.max())
+    return makespan / longest if longest > 0 else None
 
 
 def _fastest(problem: Problem) -> Floats:

@@ -1,6 +1,7 @@
 """Options of the throughput: operators that cost more than the graph says."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -19,7 +20,7 @@ from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import PlainExplanation
 from streamplace.objectives.registry import DEFAULT, Objective
 
-SUBTASK = re.compile(r"#+\d+$")
+SUBTASK = re.compile(r"(.*#)(0|[1-9][0-9]{0,7})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,20 @@ def explain_robust(problem: Problem, placement: Placement, protection: Protectio
 
 
 def _units(problem: Problem) -> Ints:
-    """Number of every operator; subtasks of one operator, such as map#0 and map#1, share one."""
-    numbers: dict[str, int] = {}
-    names = (SUBTASK.sub("#", name) for name in problem.graph.operators.name)
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
+    """Unit of every operator; subtasks of one operator, such as map#0 and map#1, share one.
+
+    Subtasks are numbered from 0 without gaps, unlike operators of which imports repeat the name.
+    """
+    names = problem.graph.operators.name
+    rows_by_number: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for v, name in enumerate(names):
+        if named := SUBTASK.fullmatch(name):
+            rows_by_number[named[1]][int(named[2])] = v
+    units = np.arange(len(names), dtype=np.int32)
+    for rows in rows_by_number.values():
+        if max(rows) == len(rows) - 1:
+            units[list(rows.values())] = rows[0]
+    return units
 
 
 def _number(texts: Mapping[str, str], key: str, usual: float = 0.0) -> float:

@@ -5,6 +5,7 @@ starts from increasing numbers of devices, each searched by the throughput.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 
@@ -18,7 +19,7 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import MET, OBJECTIVES, Condition, Objective
-from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 
@@ -145,17 +146,22 @@ def best_by(
     meter = Meter(budget, BATCH)
     condition = rate_to_sustain(objective)
     if condition is not None:
-        few = min_devices(problem, condition, seed, meter)
+        with _by_another_objective():
+            few = min_devices(problem, condition, seed, meter)
         answer = climb(problem, objective, start if few is None else (*start, few), seed, meter)
         return replace(answer, bound=float(least_devices(problem, condition.limit)))
-    guides = _guides(problem, objective, seed, meter)
-    answer = climb(problem, objective, (*start, *guides), seed, meter)
-    ordered = (*start, *guides) if objective.ordered else ()  # the climb ignored their order
-    for placement in chain.from_iterable(_either_way(problem, each) for each in ordered):
-        value, reached = objective.value(problem, placement), answer.placement
-        if objective.better(value, objective.value(problem, reached)):
-            answer = replace(answer, placement=placement)
-    return answer
+    with _by_another_objective():
+        guides = _guides(problem, objective, seed, meter)
+    return climb(problem, objective, (*start, *guides), seed, meter)
+
+
+@contextmanager
+def _by_another_objective() -> Iterator[None]:
+    """Let Ctrl-C hand on the placement of another search without its bound of other values."""
+    try:
+        yield
+    except SearchInterrupt as stop:
+        raise SearchInterrupt(Found(stop.best.placement)) from stop
 
 
 def _either_way(problem: Problem, placement: Placement) -> Iterator[Placement]:
@@ -186,27 +192,42 @@ def _guides(
 def climb(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
-    """Move to the best of every batch of neighbours if it is no worse; jump when stuck."""
+    """Move to the best of every batch of neighbours if it is no worse; jump when stuck.
+
+    Neighbours have no order, so the answer may also be a placement of ``start`` with its own.
+    """
     rng = np.random.default_rng(seed)
     batch = np.stack([placement.index for placement in start] or [_together(problem)])
     values = objective.evaluate(problem, batch)
     current, current_value = batch[objective.best(values)], float(values[objective.best(values)])
     best = Incumbent[Ints](objective.better, meter)
     best.offer(current, current_value)
+
+    def answer() -> Found:
+        reached, reached_value = problem.placement(best.solution), best.value
+        ordered = start if objective.ordered else ()
+        for placement in chain.from_iterable(_either_way(problem, each) for each in ordered):
+            value = objective.value(problem, placement)
+            if objective.better(value, reached_value):
+                reached, reached_value = placement, value
+        meter.note(reached_value)
+        return best.answer(reached)
+
     stuck = 0
-    while size := meter.chunk(BATCH):
-        neighbours = _neighbours(problem, current, rng)[:size]
-        values = objective.evaluate(problem, neighbours)
-        meter.spend(size)
-        i = objective.best(values)
-        stuck = 0 if objective.better(values[i], current_value) else stuck + 1
-        if not objective.better(current_value, values[i]):
-            current, current_value = neighbours[i], float(values[i])
-        best.offer(current, current_value)
-        if stuck > PATIENCE:
-            current, stuck = _jumped(problem, best.solution, rng), 0
-            current_value = float(objective.evaluate(problem, current[None])[0])
-    return best.answer(problem.placement(best.solution))
+    with handing_on(answer):
+        while size := meter.chunk(BATCH):
+            neighbours = _neighbours(problem, current, rng)[:size]
+            values = objective.evaluate(problem, neighbours)
+            meter.spend(size)
+            i = objective.best(values)
+            stuck = 0 if objective.better(values[i], current_value) else stuck + 1
+            if not objective.better(current_value, values[i]):
+                current, current_value = neighbours[i], float(values[i])
+            best.offer(current, current_value)
+            if stuck > PATIENCE:
+                current, stuck = _jumped(problem, best.solution, rng), 0
+                current_value = float(objective.evaluate(problem, current[None])[0])
+    return answer()
 
 
 def _together(problem: Problem) -> Ints:

@@ -89,6 +89,17 @@ def test_the_document_has_the_schedule_and_the_sentence() -> None:
     assert document["verdict"].startswith("of 13 s: 8 s running, 5 s sending; running left on d1")
 
 
+def test_where_no_operator_takes_time_there_is_no_length_ratio() -> None:
+    """A second of sending is no multiple of nothing."""
+    operators = [Operator("a", payload=1e6), Operator("b")]
+    graph = StreamGraph.of("sent", operators, [Stream("a", "b")], fires="all")
+    problem = Problem(graph, CLUSTER)
+    told = simulate(problem, problem.placement([0, 1]))
+    assert (told.makespan, told.slr) == (pytest.approx(1), None)
+    assert "ratio" not in str(told.report())
+    assert OBJECTIVES["makespan"].measures(problem, told.makespan) == {}
+
+
 @pytest.mark.parametrize("placer", ["auto", "heft"])
 def test_a_pass_that_takes_no_time_is_told(placer: str) -> None:
     """Nothing is on its critical chain, so nothing can be moved."""

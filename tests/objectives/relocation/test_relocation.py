@@ -212,6 +212,13 @@ def test_it_is_said_what_moves_what_that_takes_and_when_it_pays_off() -> None:
     )
 
 
+def test_a_move_that_pays_off_at_once_does_so_after_one_pass() -> None:
+    relocation = Relocation(TOGETHER, startup=0.0)
+    problem = on_two(fork(memory=1e5))
+    told = simulate(problem, {**TOGETHER, "short": "d1"}, relocation=relocation)
+    assert told.verdict.endswith("moving short takes 100 ms and pays off after 1 pass")
+
+
 def test_a_move_that_gains_nothing_never_pays_off_and_who_stays_is_told_so() -> None:
     told = simulate(FORK, dict.fromkeys(TOGETHER, "d1"), relocation=Relocation(TOGETHER))
     assert told.headline()["relocation"]["pays_off_after"] is None

@@ -12,7 +12,7 @@ from streamplace.model import Cluster, Constraints, Device, Operator, Problem, S
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import insert_all, plain_choice
-from streamplace.scheduling.lists import by_ranks
+from streamplace.scheduling.lists import tied
 from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.tasks import tasks_of
 
@@ -172,6 +172,7 @@ def test_other_orders_of_equal_ranks_are_kept_where_the_usual_one_fits_no_memory
     tasks = [Operator(name, ipt=2.5e9, memory=size) for name, size in sizes.items()]
     graph = StreamGraph.of("tight", tasks, fires="all")
     cluster = Cluster.of([Device(name, memory=10e9) for name in ("d0", "d1")])
-    usual, other = by_ranks(Problem(graph, cluster), True, 16, 0)
+    made = tasks_of(Problem(graph, cluster))
+    usual, other = tied(made, upward(made), plain_choice(4, True), 16, 0)
     assert not usual.complete
     assert other.complete

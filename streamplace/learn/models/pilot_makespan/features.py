@@ -7,9 +7,8 @@ from streamsim.jit import kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.scheduling.insertion import ListSchedule, shortest_work
+from streamplace.scheduling.insertion import ListSchedule, latest_starts, shortest_work
 from streamplace.scheduling.ranks import by_rank, least_after
-from streamplace.scheduling.slack import latest_starts
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 

@@ -6,7 +6,7 @@ from one schedule to the next, and a little noise disturbs the order (forward-ba
 with devices chosen again).
 
 If the pass splits into stages, these are searched one by one after every amount of look-ahead was
-tried; see `stages`.
+tried. All stages in turn get a short search, then all a longer one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,17 +17,23 @@ import numpy as np
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.passes.shortest import MOST_TASKS, judge_plan, plan_from
-from streamplace.placers.anneal.passes.stages import improved_plans, least_of
-from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.anneal.passes.shortest import (
+    MOST_TASKS,
+    PassPlan,
+    anneal_plans,
+    best_plan,
+    judge_plan,
+    listed_plans,
+    plan_from,
+)
+from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged, judge_schedule
-from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.insertion import NOWHERE, insert_all, latest_starts, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, least_after, upward
-from streamplace.scheduling.slack import latest_starts
-from streamplace.scheduling.stages import Stages
+from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
@@ -36,6 +42,8 @@ NOISE = (0.0, 0.002, 0.01)
 """Noise in the order, as shares of the makespan, in turn."""
 MOST_CELLS = 2_000_000_000
 """Most streams times pairs of devices for which schedules look ahead."""
+FIRST_MOVES, GROWTH = 1000, 2
+"""Moves of the first search of a stage, and growth from one search to the next."""
 
 
 def reschedule(
@@ -48,16 +56,16 @@ def reschedule(
     tasks = tasks_of(problem)
     stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
     given = (Judged(placement, objective.value(problem, placement)) for placement in start)
-    schedules = chain(given, _schedules(problem, objective, tasks, seed))
-    if stages is None:
-        search.take_all(schedules)
-        return search.answer()
-    search.bound = max(search.bound, least_of(stages))
-    if search.take_all(islice(schedules, len(start) + len(LOOKS))):
-        best = search.best.solution
-        plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best)
-        plans = improved_plans(tasks, stages, plan, seed, meter)
-        search.take_all(judge_plan(problem, objective, tasks, plan) for plan in plans)
+    schedules: Iterator[Judged] = chain(given, _schedules(problem, objective, tasks, seed))
+    if stages is not None:
+        search.bound = max(search.bound, _least(stages))
+        schedules = islice(schedules, len(start) + len(LOOKS))
+    with handing_on(lambda: None if search.best.empty else search.answer()):
+        if search.take_all(schedules) and stages is not None:
+            rank = by_rank(tasks, upward(tasks))
+            plan = plan_from(problem, tasks, rank, search.best.solution)
+            plans = _improved(stages, plan, seed, meter)
+            search.take_all(judge_plan(problem, objective, tasks, plan) for plan in plans)
     return search.answer()
 
 
@@ -101,3 +109,45 @@ def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) 
             number += 1
             noise = NOISE[number % len(NOISE)] * least * rng.random(len(rank))
             rank = least - latest_starts(tasks, best) + noise
+
+
+def _improved(stages: Stages, plan: PassPlan, seed: int, meter: Meter) -> Iterator[PassPlan]:
+    """Yield a plan that is no worse after every round through the stages, until the budget ends.
+
+    The devices of cut tasks are kept, so that an improvement of one stage improves the pass.
+    """
+    parts = [plan.within(stage) for stage in stages.stages]
+    moves = FIRST_MOVES
+    while not meter.over:
+        for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
+            if meter.over:
+                break
+            own = Meter(meter.up_to(moves), 1)
+            parts[i] = _search_stage(stage, part, moves == FIRST_MOVES, seed, own)
+            meter.spend(own.spent)
+        yield _whole(stages, parts, len(plan.order))
+        moves *= GROWTH
+
+
+def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: Meter) -> PassPlan:
+    """Search a stage with its cut tasks on fixed devices."""
+    begin = int(part.place[0]) if stage.begins else NOWHERE
+    tasks = stage.between(begin, int(part.place[-1]) if stage.ends else NOWHERE)
+    after = least_after(tasks)
+    plans = [part, *(listed_plans(tasks, after) if first else ())]
+    least = float(after[0, begin]) if stage.begins else 0.0
+    return best_plan(anneal_plans(tasks, plans, after, least, seed, meter))
+
+
+def _whole(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:
+    place = np.full(n, NOWHERE, np.int32)
+    orders = []
+    for stage, part in zip(stages.stages, parts, strict=True):
+        place[stage.rows] = part.place
+        orders.append(stage.rows[part.order[int(stage.begins) :]])
+    return PassPlan(np.concatenate(orders), place)
+
+
+def _least(stages: Stages) -> float:
+    """Lower bound of the makespan, in seconds: the sum of the stages' bounds by work."""
+    return float(sum(least_by_work(stage).min() for stage in stages.stages))

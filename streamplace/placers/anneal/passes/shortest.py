@@ -8,7 +8,7 @@ network is free. Contention is left to the simulator, which evaluates the result
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -29,12 +29,14 @@ from streamplace.placers.anneal.passes.moves import (
 from streamplace.placers.anneal.passes.non_delay import new_non_delay
 from streamplace.placers.anneal.passes.sequence import new_sequence, start_times
 from streamplace.placers.anneal.rate.walk import scrambled
+from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.stages import Stage
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
@@ -56,6 +58,13 @@ class PassPlan(NamedTuple):
     order: Ints
     place: Ints
 
+    def within(self, stage: Stage) -> Self:
+        """Restrict the plan to the tasks of a stage."""
+        local = np.full(len(self.order), -1, np.int32)
+        local[stage.rows] = np.arange(len(stage.rows))
+        order = local[self.order]
+        return self._replace(order=order[order >= 0], place=self.place[stage.rows])
+
 
 def shortest(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
@@ -67,23 +76,31 @@ def shortest(
     after = least_after(tasks)
     plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
-    moving = moving_costs(problem, objective)
-    anneal = anneal_plans(tasks, plans, after, moving, bound, seed, meter)
-    best = judge_plan(problem, objective, tasks, best_plan(anneal), float(anneal.numbers[BEST]))
-    return Found(best.placement, bound, tuple(meter.trace))
+    anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
+
+    def best() -> Found:
+        enough = float(anneal.numbers[BEST])
+        placement, _ = judge_plan(problem, objective, tasks, best_plan(anneal), enough)
+        return Found(placement, bound, tuple(meter.trace))
+
+    with handing_on(best):
+        _improve(tasks, anneal, plans, bound, meter)
+    return best()
 
 
 def anneal_plans(
-    tasks: Tasks,
-    plans: list[PassPlan],
-    after: Floats,
-    moving: Floats,
-    bound: float,
-    seed: int,
-    meter: Meter,
+    tasks: Tasks, plans: list[PassPlan], after: Floats, bound: float, seed: int, meter: Meter
 ) -> Anneal:
-    """Search from these plans; ``moving`` holds the costs of tasks on devices, or is [0, 0]."""
-    anneal = _prepared(tasks, plans, after, moving, seed)
+    """Search from these plans, where moving tasks costs nothing."""
+    anneal = _prepared(tasks, plans, after, np.zeros((0, 0)), seed)
+    _improve(tasks, anneal, plans, bound, meter)
+    return anneal
+
+
+def _improve(
+    tasks: Tasks, anneal: Anneal, plans: list[PassPlan], bound: float, meter: Meter
+) -> None:
+    """Search in rounds until the budget ends or the bound is met."""
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
         if plan is not None:
@@ -94,7 +111,6 @@ def anneal_plans(
         anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
         if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
             break
-    return anneal
 
 
 def first_plans(

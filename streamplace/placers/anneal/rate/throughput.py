@@ -105,7 +105,7 @@ def least(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> 
 
 
 def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
-    """Yield the device of every unit with falling peak; an array still improves after that."""
+    """Yield placements of the units, of falling peak; a search may improve the latest in place."""
     if level.n_units > FLAT:
         from streamplace.placers.anneal.rate.multilevel import cycles
 

@@ -25,7 +25,7 @@ from streamplace.placers.exact.passes.timetable import (
 )
 from streamplace.placers.exact.passes.windows import windows_below
 from streamplace.placers.exact.solver import effort_of, solve_model
-from streamplace.placers.incumbent import Incumbent, handing_on
+from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.scheduled import planned_order
@@ -87,9 +87,14 @@ class Proof:
         """Anneal for a share of the remaining budget, at most ``most``."""
         part = self.meter.part(share) or Budget(None, 1)
         search = PLACERS["anneal"].with_options(start=self._start)
-        result = search.place(
-            self._problem, self._objective, seed=self._seed, budget=_within(part, most)
-        )
+        try:
+            result = search.place(
+                self._problem, self._objective, seed=self._seed, budget=_within(part, most)
+            )
+        except SearchInterrupt as stop:
+            found = stop.best.placement
+            self._offer(found, self._objective.value(self._problem, found))
+            raise
         self._offer(result.placement, result.value)
         self.meter.spend(max((step.evaluations for step in result.trace), default=1))
         self.least = max(self.least, result.bound or 0.0)

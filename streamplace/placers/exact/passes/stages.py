@@ -21,7 +21,6 @@ from streamplace.placers.anneal.passes.shortest import (
     listed_plans,
     plan_of,
 )
-from streamplace.placers.anneal.passes.stages import part_of
 from streamplace.placers.exact.passes.timetable import CLEARANCE, TimetableModel, n_booleans
 from streamplace.placers.exact.passes.windows import Windows, windows_below
 from streamplace.placers.exact.solver import SECONDS_PER_EVALUATION, effort_of, solve_model
@@ -74,8 +73,8 @@ class StageBounds:
 
     def search(self, plans: list[PassPlan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        own, nothing = Meter(meter.up_to(moves), 1), np.zeros((0, 0))
-        annealing = anneal_plans(self._tasks, plans, self._after, nothing, self.low, seed, own)
+        own = Meter(meter.up_to(moves), 1)
+        annealing = anneal_plans(self._tasks, plans, self._after, self.low, seed, own)
         meter.spend(own.spent)
         if annealing.numbers[BEST] < self.high:
             self.high = float(annealing.numbers[BEST])
@@ -200,7 +199,7 @@ def prove_stages(
         key = _content(stage)
         if key not in by_content:
             by_content[key] = BoundsTable(stage, classes)
-        by_content[key].take(part_of(start, stage, tasks.n_tasks), meter)
+        by_content[key].take(start.within(stage), meter)
         tables.append(by_content[key])
     while True:
         least, path = _shortest_path([table.low for table in tables])

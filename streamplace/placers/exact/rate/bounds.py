@@ -12,7 +12,7 @@ from streamsim.jit import kernel
 
 from streamplace.model.arrays import Floats, Longs
 from streamplace.placers.exact.rate.branch_and_bound import Limits
-from streamplace.placers.exact.rate.device_patterns import patterns_below
+from streamplace.placers.exact.rate.patterns import patterns_below
 from streamplace.placers.exact.rate.units import Units
 
 MOST_STATES = 200_000

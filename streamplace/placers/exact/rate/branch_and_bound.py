@@ -25,7 +25,7 @@ from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
-from streamplace.placers.exact.rate.device_patterns import MARGIN, Patterns
+from streamplace.placers.exact.rate.patterns import MARGIN, Patterns
 from streamplace.placers.exact.rate.units import Units, unit_handling
 
 EXHAUSTED, IMPROVED, PAUSED = 0, 1, 2

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from streamplace.model.arrays import Ints
-from streamplace.placers.exact.rate import assignment, bounds, hub_relaxation
+from streamplace.placers.exact.rate import assignment, bounds
 from streamplace.placers.exact.rate.branch_and_bound import (
     EXHAUSTED,
     IMPROVED,
@@ -22,6 +22,7 @@ from streamplace.placers.exact.rate.branch_and_bound import (
     new_search,
     run,
 )
+from streamplace.placers.exact.rate.patterns import NO, YES, hubs_of, placed, spread
 from streamplace.placers.exact.rate.units import Units, are_legal, contracted
 from streamplace.placers.exact.rate.warm_start import FREE, anneal, write_loads
 from streamplace.placers.exact.solver import effort_of
@@ -192,10 +193,7 @@ class Prover:
         if smaller is None or bounds.hopeless(bounds.limits_below(smaller[0], cut)):
             return True
         units, _ = smaller
-        return any(
-            hub_relaxation.spread(hub, cut, units.n_devices, steps)[0] == hub_relaxation.NO
-            for hub in hub_relaxation.hubs_of(units)
-        )
+        return any(spread(hub, cut, units.n_devices, steps)[0] == NO for hub in hubs_of(units))
 
     def _name_patterns(self, cut: float, steps: int) -> None:
         """Anneal from the patterns that fit the cut, swapping only units of one kind."""
@@ -203,10 +201,10 @@ class Prover:
         if smaller is None:
             return
         units, group = smaller
-        for hub in hub_relaxation.hubs_of(units):
-            answer, patterns = hub_relaxation.spread(hub, cut, units.n_devices, steps)
-            if answer == hub_relaxation.YES and not self._meter.over:
-                start = hub_relaxation.placed(hub, patterns)
+        for hub in hubs_of(units):
+            answer, patterns = spread(hub, cut, units.n_devices, steps)
+            if answer == YES and not self._meter.over:
+                start = placed(hub, patterns)
                 place = self._annealed(units, start, hub.kind, MOVES_NAMING)
                 self._adopt(place[group])
 

@@ -20,7 +20,8 @@ from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
 MOST_PLACEMENTS = 200_000
-BATCH = 20_000
+BATCH, BATCH_CELLS = 20_000, 10_000_000
+"""Most placements of a batch, and for moves also most placements times units."""
 MOST_SHARES = 2_000_000
 KICK = 3
 MOST_PRESSURE = 1e12
@@ -65,8 +66,7 @@ def climb(units: Units, best: BatchIncumbent, rng: np.random.Generator) -> None:
     meter = best.meter
     now, value = best.judge(best.solution[None, :])
     while not meter.over and best.value < 1:
-        moves = _moves(units, now)
-        step, step_value = best.judge(moves[: meter.at_most(len(moves))])
+        step, step_value = _best_move(units, now, best)
         if step_value > value:
             now, value = step, step_value
             continue
@@ -121,9 +121,25 @@ def _all_placements(units: Units) -> Iterator[Ints]:
         yield (numbers[:, None] // digits % d).astype(np.int32)
 
 
-def _moves(units: Units, place: Ints) -> Ints:
-    """All legal placements that differ in one unit."""
+def _best_move(units: Units, place: Ints, best: BatchIncumbent) -> tuple[Ints, float]:
+    """Best of the legal placements that differ in one unit, and its value; within the budget."""
+    step, value = place, -np.inf
+    for moves in _moves(units, place):
+        tried = moves[: best.meter.chunk(len(moves))]
+        if not len(tried):
+            break
+        reached, reached_value = best.judge(tried)
+        if reached_value > value:
+            step, value = reached, reached_value
+    return step, value
+
+
+def _moves(units: Units, place: Ints) -> Iterator[Ints]:
+    """All legal placements that differ in one unit, batch by batch; each includes ``place``."""
     n, d = units.n_units, units.n_devices
-    moves = np.repeat(place[None, :], n * d, axis=0)
-    moves[np.arange(n * d), np.repeat(np.arange(n), d)] = np.tile(np.arange(d), n)
-    return moves[are_legal(units, moves)]
+    size = max(1, BATCH_CELLS // (n * d))
+    for start in range(0, n, size):
+        moved = np.arange(start, min(start + size, n))
+        moves = np.repeat(place[None, :], len(moved) * d, axis=0)
+        moves[np.arange(len(moves)), np.repeat(moved, d)] = np.tile(np.arange(d), len(moved))
+        yield moves[are_legal(units, moves)]

@@ -42,11 +42,11 @@ def prove_throughput(
     """Return the best placement found, and an upper bound of the throughput."""
     meter = Meter(budget, MOVES)
     units, unit = units_of(problem)
-    first_operator = np.unique(unit, return_index=True)[1]
-    first = _best_of(problem, objective, start)
-    if first is None:
-        first = _first(problem, objective, seed, meter)
-    prover = Prover(units, first[first_operator], meter, seed, workers)
+    begin = _best_of(problem, objective, start)
+    if begin is None:
+        begin = _first(problem, objective, seed, meter)
+    first = begin[np.unique(unit, return_index=True)[1]]
+    prover = Prover(units, first, meter, seed, workers)
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
     several = problem.instance.n_groups > 1
@@ -55,16 +55,19 @@ def prove_throughput(
         with handing_on(lambda: _interrupted(problem, unit, prover.place, prover.least)):
             prove()
     if several and prover.peak > 1:
-        return _prove_sources(problem, objective, unit, prover, meter, seed)
+        return _prove_sources(problem, objective, unit, first, prover, meter, seed)
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
         provers = partial(Prover, meter=meter, seed=seed, workers=workers)
         best, least = _prove_constants(problem, unit, prover, provers if tractable else None)
-    placement = problem.placement(problem.canonical(best[unit]))
-    if len(problem.instance.constant) or not objective.usual:  # the search noted other values
+    place = problem.canonical(best[unit])
+    if len(problem.instance.constant) or not objective.usual:  # the search compared peaks alone
+        both = np.stack((place, begin))
+        values = objective.evaluate(problem, both)
+        place = both[objective.best(values)]
         meter.trace.clear()
-        meter.note(objective.value(problem, placement))
-    return Found(placement, min(1.0, 1 / least), tuple(meter.trace))
+        meter.note(float(values[objective.best(values)]))
+    return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
 
 
 def _interrupted(problem: Problem, unit: Ints, place: Ints, least: float) -> Found:
@@ -110,13 +113,24 @@ def _prove_constants(
 
 
 def _prove_sources(
-    problem: Problem, objective: Objective, unit: Ints, prover: Prover, meter: Meter, seed: int
+    problem: Problem,
+    objective: Objective,
+    unit: Ints,
+    first: Ints,
+    prover: Prover,
+    meter: Meter,
+    seed: int,
 ) -> Found:
-    """Prove or bound the throughput if sources reach different rates."""
+    """Prove or bound the throughput if sources reach different rates.
+
+    The prover lowers the peak, which limits only the slowest source, so that its placement may be
+    worse than the ``first`` one.
+    """
     units = prover.units
     meter.trace.clear()
     best = sources.BatchIncumbent(problem, objective, unit, meter)
     best.judge(prover.place[None, :])
+    best.offer(first, float(objective.evaluate(problem, first[unit][None])[0]))
 
     def answer(bound: float | None = None) -> Found:
         return best.answer(problem.placement(problem.canonical(best.solution[unit])), bound)

@@ -1,10 +1,18 @@
-"""Hub relaxation: spreads the units around one hub over equal devices, by counts.
+"""Patterns: combinations of units on one device, by the counts of each kind of unit.
 
-A hub is a unit with many streams, such as the source of a graph with many branches. Of the network
-only the links between the hub's device and the others are kept, so that units with equal work and
-equal streams from and to the hub are interchangeable: one device holds the hub and a pattern of
-units, every other device a pattern whose streams also fit one link. Only maximal patterns matter,
-because covering more units than necessary is never harder than covering them exactly.
+A hub is a unit with many streams, such as the source of a graph with many branches. Units with
+equal work and equal streams from and to the hub are of one kind: if of the network only the links
+between the hub's device and the others are kept, they are interchangeable.
+
+*Spreading.* One device holds the hub and a pattern of units, every other device a pattern whose
+streams also fit one link. Only maximal patterns matter, because covering more units than necessary
+is never harder than covering them exactly.
+
+*Tight devices.* If D equal devices must carry all work with loads below a cut, each must carry at
+least the work that the others cannot. Few patterns lie between these limits; branch and bound keeps
+every device within them. Counts are packed into one word, a field per kind with a guard bit on top,
+so that comparing all fields is one subtraction: (b | guards) - a keeps all guards if and only if
+a ≤ b in every field.
 """
 
 from typing import NamedTuple
@@ -22,12 +30,15 @@ MOST_STATES = 50_000
 MOST_PATTERNS = 2_000
 DIGITS = 12
 NO, YES, UNKNOWN = 0, 1, -1
+MARGIN = 1e-9
+"""Margin of sums of work for rounding, as a share of the cut."""
+MOST_BITS, MOST_WORDS, MOST_STEPS = 62, 4_000, 200_000
+"""Limits of the words of patterns: bits, words, and steps to enumerate them."""
 
 
 class Hub(NamedTuple):
     """A hub, and the other units by kind (K): equal work, equal streams from and to the hub."""
 
-    unit: int
     kind: Ints  # [U] kind of every unit, -1 for the hub
     counts: Longs  # [K]
     work: Floats  # [K] CPU load
@@ -72,7 +83,7 @@ def _hub(units: Units, hub: int) -> Hub:
     safe = np.maximum(rows - 10.0**-DIGITS, 0.0).T.copy()
     kinds = np.full(n, -1, np.int32)
     kinds[others] = kind.ravel()
-    return Hub(hub, kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
+    return Hub(kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
 
 
 @kernel
@@ -147,12 +158,12 @@ def _patterns(hub: Hub, room: float, link: float) -> Longs:
             for k in range(n):
                 patterns[size, k] = now[k]
             size += 1
-        more = advance(now, hub.counts, fits)
+        more = _advance(now, hub.counts, fits)
     return patterns[:size]
 
 
 @kernel
-def advance(now: Longs, counts: Longs, fits: bool) -> bool:
+def _advance(now: Longs, counts: Longs, fits: bool) -> bool:
     """Step to the next combination in place, skipping larger ones than one that does not fit."""
     k, n = 0, len(now)
     if not fits:
@@ -179,3 +190,82 @@ def _within(hub: Hub, now: Longs, extra: int, room: float, link: float) -> bool:
         sent += m * hub.sent[k]
         taken += m * hub.taken[k]
     return work <= room and sent <= link and taken <= link
+
+
+class Patterns(NamedTuple):
+    """Combinations of units on a device (P), and the encoding of units in them."""
+
+    word: Longs  # [P] counts of every kind
+    work: Floats  # [P] their work
+    single: Longs  # [U] one unit of the kind of u
+    field: Longs  # [U] the field of that kind
+    guards: int
+    total: float  # work of all units
+
+
+def _no_patterns() -> Patterns:
+    nothing = np.zeros(0, np.int64)
+    return Patterns(nothing, np.zeros(0), nothing, nothing, 0, 0.0)
+
+
+def patterns_below(units: Units, cut: float) -> Patterns:
+    """Patterns for equal devices with all loads below the cut, if they are few; else none."""
+    hub = min(hubs_of(units), key=lambda hub: np.prod(hub.counts + 1.0), default=None)
+    if hub is None or units.handles:
+        return _no_patterns()
+    hub = _with_itself(hub)
+    bits = [int(count).bit_length() + 1 for count in hub.counts]
+    if sum(bits) > MOST_BITS:
+        return _no_patterns()
+    shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
+    least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - MARGIN * cut
+    word, work = _enumerate(hub, shift, least, cut)
+    if len(word) > MOST_WORDS:
+        return _no_patterns()
+    kind = hub.kind
+    return Patterns(
+        word,
+        work,
+        np.left_shift(np.int64(1), shift[kind]),
+        np.array([((1 << (b - 1)) - 1) << int(s) for b, s in zip(bits, shift, strict=True)])[kind],
+        sum(1 << (int(s) + b - 1) for b, s in zip(bits, shift, strict=True)),
+        float(hub.work @ hub.counts),
+    )
+
+
+def _with_itself(hub: Hub) -> Hub:
+    """Add the hub itself as the last kind."""
+    last = len(hub.counts)
+    return hub._replace(
+        kind=np.where(hub.kind < 0, last, hub.kind),
+        counts=np.append(hub.counts, 1),
+        work=np.append(hub.work, hub.own),
+        sent=np.append(hub.sent, 0.0),
+        taken=np.append(hub.taken, 0.0),
+    )
+
+
+@kernel
+def _enumerate(hub: Hub, shift: Longs, least: float, cut: float) -> tuple[Longs, Floats]:
+    """Words and work of all patterns from ``least`` to the cut, more than the limit if too many."""
+    n = len(hub.counts)
+    words = np.empty(MOST_WORDS + 1, np.int64)
+    works = np.empty(MOST_WORDS + 1)
+    now = np.zeros(n, np.int64)
+    size, steps, more = 0, 0, True
+    while more and size <= MOST_WORDS:
+        steps += 1
+        if steps > MOST_STEPS:
+            return words, works
+        word, work, sent, taken = np.int64(0), 0.0, 0.0, 0.0
+        for k in range(n):
+            word += now[k] << shift[k]
+            work += now[k] * hub.work[k]
+            sent += now[k] * hub.sent[k]
+            taken += now[k] * hub.taken[k]
+        linked = now[n - 1] == 1 or (sent <= cut and taken <= cut)
+        if least <= work <= cut and linked:
+            words[size], works[size] = word, work
+            size += 1
+        more = _advance(now, hub.counts, work <= cut)
+    return words[:size], works[:size]
