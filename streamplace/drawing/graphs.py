@@ -113,7 +113,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     """
     boxes = _checked_boxes(graph)
     tasks = bool(graph.operators.fires_all.all())
-    work = graph.operators.ipt * (1.0 if tasks else graph.input_rate)
+    work = graph.charged_ipt * (1.0 if tasks else graph.input_rate)
     work = work if tasks else work + 1e6 * graph.charged_constant
     cpu = np.bincount(boxes.of, work, len(boxes))
     unit = "M instructions" if tasks else "MIPS"
