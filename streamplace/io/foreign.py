@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,6 +54,26 @@ def name_of(path: Path) -> str:
     'layered-0.25'
     """
     return Path(path.name.encode(errors="replace").decode().removesuffix(".gz")).stem
+
+
+def distinct(
+    names: Sequence[str], suffixes: Sequence[str], taken: Collection[str] = ()
+) -> list[str]:
+    """Append to each name that occurs twice, or is taken, its suffix, until all names differ.
+
+    >>> distinct(["a", "b", "a", "a-2"], ["-0", "-1", "-2", "-3"])
+    ['a-0', 'b', 'a-2-2', 'a-2-3']
+    """
+    made = list(names)
+    while True:
+        count = Counter(made)
+        again = [count[name] > 1 or name in taken for name in made]
+        if not any(again):
+            return made
+        made = [
+            name + suffix if twice else name
+            for name, suffix, twice in zip(made, suffixes, again, strict=True)
+        ]
 
 
 def isolated(code: str, content: bytes, *words: str) -> bytes:

@@ -1,12 +1,12 @@
 """ONNX models: a task per node, with the work of its operator and the bytes of its tensors.
 
 ONNX infers the shapes; a batch of unknown size counts as one. Weights are memory of the first node
-that uses them.
+that uses them, and those of its branches or its loop are memory of a node as well.
 """
 
 import logging
 import math
-from collections import Counter
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
-from streamplace.io.foreign import files_of, isolated, name_of
+from streamplace.io.foreign import distinct, files_of, isolated, name_of
 from streamplace.io.modules import INPUT, chained
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
@@ -34,6 +34,8 @@ model = onnx.load_model_from_string(sys.stdin.buffer.read())
 sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())
 """
 UNKNOWN = Tensor((), 0)
+BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
+"""Bits of an element whose type does not have them in its name, as ``BFLOAT16`` has."""
 
 
 @reader("onnx", package="onnx")
@@ -102,39 +104,38 @@ class OnnxModel:
     def __init__(self, model: Any) -> None:
         self.proto = model.graph
         computing = [node for node in self.proto.node if node.op_type != "Constant"]
-        count, given = Counter(node.name for node in computing), set(self.inputs)
-        self.nodes: dict[str, Any] = {}  # by unique names, without constants, which are weights
-        for number, node in enumerate(computing):
-            alone = node.name and count[node.name] == 1 and node.name not in given
-            self.nodes[node.name if alone else f"{node.name or node.op_type}#{number}"] = node
+        suffixes = [f"#{number}" for number in range(len(computing))]
+        called = [
+            node.name or node.op_type + suffix
+            for node, suffix in zip(computing, suffixes, strict=True)
+        ]
+        # nodes by unique names, without constants, which are weights
+        self.nodes: dict[str, Any] = dict(
+            zip(distinct(called, suffixes, set(self.inputs)), computing, strict=True)
+        )
 
     def graph(self, name: str) -> StreamGraph:
         """Task graph of the model."""
         memory, tensors = self._memory(), self.tensors
         inputs = [tensor for tensor in self.inputs if any(tensor in t for t in self.taken.values())]
         operators = [Operator(t, payload=tensors[t].size, kind=INPUT) for t in inputs]
+        fixed = set(self.weights)  # tensors that depend on no input
         for called, node in self.nodes.items():
+            if self.taken[called] and fixed.issuperset(self.taken[called]):
+                fixed.update(node.output)
             made = [tensors.get(t, UNKNOWN) for t in node.output if t]
             taken = [tensors.get(t, UNKNOWN) for t in node.input]
-            held = [t in self.weights for t in node.input]
+            held = [not t or t in fixed for t in node.input]
             work = work_of(node.op_type, self._attributes(node), taken, held, made)
             size = math.fsum(t.size for t in made)
-            operators.append(
-                Operator(called, work, size, kind=node.op_type, memory=memory.get(called, 0.0))
-            )
+            operators.append(Operator(called, work, size, kind=node.op_type, memory=memory[called]))
         self._warn()
         return StreamGraph.of(name, operators, self._streams(inputs), fires=ALL)
 
     @cached_property
     def weights(self) -> dict[str, Tensor]:
         """Initialisers and constants."""
-        weights = {w.name: _tensor(w.data_type, w.dims) for w in self.proto.initializer}
-        for node in self.proto.node:
-            if node.op_type == "Constant":
-                value = next((a.t for a in node.attribute if a.HasField("t")), None)
-                constant = UNKNOWN if value is None else _tensor(value.data_type, value.dims)
-                weights |= dict.fromkeys(node.output, constant)
-        return weights
+        return _weights(self.proto)
 
     @cached_property
     def inputs(self) -> list[str]:
@@ -175,13 +176,13 @@ class OnnxModel:
                 yield Stream(source, called, payload=None if whole else size)
 
     def _memory(self) -> dict[str, float]:
-        """Bytes of the weights that each node is the first to use."""
-        memory: dict[str, float] = {}
+        """Bytes of the weights that each node is the first to use, and of those inside it."""
+        memory = {called: _inner_weights(node) for called, node in self.nodes.items()}
         left = dict(self.weights)
         for called, taken in self.taken.items():
             for tensor in taken:
                 if tensor in left:
-                    memory[called] = memory.get(called, 0.0) + left.pop(tensor).size
+                    memory[called] += left.pop(tensor).size
         return memory
 
     def _attributes(self, node: Any) -> dict[str, Any]:
@@ -204,19 +205,49 @@ def _tensor(kind: int, shape: Any) -> Tensor:
     return Tensor(tuple(shape), _item_size(kind))
 
 
-def _item_size(kind: int) -> int:
-    """Bytes of an element; 0 where its type is unknown."""
-    helper = extra("onnx").helper
+def _item_size(kind: int) -> float:
+    """Bytes of an element, of which several of few bits share one; 0 where its type is unknown."""
     try:
-        return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
-    except (KeyError, TypeError):
+        name = extra("onnx").TensorProto.DataType.Name(kind)
+    except ValueError:
         return 0
+    bits = re.search(r"\d+", name)
+    return (int(bits[0]) if bits else BITS.get(name, 0)) / 8
+
+
+def _weights(graph: Any) -> dict[str, Tensor]:
+    """Initialisers and constants of a graph, without those of its subgraphs."""
+    weights = {w.name: _tensor(w.data_type, w.dims) for w in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            value = next((a.t for a in node.attribute if a.HasField("t")), None)
+            constant = UNKNOWN if value is None else _tensor(value.data_type, value.dims)
+            weights |= dict.fromkeys(node.output, constant)
+    return weights
+
+
+def _subgraphs(node: Any) -> Iterator[Any]:
+    for attribute in node.attribute:
+        yield from attribute.graphs
+        if attribute.HasField("g"):
+            yield attribute.g
+
+
+def _inner_weights(node: Any) -> float:
+    """Bytes of the weights in the subgraphs of a node."""
+    return math.fsum(
+        size
+        for inner in _subgraphs(node)
+        for size in (
+            *(tensor.size for tensor in _weights(inner).values()),
+            *map(_inner_weights, inner.node),
+        )
+    )
 
 
 def _inputs(node: Any) -> Iterator[str]:
     """Input tensors of a node and of its subgraphs."""
     yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-            for one in inner.node:
-                yield from _inputs(one)
+    for inner in _subgraphs(node):
+        for one in inner.node:
+            yield from _inputs(one)

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 
 class Tensor(NamedTuple):
-    """Shape of a tensor, and bytes per element."""
+    """Shape of a tensor, and bytes per element: 0 if unknown, 0.5 for four bits."""
 
     shape: tuple[int, ...]
-    item: int
+    item: float
 
     @property
     def elements(self) -> float:
@@ -79,7 +79,7 @@ def _recurrent(weights: int, lengths: int = 2) -> Callable[[Call], float]:
 
 def _pool(call: Call) -> float:
     kernel: list[int] = call.attributes.get("kernel_shape", [])
-    return call.results * math.prod(kernel)
+    return call.made[0].elements * math.prod(kernel)  # a second output would be their indices
 
 
 def _nothing(call: Call) -> float:
