@@ -110,7 +110,7 @@ def _warn_of_loops(instance: SagaInstance, where: str) -> None:
     largest = max((task["cost"] for task in tasks["tasks"]), default=0.0)
     seconds = largest / max(node["speed"] for node in nodes)
     for link in instance["network"]["edges"]:
-        speed = math.inf if link["speed"] is None else link["speed"]
+        speed = link["speed"] or math.inf  # from a node to itself, 0 stands for no limit
         loops = link["source"] == link["target"] and speed < math.inf
         if loops and size > NEGLIGIBLE * seconds * speed:
             LOG.warning(

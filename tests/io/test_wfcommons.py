@@ -82,6 +82,20 @@ def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
     assert (before.graph, before.cluster) == (new.graph, new.cluster)
 
 
+def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: Path) -> None:
+    """So WfCommons names the tasks of its instances; without a program the name remains."""
+    document = json.loads(json.dumps(DIAMOND))
+    parts = document["workflow"]
+    for task, done in zip(
+        parts["specification"]["tasks"], parts["execution"]["tasks"], strict=True
+    ):
+        done["command"] = {"program": task["name"], "arguments": []}
+        task["name"] = task["id"]
+    assert read(tmp_path, document).graph == read(tmp_path, DIAMOND).graph
+    parts["execution"]["tasks"][0]["command"] = {"arguments": []}
+    assert read(tmp_path, document).graph.operators.kind == ("split_1", "work", "work", "merge")
+
+
 def test_tasks_may_be_called_by_their_ids(tmp_path: Path) -> None:
     """In version 1.4, where names need not be unique then."""
     document = old()
