@@ -19,7 +19,8 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError, StreamplaceError
 from streamplace.io.field_types import Amount
 from streamplace.io.files import read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, name_of, parse_foreign
+from streamplace.io.foreign import distinct, files_of, parse_foreign
+from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted

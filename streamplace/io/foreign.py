@@ -47,15 +47,6 @@ def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
     return document
 
 
-def name_of(path: Path) -> str:
-    """Name for a graph without one: that of its file, as valid Unicode.
-
-    >>> name_of(Path("graphs/layered-0.25.json.gz"))
-    'layered-0.25'
-    """
-    return Path(path.name.encode(errors="replace").decode().removesuffix(".gz")).stem
-
-
 def distinct(
     names: Sequence[str], suffixes: Sequence[str], taken: Collection[str] = ()
 ) -> list[str]:

@@ -15,7 +15,8 @@ from typing import Any
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, isolated, name_of
+from streamplace.io.foreign import distinct, files_of, isolated
+from streamplace.io.lines import name_of
 from streamplace.io.modules import INPUT, chained
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader

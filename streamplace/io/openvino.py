@@ -13,7 +13,8 @@ from typing import NamedTuple, TypedDict
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, isolated, name_of
+from streamplace.io.foreign import distinct, files_of, isolated
+from streamplace.io.lines import name_of
 from streamplace.io.modules import chained
 from streamplace.io.onnx import LARGEST_MODEL
 from streamplace.io.problems import Known

@@ -19,7 +19,8 @@ from typing_extensions import TypedDict
 from streamplace.errors import ClusterError
 from streamplace.io.field_types import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import files_of, name_of, read_foreign
+from streamplace.io.foreign import files_of, read_foreign
+from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size

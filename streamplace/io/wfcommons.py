@@ -18,12 +18,8 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.field_types import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import (
-    INSTRUCTIONS_PER_SECOND,
-    files_of,
-    name_of,
-    read_foreign,
-)
+from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_of, read_foreign
+from streamplace.io.lines import name_of
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.model.cluster import Cluster

@@ -79,7 +79,9 @@ def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
     document = {key: value for key, value in GRAPH.items() if key != "name"}
     (tmp_path / "jobs.json").write_bytes(to_json(document))
     (tmp_path / "jobs.jsonl").write_bytes(b"\n" + to_json(document))
+    (tmp_path / "layered-0.25.json.gz").write_bytes(gzip.compress(to_json(document)))
     assert read_graph(tmp_path / "jobs.json").name == "jobs"
+    assert read_graph(tmp_path / "layered-0.25.json.gz").name == "layered-0.25"
     assert read_graph(tmp_path / "jobs.jsonl").name == "jobs.jsonl:2"
 
 
