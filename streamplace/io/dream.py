@@ -17,7 +17,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.field_types import Amount
+from streamplace.io.fields import Amount
 from streamplace.io.files import read_bytes, spot
 from streamplace.io.foreign import distinct, files_of, parse_foreign
 from streamplace.io.lines import name_of

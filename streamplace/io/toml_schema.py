@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired
 from pydantic import FailFast, Field, with_config
 from typing_extensions import TypedDict
 
-from streamplace.io.field_types import STRICT, Amount, ListOf, Quantity, TableOf, doc
+from streamplace.io.fields import STRICT, Amount, ListOf, Quantity, TableOf, doc
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 

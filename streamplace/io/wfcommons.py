@@ -16,7 +16,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError
-from streamplace.io.field_types import Amount
+from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
 from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_of, read_foreign
 from streamplace.io.lines import name_of
