@@ -20,7 +20,7 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, StreamGraph
-from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.drawing.graphs import NamedPlacements
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.documents import document_of

@@ -14,15 +14,14 @@ from report_example import check_document
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.cli._command import with_command
-from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.drawing.graphs import NamedPlacements
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.operators import Operators
 from streamplace.model.report import Report
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ReportDocument
-from streamplace.report.documents import document_of
-from streamplace.report.moves import PlannedMoves
+from streamplace.report.documents import PlannedMoves, document_of
 from streamplace.report.pages import as_json
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
