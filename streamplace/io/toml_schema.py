@@ -37,16 +37,12 @@ class DeviceToml(TypedDict):
     watts: NotRequired[Annotated[Amount, doc("power of a busy core in excess of an idle one")]]
 
 
-LinkBandwidth = Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")]
-UsualBandwidth = Annotated[
-    Quantity, doc("of every link not listed: '1 Gbps', or at least 100000 bit/s")
-]
 LinkToml = TypedDict(
     "LinkToml",
     {
         "from": str,
         "to": str,
-        "bandwidth": NotRequired[LinkBandwidth],
+        "bandwidth": NotRequired[Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")]],
         "latency": NotRequired[Annotated[Quantity, doc("seconds, or '20 ms'")]],
     },
 )

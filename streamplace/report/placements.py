@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from streamplace.io.fields import plain
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.options import PassOptions
@@ -18,7 +19,6 @@ from streamplace.report.document import (
     PlacementPart,
     ResourceKind,
     numbers,
-    plain,
     rounded,
     rows,
 )
