@@ -216,7 +216,7 @@ class PlacementJson(TypedDict):
 
 @with_config(STRICT)
 class MovingJson(TypedDict):
-    """What it takes to move operators, a row for each."""
+    """Costs of moving operators, a row for each."""
 
     state: NotRequired[
         Annotated[

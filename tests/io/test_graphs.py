@@ -221,7 +221,7 @@ def test_a_hundred_thousand_operators_survive_a_file(tmp_path: Path) -> None:
 def test_a_graph_too_long_for_a_line_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What could not be read back is refused, and no file appears."""
+    """Graphs that could not be read back are refused, and no file appears."""
     monkeypatch.setattr("streamplace.io.graphs.LONGEST_LINE", 50)
     with pytest.raises(FormatError, match=r"\.json file of its own"):
         write_graphs([chain()], tmp_path / "x.jsonl")

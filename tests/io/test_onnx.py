@@ -55,7 +55,7 @@ def network() -> Any:
 
 
 def read(folder: Path, model: Any) -> StreamGraph:
-    """What the reader makes of a model."""
+    """Graph that is read from a model."""
     path = folder / "net.onnx"
     path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
     (graph,) = FORMATS["onnx"].read(path)

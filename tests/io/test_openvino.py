@@ -15,7 +15,7 @@ openvino = pytest.importorskip("openvino")
 
 
 def read(path: Path) -> StreamGraph:
-    """What the reader makes of a file."""
+    """Graph that is read from a file."""
     (graph,) = FORMATS["openvino"].read(path)
     assert isinstance(graph, StreamGraph)
     return graph

@@ -16,7 +16,7 @@ PIPE = json.loads((SEEDS / "saga.json").read_text())
 
 
 def read(folder: Path, document: Any) -> Problem:
-    """What the reader makes of a document."""
+    """Problem that is read from a document."""
     path = folder / "instance.json"
     path.write_text(json.dumps(document))
     (problem,) = FORMATS["saga"].read(path)

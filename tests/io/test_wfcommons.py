@@ -16,7 +16,7 @@ DIAMOND = json.loads((SEEDS / "wfcommons.json").read_text())
 
 
 def read(folder: Path, document: Any) -> Any:
-    """What the reader makes of a document."""
+    """Graph or problem that is read from a document."""
     path = folder / "instance.json"
     path.write_text(json.dumps(document))
     (found,) = FORMATS["wfcommons"].read(path)

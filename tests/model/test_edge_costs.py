@@ -1,4 +1,4 @@
-"""What a stream costs: nothing where it is chained, ``ipt`` elsewhere, and overhead to send it."""
+"""Costs of a stream: nothing where it is chained, ``ipt`` elsewhere, and overhead to send it."""
 
 import numpy as np
 import pytest

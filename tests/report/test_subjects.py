@@ -137,7 +137,7 @@ def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
 
 
 def test_moves_are_listed(run: Callable) -> None:
-    """What leaves the placement that a task graph has now."""
+    """Operators that leave the placement that a task graph has now."""
     tasks = str(TASKS)
     assert run("place", tasks, "--placer", "single", "--devices", "3", "-o", "p.json").status == 0
     command = ("place", tasks, "--devices", "3", "--from", "p.json", "--passes", "1e6")
