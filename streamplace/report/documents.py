@@ -12,11 +12,11 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
 from streamplace.model.report import Bar, Heading, Report, Sheet, by_device, percent
 from streamplace.placers.result import Result, bound_in_words, verdict
+from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
 from streamplace.report.placements import Shown
 from streamplace.report.problems import errors_part, graph_part, problem_part
 from streamplace.report.results_document import MovePart
-from streamplace.report.units import MOST_OPERATORS
 
 Add = Callable[[ReportDocument, Any], None]
 """Function that adds the subject of a report to a document."""

@@ -10,6 +10,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
 from streamplace.objectives.registry import Objective
+from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers
 from streamplace.report.document import (
     ChainPiece,
     LimitPart,
@@ -22,7 +23,6 @@ from streamplace.report.document import (
     rounded,
     rows,
 )
-from streamplace.report.units import MOST_OPERATORS, DeviceLayers
 
 if TYPE_CHECKING:
     from streamsim.steady import Loads

@@ -16,6 +16,7 @@ from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.objectives.registry import Objective
+from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers, layout_part, units_part
 from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
@@ -31,10 +32,8 @@ from streamplace.report.document import (
     numbers,
     texts,
 )
-from streamplace.report.layout import layout_part
 from streamplace.report.placements import Shown, placement_part, units_placement_part
 from streamplace.report.results_document import ObjectivePart
-from streamplace.report.units import MOST_OPERATORS, DeviceLayers, units_part
 
 _SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 MOST_LINKS = 250_000

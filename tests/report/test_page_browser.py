@@ -23,11 +23,11 @@ from streamplace import Cluster, Device, Operator, Problem, StreamGraph
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.documents import document_of
 from streamplace.report.pages import as_page
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
-from streamplace.report.units import MOST_OPERATORS
 
 pytestmark = [
     pytest.mark.slow,

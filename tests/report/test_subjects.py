@@ -20,12 +20,12 @@ from streamplace.model.operators import Operators
 from streamplace.model.report import Report
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import ReportDocument
 from streamplace.report.documents import PlannedMoves, document_of
 from streamplace.report.pages import as_json
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
-from streamplace.report.units import MOST_OPERATORS
 
 TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 
