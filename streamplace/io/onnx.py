@@ -1,7 +1,8 @@
 """ONNX models: a task per node, with the work of its operator and the bytes of its tensors.
 
-ONNX infers the shapes; a batch of unknown size counts as one. Weights are memory of the first node
-that uses them, and those of its branches or its loop are memory of a node as well.
+ONNX infers the shapes; a batch of unknown size counts as one. Calls of the model's own functions
+are replaced by the nodes of these. Weights are memory of the first node that uses them, and those
+of its branches or its loop are memory of a node as well.
 """
 
 import logging
@@ -9,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,10 @@ LOG = logging.getLogger(__name__)
 LARGEST_MODEL = 2**31
 """Bytes, the limit of protocol buffers."""
 INFER = """
-import sys, onnx
+import sys, onnx, onnx.inliner
 model = onnx.load_model_from_string(sys.stdin.buffer.read())
+if model.functions:
+    model = onnx.inliner.inline_local_functions(model)
 sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())
 """
 UNKNOWN = Tensor((), 0)
@@ -56,7 +60,7 @@ def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
 
 
 def _loaded(content: bytes) -> Any:
-    """Load a model and infer the shapes of its tensors."""
+    """Load a model without functions of its own, with the shapes of its tensors."""
     onnx = extra("onnx")
     from google.protobuf.message import DecodeError
 
@@ -66,7 +70,7 @@ def _loaded(content: bytes) -> Any:
         raise FormatError("is not an ONNX model; export it again") from None
     if not model.graph.node:
         raise FormatError("contains no ONNX node; export the model again")
-    if not all(isinstance(text, str) for text in _texts(model.graph)):
+    if not all(isinstance(text, str) for text in _texts(model)):
         raise FormatError("contains names that are not valid Unicode; export it again")
     held = {weight.name for weight in model.graph.initializer}
     for given in model.graph.input:
@@ -91,9 +95,10 @@ def _fix(given: Any) -> None:
             length.dim_value = 1
 
 
-def _texts(graph: Any) -> Iterator[Any]:
-    """Names in a graph; protocol buffers accept bytes that are not valid text."""
-    for node in graph.node:
+def _texts(model: Any) -> Iterator[Any]:
+    """Names in a model; protocol buffers accept bytes that are not valid text."""
+    graph = model.graph
+    for node in chain(graph.node, *(function.node for function in model.functions)):
         yield from (node.name, node.op_type, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
     yield from (one.name for one in (*graph.input, *graph.output, *graph.initializer))

@@ -187,6 +187,29 @@ def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
     assert [(s.source, s.target) for s in streams] == [("x", "D"), ("q", "Y"), ("d".upper(), "Y")]
 
 
+def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path: Path) -> None:
+    """Exporters write modules as functions; their work and their weights would be lost."""
+    constant = onnx.helper.make_node("Constant", [], ["k"], value=weights("", 6, 4))
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    dense = onnx.helper.make_function(
+        "mine", "Dense", ["a"], ["c"], [constant, node("MatMul", "a k", "c")], opsets
+    )
+    calls = [
+        onnx.helper.make_node("Dense", [taken], [made], made.upper(), domain="mine")
+        for taken, made in (("x", "y"), ("v", "z"))
+    ]
+    ends = [info("x", 3, 6), info("v", 3, 6)], [info("y", 3, 4), info("z", 3, 4)]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(calls, "n", *ends),
+        functions=[dense],
+        opset_imports=[*opsets, onnx.helper.make_opsetid("mine", 1)],
+    )
+    operators = read(tmp_path, model).operators
+    assert operators.kind == ("input", "input", "MatMul", "MatMul")
+    assert operators.ipt.tolist() == [0, 0, *[2 * 3 * 4 * 6] * 2]
+    assert operators.memory.tolist() == [0, 0, *[4 * 6 * 4] * 2]
+
+
 def test_weights_of_branches_are_memory_of_their_node(tmp_path: Path) -> None:
     """Initialisers and constants alike, of branches within branches, too."""
 
