@@ -230,7 +230,7 @@ def _panel(
 
 
 def _rounded(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def _share(load: float) -> str:

@@ -52,9 +52,9 @@ def _work(
 ) -> tuple[str, ...]:
     """Rate and CPU of an operator, or its instructions if all operators are tasks."""
     if operators.fires_all.all():
-        return (f"{ipt / 1e6:.4g} M instructions",)
+        return (f"{digits(ipt / 1e6)} M instructions",)
     own = float(operators.constant[v])
-    always = f", {own:.4g} at any rate" if own else ""
+    always = f", {digits(own)} at any rate" if own else ""
     most = float(operators.max_rate[v])
     limit = f", at most {format_rate(most)} a subtask" if most else ""
     return (
