@@ -65,7 +65,7 @@ def test_tables_and_drawings_of_a_graph_count_what_streams_and_messages_cost() -
 def test_large_numbers_in_tables_and_drawings_have_no_exponents() -> None:
     tasks = StreamGraph.of("tasks", [Operator("a", ipt=2.5e12)], fires="all")
     assert "2500000 M instructions" in str(tasks)
-    ends = [Operator("a", ipt=9.996e6, rate=100, constant=0), Operator("b", constant=12340)]
+    ends = [Operator("a", ipt=9.996e6, rate=100), Operator("b", constant=12340)]
     graph = StreamGraph.of("pair", ends, [Stream("a", "b")])
     assert "12340 MIPS, 12340 at any rate" in str(graph)
     drawn = {label.text for label in draw_graph(graph).scene.shapes if isinstance(label, Label)}
