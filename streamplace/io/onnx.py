@@ -84,6 +84,8 @@ def _loaded(content: bytes) -> Any:
 
 def _fix(given: Any) -> None:
     """Set the batch size of an input to one if it is variable."""
+    if given.type.HasField("tensor_type") and not given.type.tensor_type.HasField("shape"):
+        raise FormatError(f"input {quoted(given.name)} has no shape; export the model with one")
     lengths = given.type.tensor_type.shape.dim
     for axis, length in enumerate(lengths):
         if length.dim_value < 1:
@@ -124,7 +126,7 @@ class OnnxModel:
         """Task graph of the model."""
         memory, tensors = self._memory(), self.tensors
         inputs = [tensor for tensor in self.inputs if any(tensor in t for t in self.taken.values())]
-        operators = [Operator(t, payload=tensors[t].size, kind=INPUT) for t in inputs]
+        operators = [Operator(t, payload=tensors.get(t, UNKNOWN).size, kind=INPUT) for t in inputs]
         fixed = set(self.weights)  # tensors that depend on no input
         for called, node in self.nodes.items():
             if self.taken[called] and fixed.issuperset(self.taken[called]):
@@ -197,6 +199,7 @@ class OnnxModel:
 
     def _warn(self) -> None:
         made = [t for node in self.nodes.values() for t in node.output if t]
+        made += [t for t in self.inputs if t not in self.tensors]  # such as sequences of tensors
         unknown = [tensor for tensor in made if tensor not in self.tensors]
         if unknown:
             LOG.warning(

@@ -246,6 +246,25 @@ def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert "2 of 2 tensors have no known shape, y first; they count as empty" in caplog.text
 
 
+def test_an_input_without_a_shape_is_refused_and_a_sequence_counts_as_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = [onnx.helper.make_tensor_value_info("x", FLOAT, None)], [info("y", 2)]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node("Relu", "x", "y")], "n", *ends))
+    with pytest.raises(FormatError, match=r"net\.onnx: input 'x' has no shape; export the model"):
+        read(tmp_path, model)
+    several = onnx.helper.make_tensor_sequence_value_info("s", FLOAT, [2])
+    graph = onnx.helper.make_graph(
+        [node("SequenceAt", "s i", "y")],
+        "n",
+        [several],
+        [info("y", 2)],
+        [onnx.numpy_helper.from_array(np.array(0), "i")],
+    )
+    assert read(tmp_path, onnx.helper.make_model(graph)).operators.name == ("s", "Y")
+    assert "1 of 2 tensors have no known shape, s first; they count as empty" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
