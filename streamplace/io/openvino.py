@@ -35,7 +35,8 @@ for one in model.inputs:
         sys.exit(f"input {one.get_any_name()} has the shape {shape}; save the model with a fixed "
                  "one, as in convert_model(model, input=[1, 3, 224, 224])")
 if model.is_dynamic():
-    model.reshape({one: [1, *list(one.get_partial_shape())[1:]] for one in model.inputs})
+    variable = [one for one in model.inputs if one.get_partial_shape().is_dynamic]
+    model.reshape({one: [1, *list(one.get_partial_shape())[1:]] for one in variable})
 
 def known(shape):
     lengths = [] if shape.rank.is_dynamic else shape

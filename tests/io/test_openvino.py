@@ -14,6 +14,9 @@ from streamplace.model import StreamGraph
 openvino = pytest.importorskip("openvino")
 
 
+INPUTS: dict[str, list[int]] = {"any": [-1, 3], "known": [8, 3], "one": []}
+
+
 def read(path: Path) -> StreamGraph:
     """Graph that is read from a file."""
     (graph,) = FORMATS["openvino"].read(path)
@@ -76,6 +79,18 @@ def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:
     assert read(saved(tmp_path, [-1, 3, 8, 8])) == read(saved(tmp_path, [1, 3, 8, 8]))
     with pytest.raises(FormatError, match=r"net.xml: .*input x has the shape \[1,3,\?,8\]; save"):
         read(saved(tmp_path, [1, 3, -1, 8]))
+
+
+def test_a_batch_of_known_size_stays_beside_one_of_any_size(tmp_path: Path) -> None:
+    from openvino import opset13 as ops
+
+    inputs = [ops.parameter(shape, np.float32, name) for name, shape in INPUTS.items()]
+    for one, name in zip(inputs, INPUTS, strict=True):
+        one.set_friendly_name(name)
+    model = openvino.Model([ops.result(ops.relu(one)) for one in inputs], inputs, "net")
+    openvino.save_model(model, tmp_path / "net.xml")
+    operators = read(tmp_path / "net.xml").operators
+    assert {name: operators[name].payload for name in INPUTS} == {"any": 12, "known": 96, "one": 4}
 
 
 def test_chains_stay_together_on_request(tmp_path: Path) -> None:
