@@ -10,6 +10,7 @@ import click
 from streamplace.cli._options import DEFAULTS, FILE, with_each
 from streamplace.cli._output import console, print_table
 from streamplace.errors import SettingError
+from streamplace.model.report import by_device
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.program.program import Program
@@ -257,14 +258,12 @@ def verification(outcome: "Verification") -> dict[str, Any]:
 
 def show(outcome: "Verification") -> None:
     """Print a verification."""
-    from streamplace.report.moves import in_words
-
     out = console()
     rows = [
         (
             check.operator,
-            in_words(check.expected),
-            in_words(check.actual),
+            by_device(check.expected),
+            by_device(check.actual),
             "ok" if check.fine else "differs",
         )
         for check in outcome.checks

@@ -28,17 +28,17 @@ from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST, w
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import counted
-from streamplace.model.report import duration
+from streamplace.model.report import by_device, duration
 
 if TYPE_CHECKING:
-    from streamplace.drawing.named_placements import NamedPlacements
+    from streamplace.drawing.graphs import NamedPlacements
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.decide.proposal import Proposal
     from streamplace.engines.flink.move.leftovers import LeftLock, LeftSavepoint
     from streamplace.engines.flink.move.move import MovePlan
     from streamplace.engines.flink.move.outcomes import FlinkMoved
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.report.moves import PlannedMoves
+    from streamplace.report.documents import PlannedMoves
 
 STRICT = (
     "note: pins are strict: if the job loses one of these TaskManagers, it waits until that is "
@@ -152,7 +152,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     from streamplace.engines.flink.decide.probing import check_probes, resumed
     from streamplace.engines.flink.move.resuming import resume_words
     from streamplace.engines.flink.pin.pinning import read_vectors
-    from streamplace.report.moves import PlannedMoves
+    from streamplace.report.documents import PlannedMoves
     from streamplace.report.pages import check_page
 
     request = MoveRequest(**{field.name: options.pop(field.name) for field in fields(MoveRequest)})
@@ -186,7 +186,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     """Measure a job, decide on its layout, and move it if that pays off."""
     from streamplace.engines.flink.decide.probing import Prober
-    from streamplace.report.moves import PlannedMoves
+    from streamplace.report.documents import PlannedMoves
 
     prober = improver if isinstance(improver, Prober) else None
     with waiting(f"watching for {improver.seconds:g} s"):
@@ -214,7 +214,7 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
 
 def _layouts(proposal: "Proposal") -> "NamedPlacements":
     """The measured job as it runs, and as it should run."""
-    from streamplace.drawing.named_placements import NamedPlacements
+    from streamplace.drawing.graphs import NamedPlacements
     from streamplace.engines.flink.measure.placed_subtasks import placed
     from streamplace.model.placement import Placement
     from streamplace.objectives.registry import named_objective
@@ -236,10 +236,8 @@ def _save_report(moves: "PlannedMoves", output: Path) -> None:
 
 
 def _tell(plan: "MovePlan") -> None:
-    from streamplace.report.moves import in_words
-
     for name, (source, target) in plan.moved.items():
-        say(f"  {name}: {in_words(source)} → {in_words(target)}")
+        say(f"  {name}: {by_device(source)} → {by_device(target)}")
     if not plan.is_needed:
         say(UNMOVED)
     elif not plan.moved:

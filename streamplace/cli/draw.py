@@ -44,8 +44,7 @@ def command(
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
     from streamplace.api.arguments import objective_of
-    from streamplace.drawing.graphs import draw_graph, draw_placements
-    from streamplace.drawing.named_placements import NamedPlacements
+    from streamplace.drawing.graphs import NamedPlacements, draw_graph, draw_placements
     from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
     from streamplace.model.units import total_rate

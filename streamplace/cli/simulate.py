@@ -265,7 +265,7 @@ def _write(output: Path, simulated: _Simulated) -> None:
 
 def _save_report(simulated: _Simulated, output: Path) -> None:
     """Write the explanation, and the queues if there are any, as a page."""
-    from streamplace.drawing.named_placements import NamedPlacements
+    from streamplace.drawing.graphs import NamedPlacements
     from streamplace.model.report import Report
 
     placed = (("placement", simulated.placement),)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.errors import FormatError
-from streamplace.io.files import writing
+from streamplace.io.files import spot, writing
 from streamplace.model.messages import LONGEST, shown
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def caption(name: str, longest: int = LONGEST) -> str:
 def check_suffix(path: Path) -> None:
     """Raise FormatError unless a file's suffix is that of a picture."""
     if path.suffix not in SUFFIXES:
-        raise FormatError(f"{path}: a figure's name must end in {', '.join(SUFFIXES)}")
+        raise FormatError(f"{spot(path)}: a figure's name must end in {', '.join(SUFFIXES)}")
 
 
 def save(figure: "Figure", path: Path) -> None:

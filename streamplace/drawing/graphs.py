@@ -13,7 +13,6 @@ import numpy as np
 
 from streamplace.drawing import style
 from streamplace.drawing.boxes import Boxes, boxes_of
-from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.drawing.panel import (
     Key,
     Legend,
@@ -31,11 +30,12 @@ from streamplace.drawing.scene import Label, Scene, Shape, as_svg
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import quantity
+from streamplace.model.report import Report, Sheet, quantity
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 
@@ -51,6 +51,27 @@ WIDEST_DEVICE = 90.0
 
 
 @dataclass(frozen=True, slots=True)
+class NamedPlacements(Displayed):
+    """A problem, placements of it by name, and the objective that evaluates them."""
+
+    problem: Problem
+    placements: tuple[tuple[str, Placement], ...]
+    judge: Objective
+
+    def report(self) -> Report:
+        """Value and bottleneck of every placement."""
+        pictures = [
+            self.judge.pictured(self.problem, placement) for _, placement in self.placements
+        ]
+        rows = tuple(
+            (shown(name), picture.title, picture.subtitle)
+            for (name, _), picture in zip(self.placements, pictures, strict=True)
+        )
+        sheet = Sheet(("placement", self.judge.name, ""), rows, names=0)
+        return Report((sheet,), self.problem.graph.report().title, self)
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """A finished drawing; notebooks show it.
 
@@ -61,7 +82,7 @@ class Drawing:
     """
 
     scene: Scene
-    subject: "StreamGraph | NamedPlacements"
+    subject: StreamGraph | NamedPlacements
 
     def __repr__(self) -> str:
         return f"<Drawing of {self.scene.title}>"
@@ -113,7 +134,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     """
     boxes = _checked_boxes(graph)
     tasks = bool(graph.operators.fires_all.all())
-    work = graph.operators.ipt * (1.0 if tasks else graph.input_rate)
+    work = graph.charged_ipt * (1.0 if tasks else graph.input_rate)
     work = work if tasks else work + 1e6 * graph.charged_constant
     cpu = np.bincount(boxes.of, work, len(boxes))
     unit = "M instructions" if tasks else "MIPS"
@@ -209,7 +230,7 @@ def _panel(
 
 
 def _rounded(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def _share(load: float) -> str:

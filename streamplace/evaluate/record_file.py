@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from streamplace.errors import FormatError
 from streamplace.evaluate.records import Key, Record, key_number
 from streamplace.io.appending import append_lines, claim, open_to_append, repair, unwritable
-from streamplace.io.files import make_folder, reading, spot
-from streamplace.io.locks import wait_for_lock
+from streamplace.io.files import make_folder, reading, spot, wait_for_lock
 from streamplace.io.parsing import parse_as
 
 SHARD = 64 * 2**20

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from streamplace.io.field_types import STRICT, Finite
+from streamplace.io.fields import STRICT, Finite
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import distinct_rows

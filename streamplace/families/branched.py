@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import StreamGraph
@@ -152,7 +152,7 @@ def is_small(topology: Topology) -> bool:
 def split_of(topology: Topology, copy: int, seed: int) -> str:
     """``"test"`` for one copy drawn of every five, ``"train"`` for the others."""
     block, place = divmod(copy, TEST_EVERY)
-    chosen = _rng(seed, topology, 1, block).integers(TEST_EVERY)
+    chosen = generator(seed, *topology, 1, block).integers(TEST_EVERY)
     return "test" if place == chosen else "train"
 
 
@@ -181,7 +181,7 @@ def stage_ipt(uniforms: list[float], spread: float, total: int, most: int) -> li
 
 def _graph(parameters: Branched, topology: Topology, copy: int, seed: int) -> StreamGraph:
     k, d, devices = topology
-    rng = _rng(seed, topology, 0, copy)
+    rng = generator(seed, *topology, 0, copy)
     uniforms = (1.0 - rng.random(d)).tolist()
     spread, ceiling = 1.0 - rng.random(), int(rng.integers(1, parameters.payload, endpoint=True))
     if not is_small(topology):
@@ -223,7 +223,3 @@ def _streams(operators: Operators, k: int, d: int) -> Streams:
         np.hstack([stages, last]).ravel(),
         selectivity=selectivity.ravel(),
     )
-
-
-def _rng(seed: int, topology: Topology, purpose: int, number: int) -> np.random.Generator:
-    return generator(seed, *topology, purpose, number)

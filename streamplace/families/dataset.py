@@ -24,7 +24,7 @@ from streamplace.families.manifest import (
 )
 from streamplace.families.parameters import Parameters, parameters_of
 from streamplace.families.registry import FAMILIES, Family, graph_of
-from streamplace.io.field_types import STRICT
+from streamplace.io.fields import STRICT
 from streamplace.io.files import read_toml, spot
 from streamplace.io.parsing import checked
 from streamplace.io.problems import write_known, write_problems

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
-from streamplace.io.field_types import STRICT
+from streamplace.io.fields import STRICT
 from streamplace.io.files import CHUNK, json_text, read_bytes, read_lines, reading, spot, write_text
 from streamplace.io.lines import files_of
 from streamplace.io.parsing import parse_as

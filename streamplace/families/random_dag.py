@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats

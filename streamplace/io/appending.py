@@ -8,8 +8,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from streamplace.errors import FormatError
-from streamplace.io.files import spot
-from streamplace.io.locks import lock_at_once
+from streamplace.io.files import lock_at_once, spot
 
 WAIT = "wait until it has ended, or choose another folder"
 

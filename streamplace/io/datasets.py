@@ -90,15 +90,15 @@ class DataSet:
             return True
         try:
             document = untyped(line.content)
-            return bool(split_of(document.get("graph", document)) == self.split)
+            return split_of(document.get("graph", document)) == self.split
         except (ValueError, AttributeError):
             return True
 
 
 def split_of(graph: dict[str, Any]) -> str | None:
-    """Split that the document of a graph belongs to."""
-    split: str | None = graph.get("attributes", {}).get("split")
-    return split
+    """Split that the document of a graph belongs to, as text; None if it has none."""
+    split = graph.get("attributes", {}).get("split")
+    return None if split is None else str(split)
 
 
 def no_graph(path: Path, data: DataSet) -> FormatError:
@@ -107,7 +107,7 @@ def no_graph(path: Path, data: DataSet) -> FormatError:
     graphs = [Document.of(*line).parts["graph"] for line in everything.lines()]
     if data.split is None or not graphs:
         return FormatError(f"{spot(path)} holds no graph; name another file")
-    splits = sorted({str(name) for name in map(split_of, graphs) if name is not None})
+    splits = sorted({name for name in map(split_of, graphs) if name is not None})
     if splits:
         remedy = f"{suggestion(data.split, splits) or '.'} Splits: {', '.join(map(shown, splits))}"
     else:

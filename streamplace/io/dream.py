@@ -17,9 +17,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.field_types import Amount
+from streamplace.io.fields import Amount
 from streamplace.io.files import read_bytes, spot
-from streamplace.io.foreign import files_of, name_of, parse_foreign
+from streamplace.io.foreign import distinct, files_of, parse_foreign
+from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
@@ -129,15 +130,9 @@ def _ends(row_of: dict[int, int], ends: list[int], field: str) -> list[int]:
     return [row_of[idx] for idx in ends]
 
 
-def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
-    """Names of the operators, with the idx appended until no two are the same."""
-    names = [row.get("name", f"op{row['idx']}") or f"op{row['idx']}" for row in rows]
-    while len(count := Counter(names)) < len(names):
-        names = [
-            f"{name}-{row['idx']}" if count[name] > 1 else name
-            for name, row in zip(names, rows, strict=True)
-        ]
-    return tuple(names)
+def _names(rows: list[DreamOperator]) -> list[str]:
+    names = [row.get("name") or f"op{row['idx']}" for row in rows]
+    return distinct(names, [f"-{row['idx']}" for row in rows])
 
 
 def _roles(n: int, source: list[int], target: list[int]) -> tuple[list[bool], list[bool]]:

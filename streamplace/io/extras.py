@@ -9,17 +9,23 @@ from typing import Any
 
 from streamplace.errors import SettingError
 from streamplace.io.caches import user_cache
+from streamplace.model.messages import shown
 
 LEARN = ("torch", "torch_geometric", "tensorboard")
 """Packages that the extra ``learn`` installs."""
 
 
-def extra(package: str, name: str = "") -> Any:
-    """Import a package, or raise SettingError with the extra of this name that installs it."""
+def extra(package: str) -> Any:
+    """Import a package, or raise SettingError with the extra of its name that installs it."""
     try:
         return importlib.import_module(package)
-    except ImportError:
-        raise _missing(package, name or package) from None
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            raise _missing(package, package) from None
+        raise SettingError(
+            f"{package} is installed, but cannot be imported: {shown(str(error), 200)}; install "
+            f"it again with: pip install --force-reinstall 'streamplace[{package}]'"
+        ) from None
 
 
 @contextmanager

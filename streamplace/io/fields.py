@@ -1,7 +1,7 @@
-"""Unknown and repeated fields of documents, which pydantic and JSON readers ignore.
+"""Fields of documents: their types, and checks for unknown and repeated ones.
 
-Validation ignores unknown fields, because it would collect millions of them before it reported the
-first.
+Pydantic and JSON readers ignore these. Validation ignores unknown fields, because it would collect
+millions of them before it reported the first.
 """
 
 import json
@@ -9,15 +9,28 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, FailFast, Field, TypeAdapter
 
 from streamplace.errors import FormatError
 from streamplace.model.messages import quoted, shown, suggestion
 
+STRICT = ConfigDict(extra="forbid", strict=True)
+_T = TypeVar("_T")
+ListOf = Annotated[list[_T], FailFast()]  # of a million errors, the first is reported
+TableOf = Annotated[dict[str, _T], FailFast()]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
+
 _COLON = re.compile(rb'"[ \t\r\n]*+:')
 _PLAIN = frozenset((str, float, int, bool, type(None)))
+
+
+def doc(text: str) -> Any:
+    """Describe a field in the published schema."""
+    return Field(description=text)
 
 
 def check_json(content: bytes, document: Any, where: str, kind: Any) -> None:

@@ -1,5 +1,9 @@
-"""Files: read with clear errors, and written completely or not at all."""
+"""Files: read with clear errors, written completely or not at all, and locked.
 
+A lock is held by one process, and released when that ends.
+"""
+
+import errno
 import gzip
 import json
 import math
@@ -15,9 +19,13 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.io.locks import lock_at_once, wait_for_lock
 from streamplace.io.parsing import parse_toml_text
 from streamplace.model.messages import shown
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
@@ -145,6 +153,23 @@ def encoded(text: str, where: str) -> bytes:
     except UnicodeEncodeError as error:
         bad = shown(text[error.start : error.end])
         raise FormatError(f"{where}: {bad} is not valid Unicode; correct the text") from None
+
+
+def lock_at_once(file: IO[Any] | int) -> None:
+    """Lock an open file, or a folder by its descriptor; BlockingIOError if another process has it.
+
+    Other OSErrors mean that locks are not supported, as on some network file systems.
+    """
+    if fcntl is None:
+        raise OSError(errno.ENOTSUP, "no locks")
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def wait_for_lock(file: IO[Any]) -> None:
+    """Lock an open file as soon as possible; do nothing where locks are not supported."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,13 +47,24 @@ def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
     return document
 
 
-def name_of(path: Path) -> str:
-    """Name for a graph without one: that of its file, as valid Unicode.
+def distinct(
+    names: Sequence[str], suffixes: Sequence[str], taken: Collection[str] = ()
+) -> list[str]:
+    """Append to each name that occurs twice, or is taken, its suffix, until all names differ.
 
-    >>> name_of(Path("graphs/layered-0.25.json.gz"))
-    'layered-0.25'
+    >>> distinct(["a", "b", "a", "a-2"], ["-0", "-1", "-2", "-3"])
+    ['a-0', 'b', 'a-2-2', 'a-2-3']
     """
-    return Path(path.name.encode(errors="replace").decode().removesuffix(".gz")).stem
+    made = list(names)
+    while True:
+        count = Counter(made)
+        again = [count[name] > 1 or name in taken for name in made]
+        if not any(again):
+            return made
+        made = [
+            name + suffix if twice else name
+            for name, suffix, twice in zip(made, suffixes, again, strict=True)
+        ]
 
 
 def isolated(code: str, content: bytes, *words: str) -> bytes:

@@ -19,8 +19,7 @@ from typing import Any, Literal
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import append_lines, open_to_append, unwritable
 from streamplace.io.caches import user_state
-from streamplace.io.files import is_file, make_folder, read_lines, spot
-from streamplace.io.locks import wait_for_lock
+from streamplace.io.files import is_file, make_folder, read_lines, spot, wait_for_lock
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import (
     USUAL_CONFIDENCE,

@@ -31,9 +31,18 @@ def lines_of(name: str | Path) -> Iterator[Line]:
     for path in files_of(Path(name)):
         if path.name.endswith(LINES):
             for number, line in read_lines(path):
-                yield Line(line, f"{spot(path)}:{number}", f"{_stem(path)}:{number}")
+                yield Line(line, f"{spot(path)}:{number}", f"{_unicode(path.name)}:{number}")
         else:
-            yield Line(read_bytes(path), spot(path), _stem(path).split(".")[0])
+            yield Line(read_bytes(path), spot(path), name_of(path))
+
+
+def name_of(path: Path) -> str:
+    """Name for the only graph of a file, if it has none: that of the file up to its last dot.
+
+    >>> name_of(Path("graphs/layered-0.25.json.gz"))
+    'layered-0.25'
+    """
+    return Path(_unicode(path.name).removesuffix(".gz")).stem
 
 
 def files_of(path: Path) -> list[Path]:
@@ -127,6 +136,6 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _stem(path: Path) -> str:
-    """File name as the name of a graph, in valid Unicode."""
-    return path.name.encode(errors="replace").decode()
+def _unicode(name: str) -> str:
+    """Name of a file as valid Unicode, so that it may be the name of a graph."""
+    return name.encode(errors="replace").decode()

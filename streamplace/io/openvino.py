@@ -6,7 +6,6 @@ operations on constants alone. A batch of unknown size counts as one.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -14,7 +13,8 @@ from typing import NamedTuple, TypedDict
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
-from streamplace.io.foreign import files_of, isolated, name_of
+from streamplace.io.foreign import distinct, files_of, isolated
+from streamplace.io.lines import name_of
 from streamplace.io.modules import chained
 from streamplace.io.onnx import LARGEST_MODEL
 from streamplace.io.problems import Known
@@ -35,7 +35,8 @@ for one in model.inputs:
         sys.exit(f"input {one.get_any_name()} has the shape {shape}; save the model with a fixed "
                  "one, as in convert_model(model, input=[1, 3, 224, 224])")
 if model.is_dynamic():
-    model.reshape({one: [1, *list(one.get_partial_shape())[1:]] for one in model.inputs})
+    variable = [one for one in model.inputs if one.get_partial_shape().is_dynamic]
+    model.reshape({one: [1, *list(one.get_partial_shape())[1:]] for one in variable})
 
 def known(shape):
     lengths = [] if shape.rank.is_dynamic else shape
@@ -55,7 +56,7 @@ listed = [
         "attributes": numbers(node),
         "taken": [(row[one.get_source_output().get_node().get_name()],
                    one.get_source_output().get_index()) for one in node.inputs()],
-        "made": [(known(one.get_partial_shape()), one.get_element_type().size)
+        "made": [(known(one.get_partial_shape()), one.get_element_type().bitwidth / 8)
                  for one in node.outputs()],
     }
     for node in nodes
@@ -72,7 +73,7 @@ class OpenVinoNode(TypedDict):
     kind: str
     attributes: dict[str, object]
     taken: list[tuple[int, int]]
-    made: list[tuple[list[int], int]]
+    made: list[tuple[list[int], float]]
 
 
 class Tensors(NamedTuple):
@@ -110,7 +111,8 @@ def _nodes(path: Path) -> list[OpenVinoNode]:
 
 def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
-    names, constant = names_of([node["name"] for node in nodes]), _constant(nodes)
+    names = distinct([node["name"] for node in nodes], [f"#{row}" for row in range(len(nodes))])
+    constant = _constant(nodes)
     operators = []
     for row, node in enumerate(nodes):
         taken = [made[source][i] for source, i in node["taken"]]
@@ -138,16 +140,6 @@ def held_rows(graph: StreamGraph) -> set[int]:
         if alone or graph.operators.kind[v] == "Constant":
             held.add(v)
     return held
-
-
-def names_of(given: list[str]) -> list[str]:
-    """Names of the operations, in order; names that occur several times get their row number.
-
-    >>> names_of(["a", "b", "a"])
-    ['a#0', 'b', 'a#2']
-    """
-    count = Counter(given)
-    return [name if count[name] == 1 else f"{name}#{row}" for row, name in enumerate(given)]
 
 
 def _constant(nodes: list[OpenVinoNode]) -> list[bool]:

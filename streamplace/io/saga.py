@@ -17,9 +17,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import ClusterError
-from streamplace.io.field_types import Amount
+from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import files_of, name_of, read_foreign
+from streamplace.io.foreign import files_of, read_foreign
+from streamplace.io.lines import name_of
 from streamplace.io.registry import reader
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
@@ -110,7 +111,7 @@ def _warn_of_loops(instance: SagaInstance, where: str) -> None:
     largest = max((task["cost"] for task in tasks["tasks"]), default=0.0)
     seconds = largest / max(node["speed"] for node in nodes)
     for link in instance["network"]["edges"]:
-        speed = math.inf if link["speed"] is None else link["speed"]
+        speed = link["speed"] or math.inf  # from a node to itself, 0 stands for no limit
         loops = link["source"] == link["target"] and speed < math.inf
         if loops and size > NEGLIGIBLE * seconds * speed:
             LOG.warning(

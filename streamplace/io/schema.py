@@ -6,7 +6,7 @@ from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import SettingError
-from streamplace.io.field_types import STRICT, Amount, Finite, ListOf, Quantity, TableOf, doc
+from streamplace.io.fields import STRICT, Amount, Finite, ListOf, Quantity, TableOf, doc
 from streamplace.io.toml_schema import ClusterToml, ConstraintsToml, OffersToml
 from streamplace.model.messages import quoted, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
@@ -216,7 +216,7 @@ class PlacementJson(TypedDict):
 
 @with_config(STRICT)
 class MovingJson(TypedDict):
-    """What it takes to move operators, a row for each."""
+    """Costs of moving operators, a row for each."""
 
     state: NotRequired[
         Annotated[

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_lines, spot
-from streamplace.io.foreign import BYTES_PER_SECOND, INSTRUCTIONS_PER_SECOND, files_of, name_of
+from streamplace.io.foreign import BYTES_PER_SECOND, INSTRUCTIONS_PER_SECOND, files_of
+from streamplace.io.lines import name_of
 from streamplace.io.parsing import utf8
 from streamplace.io.registry import reader
 from streamplace.model.graph import StreamGraph

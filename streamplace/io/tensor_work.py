@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 
 class Tensor(NamedTuple):
-    """Shape of a tensor, and bytes per element."""
+    """Shape of a tensor, and bytes per element: 0 if unknown, 0.5 for four bits."""
 
     shape: tuple[int, ...]
-    item: int
+    item: float
 
     @property
     def elements(self) -> float:
@@ -59,8 +59,10 @@ def _matmul(call: Call) -> float:
 
 def _attention(call: Call) -> float:
     """Products of queries and keys, and weighted sums of values."""
-    query, keys = call.taken[0], call.taken[1].shape[-2]
-    return 2 * keys * (query.elements + call.results)
+    keys = call.taken[1].shape[-2]
+    for earlier in call.taken[4:5]:  # keys of earlier calls in ONNX, a single number in OpenVINO
+        keys += sum(earlier.shape[-2:-1])
+    return 2 * keys * (call.taken[0].elements + call.made[0].elements)
 
 
 def _recurrent(weights: int, lengths: int = 2) -> Callable[[Call], float]:
@@ -79,7 +81,7 @@ def _recurrent(weights: int, lengths: int = 2) -> Callable[[Call], float]:
 
 def _pool(call: Call) -> float:
     kernel: list[int] = call.attributes.get("kernel_shape", [])
-    return call.results * math.prod(kernel)
+    return call.made[0].elements * math.prod(kernel)  # a second output would be their indices
 
 
 def _nothing(call: Call) -> float:
@@ -101,8 +103,8 @@ WORK: dict[str, Callable[[Call], float]] = {
     "GroupConvolution": _group_conv,
     "ConvTranspose": _conv_transpose,
     "ConvolutionBackpropData": _conv_transpose,
-    "ScaledDotProductAttention": _attention,
     "GroupConvolutionBackpropData": _group_conv_transpose,
+    **dict.fromkeys(("Attention", "ScaledDotProductAttention"), _attention),
     "Gemm": _matmul,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,

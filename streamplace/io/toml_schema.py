@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired
 from pydantic import FailFast, Field, with_config
 from typing_extensions import TypedDict
 
-from streamplace.io.field_types import STRICT, Amount, ListOf, Quantity, TableOf, doc
+from streamplace.io.fields import STRICT, Amount, ListOf, Quantity, TableOf, doc
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 
@@ -37,16 +37,12 @@ class DeviceToml(TypedDict):
     watts: NotRequired[Annotated[Amount, doc("power of a busy core in excess of an idle one")]]
 
 
-LinkBandwidth = Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")]
-UsualBandwidth = Annotated[
-    Quantity, doc("of every link not listed: '1 Gbps', or at least 100000 bit/s")
-]
 LinkToml = TypedDict(
     "LinkToml",
     {
         "from": str,
         "to": str,
-        "bandwidth": NotRequired[LinkBandwidth],
+        "bandwidth": NotRequired[Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")]],
         "latency": NotRequired[Annotated[Quantity, doc("seconds, or '20 ms'")]],
     },
 )

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError
-from streamplace.io.field_types import STRICT, Finite
+from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import read_bytes, spot, writing
 from streamplace.io.parsing import checked
 from streamplace.model.messages import quoted

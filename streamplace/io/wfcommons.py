@@ -16,14 +16,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError
-from streamplace.io.field_types import Amount
+from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import (
-    INSTRUCTIONS_PER_SECOND,
-    files_of,
-    name_of,
-    read_foreign,
-)
+from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_of, read_foreign
+from streamplace.io.lines import name_of
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.model.cluster import Cluster
@@ -58,7 +54,7 @@ class Machine(TypedDict):
 class Command(TypedDict):
     """Program that a task runs."""
 
-    program: NotRequired[str]
+    program: NotRequired[str | None]
 
 
 class LinkedFile(TypedDict):
@@ -81,12 +77,12 @@ class WholeTask(TypedDict):
     runtimeInSeconds: NotRequired[Amount]
     runtime: NotRequired[Any]  # before 1.4
     cores: NotRequired[float | None]
-    command: NotRequired[Command]
+    command: NotRequired[Command | None]
     machine: NotRequired[str]
 
 
 class PlannedTask(TypedDict):
-    """Specification of a task (1.5)."""
+    """Specification of a task (since 1.5); its name may be its id, as in migrated files."""
 
     name: NotRequired[str]
     id: str
@@ -108,6 +104,7 @@ class DoneTask(TypedDict):
 
     id: str
     runtimeInSeconds: Amount
+    command: NotRequired[Command | None]
     coreCount: NotRequired[float | None]
     machine: NotRequired[str]
     machines: NotRequired[list[str]]
@@ -228,9 +225,10 @@ def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]
 
 
 def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) -> WorkflowTask:
+    name, program = task.get("name", ""), "" if ran is None else _program(ran)
     return WorkflowTask(
         task["id"],
-        task.get("name", ""),
+        program or name if name == task["id"] else name,
         task.get("parents", []),
         task.get("children", []),
         frozenset(task.get("inputFiles", ())),
@@ -239,6 +237,10 @@ def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) 
         "" if ran is None else _machine(ran),
         1.0 if ran is None else ran.get("coreCount") or 1.0,
     )
+
+
+def _program(task: DoneTask | WholeTask) -> str:
+    return (task.get("command") or Command()).get("program") or ""
 
 
 def _machine(task: DoneTask) -> str:
@@ -258,7 +260,7 @@ def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
     return [
         WorkflowTask(
             name,
-            row.get("command", {}).get("program", ""),
+            _program(row),
             [called.get(task, task) for task in row.get("parents", ())],
             [called.get(task, task) for task in row.get("children", ())],
             frozenset(_linked(row, "input")),

@@ -14,7 +14,7 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.field_types import STRICT, Finite
+from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import is_file, spot
 from streamplace.io.parsing import parse_as
 from streamplace.io.weights import check_finite, read_tensors, write_tensors

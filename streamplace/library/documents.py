@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, ProblemError
-from streamplace.io.field_types import ListOf, TableOf
+from streamplace.io.fields import ListOf, TableOf
 from streamplace.io.files import located
 from streamplace.io.parsing import utf8, valid
 from streamplace.library.entries import ObjectiveName

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from streamplace.io.field_types import STRICT, Finite
+from streamplace.io.fields import STRICT, Finite
 
 SizeClass = Literal["toy", "easy", "medium", "hard", "open"]
 SIZES: tuple[SizeClass, ...] = ("toy", "easy", "medium", "hard", "open")

@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.appending import append_lines, claim, repair
-from streamplace.io.field_types import STRICT, Finite
+from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import is_file, make_folder, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import read_placement

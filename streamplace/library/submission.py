@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import claim_folder
-from streamplace.io.field_types import STRICT
+from streamplace.io.fields import STRICT
 from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
 from streamplace.io.parsing import parse_as, utf8, valid
 from streamplace.library.checking import CLOSED, check_files

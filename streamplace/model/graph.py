@@ -143,7 +143,7 @@ class StreamGraph(Caching, Pictured):
         return iter(self.operators.name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.operators.name
+        return name in self.operators
 
     @property
     def n_operators(self) -> int:
@@ -267,7 +267,8 @@ class StreamGraph(Caching, Pictured):
 
     def report(self) -> Report:
         """Operators with their rate, CPU, output and targets."""
-        sheet = operator_sheet(self.operators, self.streams, self.input_rate)
+        charged = self.charged_ipt, self.charged_constant
+        sheet = operator_sheet(self.operators, self.streams, self.input_rate, *charged)
         return Report((sheet, *about_parts(self.operators)), self.title, self)
 
     def __repr__(self) -> str:
@@ -360,16 +361,14 @@ class StreamGraph(Caching, Pictured):
 
 def _rows(given: Iterable[R], kind: type[R]) -> list[R]:
     """Rows of a graph, each of which must be of a kind."""
-    rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
-    noun = kind.__name__
-    if rows is None:
-        raise GraphError(f"the graph has {quoted(given)} for its {noun.lower()}s; give a list")
+    noun = kind.__name__.lower()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise GraphError(f"the graph has {quoted(given)} for its {noun}s; give a list")
+    rows = list(given)
     for row in rows:
         if not isinstance(row, kind):
             example = "Operator('a')" if kind is Operator else "Stream('a', 'b')"
-            raise GraphError(
-                f"{quoted(row)} is no {noun.lower()}; write each {noun.lower()} as {example}"
-            )
+            raise GraphError(f"{quoted(row)} is no {noun}; write each {noun} as {example}")
     return rows
 
 

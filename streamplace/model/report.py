@@ -1,7 +1,7 @@
 """Reports: texts and tables for people, independent of any terminal."""
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from os import PathLike
@@ -146,6 +146,15 @@ def _in_two_units(seconds: float) -> str:
         if count:
             break
     return f"{count} {large}" + (f" {rest // part} {small}" if rest else "")
+
+
+def by_device(counts: Mapping[str, int]) -> str:
+    """Numbers of subtasks by device, in words.
+
+    >>> by_device({"tm-2": 1, "tm-1": 3}), by_device({})
+    ('tm-1 × 3, tm-2', '—')
+    """
+    return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"
 
 
 def some(

@@ -24,14 +24,19 @@ MOST_ABOUT = 40
 """Most operators whose descriptions are shown."""
 
 
-def operator_sheet(operators: Operators, streams: Streams, input_rate: Floats) -> Sheet:
-    """Operators with their rate, CPU, output and targets."""
+def operator_sheet(
+    operators: Operators, streams: Streams, input_rate: Floats, ipt: Floats, constant: Floats
+) -> Sheet:
+    """Operators with their rate, CPU, output and targets.
+
+    ``ipt`` and ``constant`` [N] are charged, so they contain what streams and messages cost.
+    """
     targets: list[list[str]] = [[] for _ in operators.name[:MOST_ROWS]]
     for u, v in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
         if u < len(targets) and operators.name[v] not in targets[u]:
             targets[u].append(operators.name[v])
     rows = [
-        (operators.name[v], *_work(operators, v, float(input_rate[v])),
+        (operators.name[v], *_work(operators, v, float(input_rate[v]), ipt[v], constant[v]),
          format_bytes(operators.payload[v]), some(feeds, separator=", ", most=MOST_TARGETS) or "—")
         for v, feeds in enumerate(targets)
     ]  # fmt: skip
@@ -42,13 +47,14 @@ def operator_sheet(operators: Operators, streams: Streams, input_rate: Floats) -
     return Sheet(head, tuple(rows), names=0)
 
 
-def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
+def _work(
+    operators: Operators, v: int, input_rate: float, ipt: float, constant: float
+) -> tuple[str, ...]:
     """Rate and CPU of an operator, or its instructions if all operators are tasks."""
-    ipt = float(operators.ipt[v])
     if operators.fires_all.all():
-        return (f"{ipt / 1e6:.4g} M instructions",)
-    constant = float(operators.constant[v])
-    always = f", {constant:.4g} at any rate" if constant else ""
+        return (f"{digits(ipt / 1e6)} M instructions",)
+    own = float(operators.constant[v])
+    always = f", {digits(own)} at any rate" if own else ""
     most = float(operators.max_rate[v])
     limit = f", at most {format_rate(most)} a subtask" if most else ""
     return (

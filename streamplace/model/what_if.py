@@ -87,7 +87,8 @@ def what_if(
     seconds = graph.seconds
     if seconds is not None:
         for key in values:
-            if key.endswith(".ipt") and "->" not in key:
+            name, _, field = key.rpartition(".")
+            if field == "ipt" and not _is_stream(graph.graph, name):
                 raise ProblemError(
                     f"the problem states the CPU of its operators in seconds, so {key} has no "
                     "effect; scale the operator instead"
@@ -114,7 +115,7 @@ def _changed(
             raise GraphError(
                 f"{quoted(key)} is no field; write OPERATOR.FIELD, such as {quoted(key + '.rate')}"
             )
-        if name not in graph.operators and "->" in name:
+        if _is_stream(graph, name):
             e = _stream_row(graph, name)
             streams[e] = _with(streams[e], STREAM, key, field, value)
         else:
@@ -122,6 +123,11 @@ def _changed(
             operators[v] = _with(operators[v], OPERATOR, key, field, value)
     columns = Operators.of(operators)
     return replace(graph, operators=columns, streams=Streams.of(columns, streams))
+
+
+def _is_stream(graph: StreamGraph, name: str) -> bool:
+    """Whether a name stands for a stream; names of operators may contain arrows, too."""
+    return "->" in name and name not in graph.operators
 
 
 def _row(graph: StreamGraph, name: str) -> int:
@@ -139,8 +145,11 @@ def _stream_row(graph: StreamGraph, name: str) -> int:
     found = np.flatnonzero((graph.streams.source == ends[0]) & (graph.streams.target == ends[1]))
     if len(found) == 1:
         return int(found[0])
-    many = "several streams" if len(found) else "no stream"
-    raise GraphError(f"{quoted(graph.name)} has {many} {name}, so that its number is unclear")
+    if len(found):
+        raise GraphError(
+            f"{quoted(graph.name)} has several streams {name}; change them in its file"
+        )
+    raise GraphError(f"{quoted(graph.name)} has no stream {name}")
 
 
 def _factor(name: str, factor: float) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
+from streamplace.io.fields import plain
 from streamplace.report.results_document import (
     ComparisonPart,
     MovePart,
@@ -306,12 +307,6 @@ def rounded(values: ArrayLike) -> list[float]:
     [0.3]
     """
     return [plain(float(f"{value:.12g}")) for value in np.asarray(values).tolist()]
-
-
-def plain(value: float) -> float:
-    """Convert a whole number to an integer."""
-    whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
-    return int(value) if whole else value
 
 
 def finite(value: float) -> float | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import FormatError
-from streamplace.io.files import write_text
+from streamplace.io.files import spot, write_text
 from streamplace.model.display import picture_of
 from streamplace.model.report import Report
 from streamplace.report.document import ReportDocument
@@ -101,7 +101,7 @@ def frame_of(report: Report) -> str:
 def check_page(path: Path) -> None:
     """Raise FormatError unless a file's name ends in .html."""
     if path.suffix != SUFFIX:
-        raise FormatError(f"{path}: the name of a report must end in {SUFFIX}")
+        raise FormatError(f"{spot(path)}: the name of a report must end in {SUFFIX}")
 
 
 def save_page(report: Report, path: Path) -> None:

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from streamplace.io.fields import plain
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
 from streamplace.objectives.registry import Objective
+from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers
 from streamplace.report.document import (
     ChainPiece,
     LimitPart,
@@ -18,11 +20,9 @@ from streamplace.report.document import (
     PlacementPart,
     ResourceKind,
     numbers,
-    plain,
     rounded,
     rows,
 )
-from streamplace.report.units import MOST_OPERATORS, DeviceLayers
 
 if TYPE_CHECKING:
     from streamsim.steady import Loads

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.drawing.boxes import chain_of
+from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
@@ -15,6 +16,7 @@ from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.objectives.registry import Objective
+from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers, layout_part, units_part
 from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
@@ -28,13 +30,10 @@ from streamplace.report.document import (
     column,
     finite,
     numbers,
-    plain,
     texts,
 )
-from streamplace.report.layout import layout_part
 from streamplace.report.placements import Shown, placement_part, units_placement_part
 from streamplace.report.results_document import ObjectivePart
-from streamplace.report.units import MOST_OPERATORS, DeviceLayers, units_part
 
 _SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 MOST_LINKS = 250_000
@@ -145,18 +144,9 @@ def streams_part(graph: StreamGraph) -> StreamsPart:
         selectivity=column(streams.selectivity),
         payload=column(streams.bytes_per_tuple()),
     )
-    if any(streams.input):
-        part["input"] = _inputs(graph)
+    if (inputs := streams.inputs()) is not None:
+        part["input"] = inputs.tolist()
     return part
-
-
-def _inputs(graph: StreamGraph) -> list[int]:
-    """Number of the input that every stream feeds."""
-    streams = graph.streams
-    numbered: dict[tuple[int, str | int], int] = {}
-    ends = zip(streams.target.tolist(), streams.input, strict=True)
-    keys = [(target, name or e) for e, (target, name) in enumerate(ends)]
-    return [numbered.setdefault(key, len(numbered)) for key in keys]
 
 
 def devices_part(cluster: Cluster) -> DevicesPart:

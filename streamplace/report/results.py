@@ -12,6 +12,7 @@ from streamplace.evaluate.comparison_report import as_document
 from streamplace.evaluate.history import WatchHistory
 from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
+from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand
 from streamplace.model.messages import printable
@@ -20,7 +21,7 @@ from streamplace.model.units import digits
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.result import PlanResult, PlanStep, contents_of
-from streamplace.report.document import ProblemPart, ReportDocument, column, finite, plain
+from streamplace.report.document import ProblemPart, ReportDocument, column, finite
 from streamplace.report.placements import Shown
 from streamplace.report.problems import errors_part, objective_part, problem_part
 from streamplace.report.results_document import (

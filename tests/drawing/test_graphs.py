@@ -171,8 +171,8 @@ def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"\.png, \.svg, \.pdf"):
-        cut_diamond().save(tmp_path / "x.txt")
+    with pytest.raises(FormatError, match=r"two\\nlines\.txt: .*\.png, \.svg, \.pdf"):
+        cut_diamond().save(tmp_path / "two\nlines.txt")
 
 
 def test_devices_in_use_have_colours_of_their_own() -> None:

@@ -28,7 +28,7 @@ def refused(read: Callable[..., Any], path: Path) -> str:
 
 
 def names(folder: Path) -> list[str]:
-    """What lies in a folder, hidden files too."""
+    """Names of the files in a folder, hidden ones too."""
     return sorted(path.name for path in folder.iterdir())
 
 

@@ -79,7 +79,9 @@ def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
     document = {key: value for key, value in GRAPH.items() if key != "name"}
     (tmp_path / "jobs.json").write_bytes(to_json(document))
     (tmp_path / "jobs.jsonl").write_bytes(b"\n" + to_json(document))
+    (tmp_path / "layered-0.25.json.gz").write_bytes(gzip.compress(to_json(document)))
     assert read_graph(tmp_path / "jobs.json").name == "jobs"
+    assert read_graph(tmp_path / "layered-0.25.json.gz").name == "layered-0.25"
     assert read_graph(tmp_path / "jobs.jsonl").name == "jobs.jsonl:2"
 
 
@@ -219,7 +221,7 @@ def test_a_hundred_thousand_operators_survive_a_file(tmp_path: Path) -> None:
 def test_a_graph_too_long_for_a_line_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What could not be read back is refused, and no file appears."""
+    """Graphs that could not be read back are refused, and no file appears."""
     monkeypatch.setattr("streamplace.io.graphs.LONGEST_LINE", 50)
     with pytest.raises(FormatError, match=r"\.json file of its own"):
         write_graphs([chain()], tmp_path / "x.jsonl")

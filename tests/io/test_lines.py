@@ -57,6 +57,16 @@ def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
         list(DataSet(tmp_path / "set.jsonl", "test"))
 
 
+def test_a_split_may_be_a_number(tmp_path: Path) -> None:
+    """It was listed among the splits, and could not be read."""
+    parts = [
+        StreamGraph(graph.name, graph.operators, graph.streams, {"split": fold})
+        for fold, graph in enumerate(GRAPHS)
+    ]
+    write_graphs(parts, tmp_path / "set.jsonl")
+    assert [problem.graph for problem in DataSet(tmp_path / "set.jsonl", "2")] == [parts[2]]
+
+
 def test_a_byte_order_mark_hides_no_split(tmp_path: Path) -> None:
     parts = [
         StreamGraph(graph.name, graph.operators, graph.streams, {"split": split})

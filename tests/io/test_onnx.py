@@ -55,7 +55,7 @@ def network() -> Any:
 
 
 def read(folder: Path, model: Any) -> StreamGraph:
-    """What the reader makes of a model."""
+    """Graph that is read from a model."""
     path = folder / "net.onnx"
     path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
     (graph,) = FORMATS["onnx"].read(path)
@@ -148,6 +148,31 @@ def test_nodes_that_share_a_name_get_their_number(tmp_path: Path) -> None:
     assert read(tmp_path, model).operators.name[1:5] == ("Conv#0", "same#1", "same#2", "P")
 
 
+def test_a_name_that_is_like_a_number_of_an_operation_loses_no_node(tmp_path: Path) -> None:
+    model = network()
+    model.graph.node[0].name, model.graph.node[2].name = "Relu#2", ""
+    assert read(tmp_path, model).operators.name[1:5] == ("Relu#2#0", "N", "Relu#2#2", "P")
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("FLOAT", 96), ("BFLOAT16", 48), ("FLOAT8E4M3FN", 24), ("INT4", 12)]
+)
+def test_weights_have_the_bytes_of_their_type_and_what_follows_from_them_is_no_work(
+    kind: str, size: int, tmp_path: Path
+) -> None:
+    """Two elements of four bits share a byte; a model is loaded with its weights transposed."""
+    weight = onnx.TensorProto(name="w", dims=[4, 6], raw_data=bytes(size))
+    weight.data_type = onnx.TensorProto.DataType.Value(kind)
+    nodes = [node("Cast", "w", "c", to=FLOAT), node("Transpose", "c", "t", perm=[1, 0])]
+    nodes.append(node("MatMul", "x t", "y"))
+    graph = onnx.helper.make_graph(nodes, "n", [info("x", 3, 6)], [info("y", 3, 4)], [weight])
+    operators = read(tmp_path, onnx.helper.make_model(graph)).operators
+    assert dict(zip(operators.name, operators.ipt.tolist(), strict=True)) == {
+        **dict.fromkeys("xCT", 0), "Y": 2 * 3 * 4 * 6,
+    }  # fmt: skip
+    assert operators.memory.tolist() == [0, size, 0, 0]
+
+
 def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
     """Branches of a condition use what stands outside."""
     branches = {
@@ -160,6 +185,50 @@ def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
     graph = onnx.helper.make_graph(nodes, "n", [info("x", 2), condition], made)
     streams = read(tmp_path, onnx.helper.make_model(graph)).streams
     assert [(s.source, s.target) for s in streams] == [("x", "D"), ("q", "Y"), ("d".upper(), "Y")]
+
+
+def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path: Path) -> None:
+    """Exporters write modules as functions; their work and their weights would be lost."""
+    constant = onnx.helper.make_node("Constant", [], ["k"], value=weights("", 6, 4))
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    dense = onnx.helper.make_function(
+        "mine", "Dense", ["a"], ["c"], [constant, node("MatMul", "a k", "c")], opsets
+    )
+    calls = [
+        onnx.helper.make_node("Dense", [taken], [made], made.upper(), domain="mine")
+        for taken, made in (("x", "y"), ("v", "z"))
+    ]
+    ends = [info("x", 3, 6), info("v", 3, 6)], [info("y", 3, 4), info("z", 3, 4)]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(calls, "n", *ends),
+        functions=[dense],
+        opset_imports=[*opsets, onnx.helper.make_opsetid("mine", 1)],
+    )
+    operators = read(tmp_path, model).operators
+    assert operators.kind == ("input", "input", "MatMul", "MatMul")
+    assert operators.ipt.tolist() == [0, 0, *[2 * 3 * 4 * 6] * 2]
+    assert operators.memory.tolist() == [0, 0, *[4 * 6 * 4] * 2]
+
+
+def test_weights_of_branches_are_memory_of_their_node(tmp_path: Path) -> None:
+    """Initialisers and constants alike, of branches within branches, too."""
+
+    def branch(name: str, *nodes: Any, held: Any = ()) -> Any:
+        made = [info(nodes[-1].output[0], 2)]
+        return onnx.helper.make_graph(nodes, name, [], made, held)
+
+    constant = onnx.helper.make_node("Constant", [], ["k"], value=weights("", 2))
+    inner = branch("inner", constant, node("Add", "x k", "i"))
+    other = branch("other", node("Add", "x m", "j"), held=[weights("m", 2)])
+    branches = {
+        "then_branch": branch("then", node("If", "q", "s", then_branch=inner, else_branch=other)),
+        "else_branch": branch("else", node("Add", "x n", "t"), held=[weights("n", 2)]),
+    }
+    condition = onnx.helper.make_tensor_value_info("q", 9, [])
+    graph = onnx.helper.make_graph(
+        [node("If", "q", "y", **branches)], "n", [info("x", 2), condition], [info("y", 2)]
+    )
+    assert read(tmp_path, onnx.helper.make_model(graph)).operators["Y"].memory == 3 * 2 * 4
 
 
 def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -175,6 +244,25 @@ def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
         graph = read(tmp_path, onnx.helper.make_model(graph, opset_imports=opsets))
     assert graph.operators["OWN"].ipt == 2
     assert "2 of 2 tensors have no known shape, y first; they count as empty" in caplog.text
+
+
+def test_an_input_without_a_shape_is_refused_and_a_sequence_counts_as_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = [onnx.helper.make_tensor_value_info("x", FLOAT, None)], [info("y", 2)]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node("Relu", "x", "y")], "n", *ends))
+    with pytest.raises(FormatError, match=r"net\.onnx: input 'x' has no shape; export the model"):
+        read(tmp_path, model)
+    several = onnx.helper.make_tensor_sequence_value_info("s", FLOAT, [2])
+    graph = onnx.helper.make_graph(
+        [node("SequenceAt", "s i", "y")],
+        "n",
+        [several],
+        [info("y", 2)],
+        [onnx.numpy_helper.from_array(np.array(0), "i")],
+    )
+    assert read(tmp_path, onnx.helper.make_model(graph)).operators.name == ("s", "Y")
+    assert "1 of 2 tensors have no known shape, s first; they count as empty" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,11 @@ from streamplace.model import StreamGraph
 openvino = pytest.importorskip("openvino")
 
 
+INPUTS: dict[str, list[int]] = {"any": [-1, 3], "known": [8, 3], "one": []}
+
+
 def read(path: Path) -> StreamGraph:
-    """What the reader makes of a file."""
+    """Graph that is read from a file."""
     (graph,) = FORMATS["openvino"].read(path)
     assert isinstance(graph, StreamGraph)
     return graph
@@ -56,11 +59,38 @@ def test_every_operation_counts_and_its_work_comes_from_shapes(tmp_path: Path) -
     assert [s.payload for s in graph.streams if s.source == "halves"] == [4 * 4 * 8 * 8]
 
 
+def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path: Path) -> None:
+    """Pooling returns the positions of what it takes; eight numbers of four bits are four bytes."""
+    from openvino import opset13 as ops
+
+    x = ops.parameter([1, 2, 4, 4], np.float32, "x")
+    pooled = ops.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2], name="pool").output(0)
+    packed = openvino.Tensor(np.zeros(4, np.uint8), [2, 2, 2], openvino.Type.u4)
+    weight = ops.convert(openvino.op.Constant(packed), "f32", name="weight")
+    model = openvino.Model([ops.result(ops.multiply(pooled, weight, name="y"))], [x], "net")
+    openvino.save_model(model, tmp_path / "net.xml", compress_to_fp16=False)
+    operators = read(tmp_path / "net.xml").operators
+    assert operators["pool"].ipt == 2 * 2 * 2 * 4
+    assert [o.memory for o in operators if o.kind == "Constant"] == [4]
+
+
 def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:
     """Other lengths must be known."""
     assert read(saved(tmp_path, [-1, 3, 8, 8])) == read(saved(tmp_path, [1, 3, 8, 8]))
     with pytest.raises(FormatError, match=r"net.xml: .*input x has the shape \[1,3,\?,8\]; save"):
         read(saved(tmp_path, [1, 3, -1, 8]))
+
+
+def test_a_batch_of_known_size_stays_beside_one_of_any_size(tmp_path: Path) -> None:
+    from openvino import opset13 as ops
+
+    inputs = [ops.parameter(shape, np.float32, name) for name, shape in INPUTS.items()]
+    for one, name in zip(inputs, INPUTS, strict=True):
+        one.set_friendly_name(name)
+    model = openvino.Model([ops.result(ops.relu(one)) for one in inputs], inputs, "net")
+    openvino.save_model(model, tmp_path / "net.xml")
+    operators = read(tmp_path / "net.xml").operators
+    assert {name: operators[name].payload for name in INPUTS} == {"any": 12, "known": 96, "one": 4}
 
 
 def test_chains_stay_together_on_request(tmp_path: Path) -> None:

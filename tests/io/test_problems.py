@@ -45,7 +45,7 @@ def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
 
 
 def refusal(tmp_path: Path, document: Any, **given: Any) -> str:
-    """What a document is refused with."""
+    """Message that refuses a document."""
     with pytest.raises(StreamplaceError) as caught:
         read(tmp_path, document, **given)
     message = str(caught.value)

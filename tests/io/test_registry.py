@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamplace.errors import SettingError
+from streamplace.io.extras import extra
 from streamplace.io.registry import FORMATS
 
 NEEDY = [name for name in FORMATS if FORMATS[name].package]
@@ -20,6 +21,19 @@ def test_a_missing_package_is_told_with_its_extra(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SettingError, match=rf"^{package} is not .* pip install 'streamplace\["):
         list(FORMATS[name].read(tmp_path / "model"))
+
+
+def test_a_package_that_is_broken_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that it needs may be missing, or another package."""
+    (tmp_path / "broken.py").write_text("raise ImportError('libsome.so: cannot open file')")
+    (tmp_path / "lacking.py").write_text("import what_nobody_has")
+    monkeypatch.syspath_prepend(tmp_path)
+    reasons = {"broken": "libsome.so: cannot open file", "lacking": "No module named 'what_nobody_"}
+    for package, reason in reasons.items():
+        with pytest.raises(SettingError, match=f"^{package} is installed, but .*: {reason}"):
+            extra(package)
 
 
 @pytest.mark.parametrize("option", ["measure", "blocks"])

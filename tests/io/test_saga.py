@@ -16,7 +16,7 @@ PIPE = json.loads((SEEDS / "saga.json").read_text())
 
 
 def read(folder: Path, document: Any) -> Problem:
-    """What the reader makes of a document."""
+    """Problem that is read from a document."""
     path = folder / "instance.json"
     path.write_text(json.dumps(document))
     (problem,) = FORMATS["saga"].read(path)
@@ -62,7 +62,7 @@ def test_an_infinite_speed_is_unlimited(tmp_path: Path) -> None:
     assert told.value == pytest.approx(2 / 1 + (6 + 1.5) / 2)
 
 
-@pytest.mark.parametrize(("speed", "warns"), [(None, False), (1e9, False), (4.0, True)])
+@pytest.mark.parametrize(("speed", "warns"), [(None, False), (0, False), (1e9, False), (4.0, True)])
 def test_a_slow_link_from_a_node_to_itself_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, speed: float | None, warns: bool
 ) -> None:

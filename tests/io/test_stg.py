@@ -23,7 +23,7 @@ PLAIN = """          4
 
 
 def read(folder: Path, text: str) -> StreamGraph:
-    """What the reader makes of a text."""
+    """Graph that is read from a text."""
     (folder / "sample.stg").write_text(text)
     (graph,) = FORMATS["stg"].read(folder / "sample.stg")
     assert isinstance(graph, StreamGraph)

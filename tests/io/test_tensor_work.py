@@ -55,6 +55,34 @@ def test_recurrent_operators_multiply_with_all_weights_at_every_step(
     assert work(kind, [*before, *weights], (2, 7)) == 2 * steps * gates * 7 * (3 + 7)
 
 
+@pytest.mark.parametrize(
+    ("kind", "taken", "keys"),
+    [
+        ("ScaledDotProductAttention", [(2, 3, 7, 4), (2, 3, 9, 4), (2, 3, 9, 4), (7, 9), ()], 9),
+        ("Attention", [(2, 3, 7, 4), (2, 1, 9, 4), (2, 1, 9, 4)], 9),
+        ("Attention", [(2, 7, 12), (2, 9, 12), (2, 9, 12), (), (2, 3, 5, 4), (2, 3, 5, 4)], 9 + 5),
+    ],
+    ids=["OpenVINO", "ONNX", "ONNX with earlier keys, heads beside one another"],
+)
+def test_attention_compares_each_query_with_each_key(
+    kind: str, taken: list[Shape], keys: int
+) -> None:
+    """Of two sequences with seven queries, each of three heads of four values."""
+    made = (2, 7, 12) if len(taken[0]) == 3 else taken[0]
+    assert work(kind, taken, made) == 2 * keys * (2 * 7 * 12) * 2
+
+
+def test_pooling_counts_values_and_not_their_indices() -> None:
+    """Of new versions of OpenVINO, and of ONNX on request, it returns both."""
+    taken, values, indices = (
+        Tensor((1, 3, 8, 8), 4),
+        Tensor((1, 3, 4, 4), 4),
+        Tensor((1, 3, 4, 4), 8),
+    )
+    for made in ([values], [values, indices]):
+        assert work_of("MaxPool", {"kernel_shape": [2, 2]}, [taken], [False], made) == 3 * 16 * 4
+
+
 def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group() -> None:
     taken = [(1, 6, 8, 8), (2, 3, 5, 3, 3)]
     assert work("GroupConvolutionBackpropData", taken, (1, 10, 10, 10)) == 2 * 6 * 64 * 5 * 9

@@ -16,7 +16,7 @@ DIAMOND = json.loads((SEEDS / "wfcommons.json").read_text())
 
 
 def read(folder: Path, document: Any) -> Any:
-    """What the reader makes of a document."""
+    """Graph or problem that is read from a document."""
     path = folder / "instance.json"
     path.write_text(json.dumps(document))
     (found,) = FORMATS["wfcommons"].read(path)
@@ -80,6 +80,20 @@ def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
     """There, files and runtimes stand in the tasks, and children may be left out."""
     new, before = read(tmp_path, DIAMOND), read(tmp_path, old())
     assert (before.graph, before.cluster) == (new.graph, new.cluster)
+
+
+def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: Path) -> None:
+    """So WfCommons names the tasks of its instances; without a program the name remains."""
+    document = json.loads(json.dumps(DIAMOND))
+    parts = document["workflow"]
+    for task, done in zip(
+        parts["specification"]["tasks"], parts["execution"]["tasks"], strict=True
+    ):
+        done["command"] = {"program": task["name"], "arguments": []}
+        task["name"] = task["id"]
+    assert read(tmp_path, document).graph == read(tmp_path, DIAMOND).graph
+    parts["execution"]["tasks"][0]["command"] = {"arguments": []}
+    assert read(tmp_path, document).graph.operators.kind == ("split_1", "work", "work", "merge")
 
 
 def test_tasks_may_be_called_by_their_ids(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_a_uniform_cluster_reads_units() -> None:
 
 
 def test_the_diagonal_is_free() -> None:
-    """What stays on a device crosses no link, whatever the matrix says."""
+    """Tuples that stay on a device cross no link, whatever the matrix says."""
     cluster = Cluster.of([Device("a"), Device("b")], bandwidth=[[-1, 1], [1, math.nan]])
     assert np.isinf(np.diag(cluster.bandwidth_bps)).all()
     assert not np.diag(cluster.latency_s).any()

@@ -1,10 +1,12 @@
-"""What a stream costs: nothing where it is chained, ``ipt`` elsewhere, and overhead to send it."""
+"""Costs of a stream: nothing where it is chained, ``ipt`` elsewhere, and overhead to send it."""
 
 import numpy as np
 import pytest
 from streamsim import resource_loads, throughput
 
 from streamplace import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph, place
+from streamplace.drawing.graphs import draw_graph
+from streamplace.drawing.scene import Label
 from streamplace.errors import PlacementError
 from streamplace.model.expansion import expand
 
@@ -47,6 +49,27 @@ def test_subtasks_share_the_cost_of_a_stream() -> None:
     whole, split = device_loads(graph, cluster(), [0, 0]), expand(graph).graph
     assert device_loads(split, cluster(), [0, 0, 0, 0]) == pytest.approx(whole)
     assert device_loads(split, cluster(), [0, 1, 0, 1]) == pytest.approx([whole[0] / 2] * 2)
+
+
+def test_tables_and_drawings_of_a_graph_count_what_streams_and_messages_cost() -> None:
+    """As its placements do: 50 tuples/s, half of whose cost each end has; then messages."""
+    graph = pair("forward", 2e6)
+    sent = StreamGraph(graph.name, graph.operators, graph.streams, {
+        "message ipt": 1e6, "buffer timeout": 0.0})  # fmt: skip
+    for one, mips in ((graph, ("150 MIPS", "250 MIPS")), (sent, ("175 MIPS", "275 MIPS"))):
+        drawn = {label.text for label in draw_graph(one).scene.shapes if isinstance(label, Label)}
+        assert set(mips) <= drawn
+        assert all(text in str(one) for text in mips)
+
+
+def test_large_numbers_in_tables_and_drawings_have_no_exponents() -> None:
+    tasks = StreamGraph.of("tasks", [Operator("a", ipt=2.5e12)], fires="all")
+    assert "2500000 M instructions" in str(tasks)
+    ends = [Operator("a", ipt=9.996e6, rate=100), Operator("b", constant=12340)]
+    graph = StreamGraph.of("pair", ends, [Stream("a", "b")])
+    assert "12340 MIPS, 12340 at any rate" in str(graph)
+    drawn = {label.text for label in draw_graph(graph).scene.shapes if isinstance(label, Label)}
+    assert {"1,000 MIPS", "12,340 MIPS"} <= drawn
 
 
 def test_a_cost_matrix_is_charged_for_streams_as_well() -> None:

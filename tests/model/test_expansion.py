@@ -67,7 +67,7 @@ def test_a_stream_straight_between_different_parallelisms_is_refused(partitionin
 
 
 LEAST = 1e-300
-"""What is smaller has fewer digits, and halves of it may be nothing."""
+"""Smaller numbers have fewer digits, and halves of them may be nothing."""
 
 
 @given(parallel_graphs)

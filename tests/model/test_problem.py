@@ -109,7 +109,7 @@ def test_problems_on_one_cluster_share_its_arrays() -> None:
 
 
 def test_another_rate_is_another_graph() -> None:
-    """What was computed from a graph does not stay with its copy at another rate."""
+    """Values that were computed from a graph do not stay with its copy at another rate."""
     problem = Problem(diamond(), Cluster.uniform(2))
     traffic, size = problem.instance.traffic, problem.one_pass.streams["size"].copy()
     faster = problem.at_rate(2 * problem.graph.source_rate)

@@ -34,6 +34,11 @@ def test_costs_in_seconds_are_scaled_too() -> None:
     assert what_if(problem, scale={"parse": 2}).seconds.tolist() == [[1, 2], [6, 8], [5, 6]]
     with pytest.raises(StreamplaceError, match=r"in seconds, so parse\.ipt has no effect"):
         what_if(problem, change={"parse.ipt": 3})
+    arrow = Problem(
+        StreamGraph.of("one", [Operator("a->b", rate=1)]), Cluster.uniform(1), None, [[1]]
+    )
+    with pytest.raises(StreamplaceError, match=r"in seconds, so a->b\.ipt has no effect"):
+        what_if(arrow, change={"a->b.ipt": 3})
 
 
 @pytest.mark.parametrize(

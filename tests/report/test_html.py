@@ -12,7 +12,7 @@ from hostile import HOSTILE
 from report_example import FILE, as_text, check_document, example, example_problem
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
-from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.drawing.graphs import NamedPlacements
 from streamplace.errors import FormatError
 from streamplace.model.devices import Device, Devices
 from streamplace.model.report import Bar, Heading, Report, Sheet

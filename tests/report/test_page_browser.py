@@ -20,14 +20,14 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, StreamGraph
-from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.drawing.graphs import NamedPlacements
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.documents import document_of
 from streamplace.report.pages import as_page
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
-from streamplace.report.units import MOST_OPERATORS
 
 pytestmark = [
     pytest.mark.slow,
@@ -107,7 +107,7 @@ def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_
 def test_the_interval_of_a_measured_graph_follows_a_drag(
     chromium: Browser, example: Any, tmp_path: Path
 ) -> None:
-    """What is measured is 80 to 110 % of what is predicted, and at most what is offered."""
+    """A measured rate is 80 to 110 % of the predicted one, and at most what is offered."""
     problem = example["problems"][0]
     problem["errors"] = {"low": 0.8, "high": 1.1, "words": "a confidence of 90 %"}
     document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
@@ -270,7 +270,7 @@ def _document(page: Path) -> Any:
 
 
 def _pasted(chromium: Browser) -> Any:
-    """What a shell prints for the command that the page copies, with --json."""
+    """Document that a shell prints for the command that the page copies, with --json."""
     copied = chromium.run("""
         let text = '';
         const clipboard = { writeText: (copied) => { text = copied; return Promise.resolve(); } };

@@ -26,7 +26,7 @@ needs_node = pytest.mark.skipif(which("node") is None, reason="needs Node")
 
 
 def computed(file: Path, *options: str) -> list[Any]:
-    """What the models of the page answer for the problems of a file."""
+    """Answers of the models of the page for the problems of a file."""
     command = ["node", str(HERE / "models.mjs"), str(PAGE / "page.js"), str(file), *options]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     answer: list[Any] = json.loads(result.stdout)

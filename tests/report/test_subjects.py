@@ -14,19 +14,18 @@ from report_example import check_document
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.cli._command import with_command
-from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.drawing.graphs import NamedPlacements
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.operators import Operators
 from streamplace.model.report import Report
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import ReportDocument
-from streamplace.report.documents import document_of
-from streamplace.report.moves import PlannedMoves
+from streamplace.report.documents import PlannedMoves, document_of
 from streamplace.report.pages import as_json
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
-from streamplace.report.units import MOST_OPERATORS
 
 TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 
@@ -58,6 +57,18 @@ def random_problem(n: int, devices: int, seed: int = 0) -> Problem:
 def report_of(problem: Problem) -> ReportDocument:
     """Document of a result of a placer that takes no time."""
     return document_of(streamplace.place(problem, placer="round-robin").report())
+
+
+def test_a_page_says_that_its_rate_does_not_change_what_messages_cost() -> None:
+    """Python counts more of them at a higher rate, with `at_rate`."""
+    ends = [Operator("a", ipt=1e5, rate=1e3), Operator("b", ipt=1e5)]
+    attributes = {"message ipt": 1e5, "buffer timeout": 0.1}
+    graph = StreamGraph.of("pair", ends, [Stream("a", "b")], attributes)
+    notes = [report_of(Problem(one, Cluster.uniform(2)))["notes"] for one in (
+        graph, StreamGraph.of("pair", ends, [Stream("a", "b")]))]  # fmt: skip
+    assert [len(lines) for lines in notes] == [1, 0]
+    assert "Messages between subtasks cost what they cost at the rate of the graph" in notes[0][0]
+    assert graph.at_rate(2e3).charged_constant[0] > graph.charged_constant[0]
 
 
 @pytest.fixture
@@ -138,7 +149,7 @@ def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
 
 
 def test_moves_are_listed(run: Callable) -> None:
-    """What leaves the placement that a task graph has now."""
+    """Operators that leave the placement that a task graph has now."""
     tasks = str(TASKS)
     assert run("place", tasks, "--placer", "single", "--devices", "3", "-o", "p.json").status == 0
     command = ("place", tasks, "--devices", "3", "--from", "p.json", "--passes", "1e6")

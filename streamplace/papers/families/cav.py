@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.arrays import Floats

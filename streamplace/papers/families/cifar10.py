@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.families.drawing import THOUSANDTHS, around, generator, short, thousandths
+from streamplace.families.draws import THOUSANDTHS, around, generator, short, thousandths
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.cluster import Cluster

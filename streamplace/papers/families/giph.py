@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute, StreamGraph

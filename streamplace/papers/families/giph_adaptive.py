@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.families.drawing import around, generator
+from streamplace.families.draws import around, generator
 from streamplace.families.parameters import check, parameter
 from streamplace.families.registry import family
 from streamplace.model.cluster import Cluster

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.families.drawing import THOUSANDTHS, around, short, thousandths
+from streamplace.families.draws import THOUSANDTHS, around, short, thousandths
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices

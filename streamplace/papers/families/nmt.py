@@ -9,7 +9,7 @@ graphs are lost; sizes are those of Table I of the study: 16 to 30 steps give it
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem

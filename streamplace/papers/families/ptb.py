@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.families.drawing import generator
+from streamplace.families.draws import generator
 from streamplace.families.parameters import parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
