@@ -36,6 +36,7 @@ from streamplace.report.documents import document_of
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 SMALL = Offer("small", 0.1, mips=4.0, cores=2)
 LARGE = Offer("large", 0.35, mips=4.0, cores=8)
+GPU = frozenset({"gpu"})
 
 
 @settings(max_examples=30, deadline=None)
@@ -302,6 +303,31 @@ def test_neighbours_share_the_budget() -> None:
             "operator 'v' requires gpu, which no offer has",
         ),
         (
+            StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000, requires=frozenset({"gpu"}))]),
+            [Offer("a", 1.0, mips=1.0), Offer("b", 1.0, mips=1.0, at_most=2, tags=GPU)],
+            "the operators that require gpu need 3 MIPS of CPU, most of it 'v', and all machines "
+            "that may run them together have 2",
+        ),
+        (
+            StreamGraph.of(
+                "g", [Operator(f"v{i}", 600, rate=1e3, max_parallelism=1) for i in "abc"]
+            ),
+            [Offer("a", 1.0, mips=1.0, at_most=2)],
+            "all machines together have enough CPU, but the parts of operators that cannot be",
+        ),
+        (
+            StreamGraph.of(
+                "g",
+                [
+                    Operator("u", rate=1000, payload=125, max_parallelism=4),
+                    Operator("v", max_parallelism=2),
+                ],
+                [Stream("u", "v", partitioning="hash")],
+            ),
+            [Offer("a", 1.0, egress=1e3, slots=1, at_most=2)],
+            "CPU, memory, slots and network cards of all machines together do not suffice at once",
+        ),
+        (
             StreamGraph.of("g", [Operator("v", ipt=1, rate=10, memory=6, max_parallelism=2)]),
             [Offer("a", 1.0, memory=2)],
             "offer 'a' can never be used",
@@ -313,6 +339,15 @@ def test_what_nothing_can_carry_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ProblemError, match=message):
         planned(graph, Catalogue.of(offers), ASKED)
+
+
+def test_a_refusal_counts_the_reserve_for_higher_costs() -> None:
+    """The operator needs 1.5 MIPS, and as much again for an error of 100 %."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=1500, rate=1000)])
+    offers = Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)])
+    told = "need 3 MIPS of CPU with the reserve for higher costs, most of it 'v', and all machines"
+    with pytest.raises(ProblemError, match=told):
+        planned(graph, offers, replace(ASKED, robust=1, error=1.0))
 
 
 def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
