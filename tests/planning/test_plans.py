@@ -24,6 +24,7 @@ from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
+from streamplace.planning.curve import PlanCurve
 from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import with_parallelism
 from streamplace.planning.headroom import Headroom
@@ -362,11 +363,15 @@ def test_bounds_are_told_rounded_down_and_gaps_rounded_up() -> None:
     result = planned(pipeline(), Catalogue.of([SMALL]), ASKED)
 
     def told(share: Fraction) -> str:
-        return " ".join(str(replace(result, bound=share * result.bound)).split())
+        bounded = replace(result, bound=share * result.bound)
+        curve = PlanCurve("rate", (bounded.rate,), (bounded,))
+        return " ".join(f"{bounded} {curve.report()}".split())
 
     assert f"No plan costs less than {0.666666 * result.cost:.6g};" in told(Fraction(2, 3))
     assert "at most 50.0 % above the cheapest" in told(Fraction(2, 3))
-    assert "at most 0.1 % above the cheapest" in told(Fraction(9999, 10000))
+    nearly = told(Fraction(9999, 10000))
+    assert "at most 0.1 % above the cheapest" in nearly
+    assert " 0.1 % " in nearly.partition("above the bound")[2]
 
 
 def test_a_robust_plan_carries_the_rate_where_operators_cost_more() -> None:
