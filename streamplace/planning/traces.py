@@ -66,6 +66,13 @@ class RateTrace:
                 f"time[{row}] of the trace is not after time[{row - 1}]; sort the rows, and keep "
                 "one for each time"
             )
+        is_time = np.abs(self.time) <= LATEST
+        if not is_time.all():
+            row = int(is_time.argmin())
+            raise SettingError(
+                f"time[{row}] of the trace is {self.time[row]:g}; give seconds, not beyond the "
+                "year 9999"
+            )
         is_rate = np.isfinite(self.rates) & (self.rates >= 0)
         if not is_rate.all():
             row, column = np.argwhere(~is_rate)[0].tolist()
