@@ -141,6 +141,14 @@ def test_a_graph_that_failed_has_the_reasons_of_all_placers(
     assert failures == {chain().name: told}
 
 
+def test_an_objective_that_is_given_twice_counts_once() -> None:
+    """Also with its options in another order."""
+    names = ["throughput:robust=1:error=0.2", "throughput:error=0.2:robust=1"]
+    found = streamplace.compare(chain(), "random,round-robin", objective=names)
+    rows = [(placer, row.graphs) for _, _, placer, row in found.rows()]
+    assert rows == [("random", 1), ("round-robin", 1)]
+
+
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
         played(comparison("magic"), file, PROBLEMS)
