@@ -138,6 +138,16 @@ def test_a_graph_is_drawn_alone_or_under_placements(folder: Path) -> None:
     assert "placement" in draw(PIPE, APART).svg()
 
 
+def test_placements_of_files_of_one_name_are_told_apart(folder: Path) -> None:
+    """Also from one that is called as if it were the third."""
+    files = [Path(name) for name in ("case (3).json", "case.json", "more/case.json")]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"assignment": APART}))
+    drawn = draw(PIPE, files).svg()
+    assert [drawn.count(f">case{number}: ") for number in ("", " (2)", " (3)")] == [1, 1, 1]
+
+
 def test_generated_graphs_are_described_and_placed() -> None:
     graphs = generate("branched", branches=2, depth=3, devices=2, copies=3, seed=1)
     assert graphs == generate("branched", branches=2, depth=3, devices=2, copies=3, seed=1)

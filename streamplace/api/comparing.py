@@ -120,10 +120,13 @@ def compare(
         )
         collected, failures = ResultsByObjective(run.judges), dict[str, str]()
         graphs = GraphResults()
+
+        def failed(graph: str, reason: str) -> None:
+            failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
+
         records = compared(
-            run, problems, file, jobs=jobs, on=on, on_failure=failures.__setitem__,
-            on_saved=collected.add_saved,
-        )  # fmt: skip
+            run, problems, file, jobs=jobs, on=on, on_failure=failed, on_saved=collected.add_saved
+        )
         for of_problem in tracked(records, "comparing", facts.total):
             collected.add(of_problem)
             graphs.add(of_problem)

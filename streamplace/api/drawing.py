@@ -1,6 +1,7 @@
 """Drawing graphs and placements."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,8 +119,8 @@ def _by_name(
         named: dict[str, PlacementLike] = {}
         for placement in placements:
             name = _name(placement)
-            same = sum(earlier.startswith(name) for earlier in named)
-            named[f"{name} ({same + 1})" if name in named else name] = placement
+            titles = chain([name], (f"{name} ({number})" for number in count(2)))
+            named[next(title for title in titles if title not in named)] = placement
         return named
     raise wrong("placements", placements, "a placement, several, or several by name")
 

@@ -15,6 +15,7 @@ from streamplace.api.arguments import (
     is_path,
     planned_graph,
     seed_of,
+    texts_of,
     wrong,
 )
 from streamplace.control.day import MoveTerms, control_day
@@ -77,13 +78,16 @@ class PlanRequest:
         """
         for name in options.keys() - PlanOptions.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {name!r}")
+        error = options.get("error", USUAL_ERROR)
+        if error != USUAL_ERROR and not robust:
+            raise SettingError("error has no effect without robust; add it, or drop error")
         machines = _machines(options.get("offers"), options.get("cluster"))
         headroom, kept = options.get("headroom", 0.0), options.get("keep_parallelism", False)
         settings = PlanSettings(
             headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom),
             robust,
-            options.get("error", USUAL_ERROR),
-            kept if isinstance(kept, bool) else frozenset(kept),
+            error,
+            kept if isinstance(kept, bool) else frozenset(texts_of("keep_parallelism", kept)),
             budget=budget_of(options.get("budget")) or USUAL_BUDGET,
             seed=seed_of(options.get("seed", 0)),
         )
@@ -138,10 +142,12 @@ class PlanRequest:
         trace: RateTrace,
         slot: float,
         terms: MoveTerms,
-        policies: Iterable[str | tuple[str, MakePolicy]] = (),
+        policies: str | Iterable[str | tuple[str, MakePolicy]] = (),
     ) -> PlanSchedule:
         """Find the cheapest sequence of plans for a trace, and replay policies against it."""
-        chosen = [made for one in policies for made in _policies_of(one)]
+        chosen: list[tuple[str, MakePolicy]] = []
+        for policy in (policies,) if isinstance(policies, str) else policies:
+            chosen += [made for made in _policies_of(policy) if made not in chosen]
         day = control_day(self.graph, trace, slot, terms, self._plan_each, self._bound)
         replays = tuple(replay(day, name, make) for name, make in chosen)
         return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)

@@ -78,7 +78,7 @@ def plan(
         Relative cost by which they may exceed the graph.
     keep_parallelism
         Whether operators keep the parallelism of the graph, so that only machines and placement
-        are planned; or the names of those that keep it.
+        are planned; or the name of an operator that keeps it, or several.
     confidence
         Confidence with which a graph that was measured on a running job carries the rate: the
         plan carries it at the lower end of its prediction. 0.9 by default; 0 plans with the
@@ -119,8 +119,6 @@ def plan(
         budget=budget,
         jobs=jobs,
     )
-    if error != USUAL_ERROR and not robust:
-        raise SettingError("error has no effect without robust; add it, or drop error")
     request = PlanRequest.of(graph, robust, options)
     if trace is not None:
         if rate is not None:
@@ -168,7 +166,7 @@ def plan_schedule(
     graph: GraphLike,
     trace: TraceLike,
     *,
-    policies: Iterable[str | tuple[str, MakePolicy]] = (),
+    policies: str | Iterable[str | tuple[str, MakePolicy]] = (),
     slot: Quantity = "5 min",
     terms: MoveTerms | None = None,
     robust: int = 0,
@@ -181,8 +179,8 @@ def plan_schedule(
     trace
         Rates over time, or the path of a CSV file with them.
     policies
-        Names of registered policies that do not know the rates to come, ``"all"`` among them, or
-        pairs of a name and what makes a policy of a `PlanChoice`.
+        Names of registered policies, which do not know the rates to come, or pairs of a name and
+        what makes a policy of a `PlanChoice`. ``"all"`` stands for all that are registered.
     slot
         Time between two decisions.
     terms
@@ -238,6 +236,7 @@ def plan_robustness(
         ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
         `plan`.
     """
-    request = PlanRequest.of(graph, 0, options)
+    numbers = tuple(protected)
+    request = PlanRequest.of(graph, max(numbers, default=0), options)
     at_rate = request if rate is None else request.at_rate(tuple_rate(rate))
-    return at_rate.robustness(protected)
+    return at_rate.robustness(numbers)

@@ -22,6 +22,7 @@ from streamplace.cli._flink import (
 from streamplace.cli._options import AS_JSON, FILE, spare_inputs, writes
 from streamplace.cli._output import print_json, print_line, say, say_written, waiting
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.pin.pinning import Pinning, Vectors
@@ -300,6 +301,8 @@ def _numbers(weights: tuple[str, ...]) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for text in weights:
         job, equals, number = text.partition("=")
+        if job in numbers:
+            raise SettingError(f"--weight is given twice for {quoted(job)}; drop one")
         try:
             numbers[job] = float(number)
         except ValueError:

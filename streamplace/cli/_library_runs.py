@@ -179,13 +179,13 @@ def table_(
     """
     from streamplace.io.files import write_text
     from streamplace.library.folder import open_library
-    from streamplace.library.runs import read_runs
+    from streamplace.library.runs import read_all_runs
     from streamplace.library.tables import as_markdown, as_page, summaries_document, table_report
 
     if output is not None and output.suffix not in (".md", ".html"):
         raise SettingError(f"-o {output} must end in .md or .html; name such a file")
     library = open_library(folder)
-    runs = [run for path in results for run in read_runs(path)]
+    runs = read_all_runs(results)
     report = table_report(library, runs)
     if output is not None:
         make = as_page if output.suffix == ".html" else as_markdown

@@ -106,6 +106,16 @@ class ClusterChoice:
     mips: str | None
     bandwidth: str | None
 
+    @property
+    def options(self) -> dict[str, str | Path | None]:
+        """The options by name."""
+        return {
+            "cluster": self.file,
+            "devices": None if self.devices is None else str(self.devices),
+            "mips": self.mips,
+            "bandwidth": self.bandwidth,
+        }
+
     def build_if_given(self) -> "Cluster | None":
         """Build the cluster; None without any option for it."""
         return None if self == NO_CHOICE else self.build()

@@ -1,11 +1,13 @@
-"""Output: JSON documents for machines, tables and bars for people, progress and log on stderr."""
+"""Output: JSON documents for machines, reports for people, progress and log on stderr."""
 
 import io
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from streamplace.model.console import DataConsole
     from streamplace.model.graph import StreamGraph
     from streamplace.model.report import Report
-
-
-T = TypeVar("T")
 
 
 def replace_what_stdout_cannot_encode() -> None:
@@ -106,6 +105,30 @@ def print_report(report: "Report") -> None:
     from streamplace.model.console import print_parts
 
     print_parts(console(), report)
+
+
+def with_command(
+    report: "Report",
+    graph: Path,
+    options: Mapping[str, str | Path | tuple[str, ...] | None] | None = None,
+) -> "Report":
+    """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
+
+    ``options`` are those of ``simulate`` by name. The report has no command if a file cannot be
+    read again, like a pipe, or if its name cannot be typed on a terminal.
+    """
+    from dataclasses import replace
+
+    used = {name: value for name, value in (options or {}).items() if value not in (None, "", ())}
+    files = [graph, *(value for value in used.values() if isinstance(value, Path))]
+    file = f"./{graph}" if str(graph).startswith("-") else str(graph)  # which is no option
+    words = ["streamplace", "simulate", file, "/dev/stdin"]
+    for name, value in used.items():
+        for single in value if isinstance(value, tuple) else (value,):
+            words += [f"--{name}", str(single)]
+    if not all(file.is_file() for file in files) or not all(map(str.isprintable, words)):
+        return report
+    return replace(report, command=" ".join(map(quote, words)))
 
 
 def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:

@@ -50,7 +50,6 @@ OPTIONS = (
     ),
     click.option(
         "--restart",
-        default="0 s",
         help="Time for which a restart stops the job, as in '30 s'. Needs --catch-up.  [default: "
         "0 s; 5 s with --schedule]",
     ),
@@ -159,15 +158,16 @@ def plan_options(function: F) -> F:
 
 
 def _headroom(
-    restart: str, catch_up: str | None, latency: str | None, variability: float, flat: float
+    restart: str | None, catch_up: str | None, latency: str | None, variability: float, flat: float
 ) -> "Headroom":
     from streamplace.model.units import seconds
     from streamplace.planning.headroom import Headroom
 
-    if catch_up is None and seconds(restart):
+    stopped = 0.0 if restart is None else seconds(restart)
+    if catch_up is None and stopped:
         raise SettingError("--restart needs --catch-up; add the time to work off what waited")
     return Headroom(
-        seconds(restart),
+        stopped,
         inf if catch_up is None else seconds(catch_up),
         inf if latency is None else seconds(latency),
         variability,

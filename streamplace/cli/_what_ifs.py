@@ -31,23 +31,27 @@ class WhatIf:
     def arguments(self) -> dict[str, Any]:
         """Arguments of `streamplace.model.what_if.what_if`."""
         factors = {}
-        for name, text in _pairs("--scale", self.scale, "enrich=2"):
+        for name, text in _pairs("--scale", self.scale, "enrich=2").items():
             try:
                 factors[name] = float(text)
             except ValueError:
                 raise SettingError(
                     f"--scale {name}={text}: {quoted(text)} is not a number; write {name}=2"
                 ) from None
-        return {"scale": factors, "change": dict(_pairs("--set", self.change, "kafka.rate=100k"))}
+        return {"scale": factors, "change": _pairs("--set", self.change, "kafka.rate=100k")}
 
 
-def _pairs(option: str, texts: tuple[str, ...], example: str) -> list[tuple[str, str]]:
-    """Names and values; a name may contain an equals sign."""
-    pairs = [text.rpartition("=") for text in texts]
-    for text, (name, equals, value) in zip(texts, pairs, strict=True):
+def _pairs(option: str, texts: tuple[str, ...], example: str) -> dict[str, str]:
+    """Values by name; a name may contain an equals sign."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
         if not (name and equals and value):
             raise SettingError(f"{option} is {quoted(text)}; write it as in {option} {example}")
-    return [(name, value) for name, _, value in pairs]
+        if name in pairs:
+            raise SettingError(f"{option} is given twice for {quoted(name)}; drop one")
+        pairs[name] = value
+    return pairs
 
 
 def what_ifs(function: F) -> F:

@@ -119,7 +119,7 @@ def command(
             rates=tuple(dict.fromkeys(map(total_rate, rates))) or facts.rate,
             seed=seed,
             budget=budget,
-            objectives=tuple(dict.fromkeys(objectives)) or (facts.objective,),
+            objectives=objectives or (facts.objective,),
             require=require,
         )
         if dry_run:

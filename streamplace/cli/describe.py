@@ -80,7 +80,7 @@ class _Units(NamedTuple):
 
 def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -> _Units:
     """Units by the options."""
-    from streamplace.evaluate.profile import mean_device_and_link
+    from streamplace.evaluate.profile import link_in_words, mean_device_and_link
     from streamplace.io.clusters import read_cluster
     from streamplace.model import units
 
@@ -96,7 +96,7 @@ def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -
     device, link = mean_device_and_link(cluster)
     words = (
         f"CPU in devices of {units.format_speed(device)}, the mean of the {cluster.n_devices} in "
-        f"{cluster_file}; traffic in links of {units.format_bandwidth(link)}, the mean of theirs"
+        f"{cluster_file}; traffic in {link_in_words(link)}, the mean of theirs"
     )
     return _Units(device, link, words)
 

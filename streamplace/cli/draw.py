@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._command import with_command
 from streamplace.cli._options import (
     FILE,
     NO_CHOICE,
@@ -14,7 +13,7 @@ from streamplace.cli._options import (
     objective,
     read_problem,
 )
-from streamplace.cli._output import print_json, say
+from streamplace.cli._output import print_json, say, with_command
 from streamplace.errors import SettingError
 
 
@@ -58,8 +57,8 @@ def command(
         judge = objective_of(problem, objective)
         if page:
             drawn = NamedPlacements(problem, tuple(named), judge).report()
-            options = {"rate": rate, "objective": objective}
-            with_command(drawn, graph, cluster, options).save(output)
+            options = {"rate": rate, "objective": objective, **cluster.options}
+            with_command(drawn, graph, options).save(output)
         else:
             draw_placements(problem, named, judge).save(output)
     else:

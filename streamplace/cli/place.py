@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import with_command
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, ClusterChoice
 from streamplace.cli._output import (
     print_json,
@@ -18,6 +17,7 @@ from streamplace.cli._output import (
     say_doubts,
     say_trust,
     say_written,
+    with_command,
 )
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
 from streamplace.cli._what_ifs import WhatIf, what_ifs
@@ -253,7 +253,7 @@ def _with_command(report: "Report", request: "PlacementRequest", asked: _PlaceOp
         "rate": asked.rate, "objective": str(request.objective), "from": asked.present,
         "startup": asked.startup, "constraints": asked.constraints_file, **asked.what_if.options,
     }  # fmt: skip
-    return with_command(report, asked.graph, asked.cluster, rules)
+    return with_command(report, asked.graph, {**rules, **asked.cluster.options})
 
 
 def _estimate(request: "PlacementRequest", data: "DataSet", total: int, as_json: bool) -> None:

@@ -102,7 +102,7 @@ def command(
     slot: str,
     move_price: str,
     lag: str,
-    restart: str,
+    restart: str | None,
     robust: str,
     what_if: WhatIf,
     options: "PlanOptions",
@@ -128,7 +128,7 @@ def command(
     _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
     whole = changed(planned_graph(graph), **what_if.arguments())
     say_trust(whole, trusts=options["trust_profile"])
-    request = PlanRequest.of(whole, protected[0], options)
+    request = PlanRequest.of(whole, protected[-1], options)
     trace = None if trace_file is None else read_trace(trace_file)
     answer: PlanResult | PlanCurve | PlanSchedule
     with waiting(f"planning {whole.name}"):
@@ -156,12 +156,12 @@ def _check_schedule(
         raise SettingError("a schedule carries all rates; drop --quantile, or --schedule")
 
 
-def _terms(price: str, lag: str, outage: str) -> "MoveTerms":
+def _terms(price: str, lag: str, outage: str | None) -> "MoveTerms":
     from streamplace.control.day import MoveTerms
     from streamplace.model.units import seconds
 
     usual = MoveTerms()
-    stopped = seconds(outage) or usual.outage
+    stopped = usual.outage if outage is None else seconds(outage)
     return MoveTerms(seconds(price), usual.delay, stopped, seconds(lag))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import click
 
-from streamplace.cli._command import with_command
 from streamplace.cli._options import (
     FILE,
     ClusterChoice,
@@ -30,6 +29,7 @@ from streamplace.cli._output import (
     save_document,
     save_json,
     say,
+    with_command,
 )
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
@@ -157,7 +157,7 @@ def command(
         "rate": rate, "objective": asked, "from": present, "startup": startup,
         "constraints": constraints_file, **what_if.options,
     }  # fmt: skip
-    offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
+    offered = partial(with_command, graph=graph, options={**rules, **cluster.options})
     judge = objective_of(problem, asked)
     simulated = _Simulated(problem, placed, judge, explanation, queues, offered)
     if output is not None:

@@ -80,7 +80,6 @@ class TraceSlots:
         """Cut a trace into slots; a rate holds until the next row, the last as long as usual."""
         if not seconds > 0:
             raise SettingError(f"the slot is {seconds:g} s; it must be above 0")
-        _refuse_disorder(trace)
         steps = np.diff(trace.time)
         _refuse_gap(trace.time, steps)
         last = float(np.median(steps)) if len(steps) else seconds
@@ -107,28 +106,6 @@ class TraceSlots:
         beyond = np.maximum(np.searchsorted(trace.time, edges[1:], side="left"), first + 1)
         peak = np.stack([trace.rates[a:b].max(axis=0) for a, b in zip(first, beyond, strict=True)])
         return cls(start, seconds, peak, np.diff(whole, axis=0) / held)
-
-
-def _refuse_disorder(trace: RateTrace) -> None:
-    """Refuse a trace made in Python whose rows no file could have."""
-    if not len(trace.time):
-        raise SettingError("the trace has no rows")
-    if (np.diff(trace.time) <= 0).any():
-        row = int(np.argmax(np.diff(trace.time) <= 0)) + 1
-        raise SettingError(
-            f"time[{row}] of the trace is not after time[{row - 1}]; sort the rows, and keep one "
-            "for each time"
-        )
-    is_rate = np.isfinite(trace.rates) & (trace.rates >= 0)
-    if not is_rate.all():
-        row, column = np.argwhere(~is_rate)[0].tolist()
-        value = trace.rates[row, column]
-        raise SettingError(
-            f"rates[{row}, {column}] of the trace is {value:g}; rates must be 0 or more"
-        )
-    for name, peak in zip(trace.sources, trace.rates.max(axis=0).tolist(), strict=True):
-        if not peak:
-            raise SettingError(f"the trace has no rate above 0 for {name!r}")
 
 
 def _refuse_gap(time: Floats, steps: Floats) -> None:

@@ -43,6 +43,7 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     """Let a policy decide at the end of every slot, from the plan that carries the first one on."""
     terms = day.terms
     cost, price = frozen(day.cost.copy()), frozen(day.price.copy())
+    capacity = frozen(day.rated_capacity.copy())
     choice = PlanChoice(cost, price, day.slots.seconds, terms.delay, terms.outage, terms.lag)
     policy, run = make(choice), _Run(day)
     for slot in range(len(day.slots)):
@@ -52,7 +53,7 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
             float(day.offered[slot]),
             run.backlog,
             run.level,
-            day.rated_capacity[slot],
+            capacity[slot],
         )
         target = policy.choose(seen)
         if not isinstance(target, Integral) or not 0 <= target < len(day.plans):

@@ -12,7 +12,7 @@ from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
 from streamplace.objectives.conditions import composed_objective
-from streamplace.objectives.registry import DEFAULT, Objective
+from streamplace.objectives.registry import DEFAULT, Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers
 from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
 from streamplace.placers.request import PlacementRequest
@@ -41,6 +41,10 @@ class ComparisonRun:
     budget: Budget = USUAL_BUDGET
     objectives: tuple[str, ...] = (DEFAULT,)
     require: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = dict.fromkeys(named_objective(name).name for name in self.objectives)
+        object.__setattr__(self, "objectives", tuple(names))
 
     @property
     def aliased(self) -> tuple[AliasedPlacer, ...]:

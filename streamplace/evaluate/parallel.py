@@ -59,6 +59,8 @@ def parallel_map(
         from streamplace.evaluate.on_ray import map_on_ray
 
         return map_on_ray(function, items, on, lost=lost)
+    if jobs is not None and jobs < 1:
+        raise SettingError(f"jobs is {jobs}; it must be at least 1, or None for one per core")
     coming = iter(items)
     first = list(islice(coming, few + 1))
     if jobs == 1 or len(first) <= few:

@@ -133,8 +133,8 @@ class Profile(Displayed):
 
     def report(self) -> Report:
         """Sizes of one graph, or statistics of several."""
-        link = format_bandwidth(self.bandwidth_bps)
-        words = f"CPU in devices of {digits(self.mips, 6)} MIPS, traffic in links of {link}"
+        link = link_in_words(self.bandwidth_bps)
+        words = f"CPU in devices of {digits(self.mips, 6)} MIPS, traffic in {link}"
         return Report(self.parts(words), counted(len(self.operators), "graph"))
 
     def parts(self, units: str) -> tuple[Part, ...]:
@@ -225,6 +225,17 @@ def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
     limited = remote[np.isfinite(remote)]
     mips = float((cluster.devices.speed * cluster.devices.cores).mean())
     return mips, float(limited.mean()) if len(limited) else np.inf
+
+
+def link_in_words(bandwidth_bps: float) -> str:
+    """Links of a bandwidth in words.
+
+    >>> link_in_words(1e9), link_in_words(np.inf)
+    ('links of 1 Gbps', 'links without a limit')
+    """
+    if not np.isfinite(bandwidth_bps):
+        return "links without a limit"
+    return f"links of {format_bandwidth(bandwidth_bps)}"
 
 
 def _ccr(problem: Problem) -> float:

@@ -96,11 +96,12 @@ class QueueRun(Displayed):
         )
         steady = "never" if self.time_to_steady is None else duration(self.time_to_steady)
         longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]
+        queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
         lines = [
             f"  latency: {self.latency.words}",
             f"  without backlog: {self.latency_without_backlog.words}",
             f"  steady after: {steady}",
-            f"  longest queues: {', '.join(f'{name} {q:.0f}' for name, q in longest)}",
+            *([f"  longest queues: {queues}"] if queues else []),
             simulated,
         ]
         if self.backlog >= 1:

@@ -129,6 +129,11 @@ def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
     Machines of the second kind are twice as large and twice as expensive. One operator in four has
     several pieces, on different machines.
     """
+    if shape.operators - shape.operators // 4 < shape.devices:
+        raise SettingError(
+            f"of {shape.operators} operators, too few have a single piece to fill "
+            f"{shape.devices} machines; ask for more"
+        )
     rng = np.random.default_rng([seed, shape.operators, shape.devices, 2])
     kinds = rng.integers(0, 2, shape.devices)
     contents, work = _full_machines(shape, kinds, rng)

@@ -93,6 +93,9 @@ class RunPlan:
     # Folder for the answers, as files for ``submit``; None to discard them.
     solutions: Path | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", tuple(dict.fromkeys(self.seconds)))
+
     @property
     def n_runs(self) -> int:
         """Number of runs."""
@@ -204,6 +207,11 @@ def read_runs(path: Path) -> list[LibraryRun]:
     return [
         parse_as(LibraryRun, line, f"{spot(path)}:{number}") for number, line in read_lines(path)
     ]
+
+
+def read_all_runs(paths: Iterable[Path]) -> list[LibraryRun]:
+    """Runs of several files; of those that are in them repeatedly, the last."""
+    return list({run.key: run for path in paths for run in read_runs(path)}.values())
 
 
 def _holds_run(line: bytes) -> bool:

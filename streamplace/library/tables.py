@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import exp, log
 from os import PathLike
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from streamplace.errors import SettingError
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library, open_library
-from streamplace.library.runs import LibraryRun, read_runs
+from streamplace.library.runs import LibraryRun, read_all_runs
 from streamplace.model.messages import counted
 from streamplace.model.report import Report, Sheet, percent
 
@@ -122,8 +122,7 @@ def table(
     library
         Folder of the library.
     """
-    opened = open_library(library)
-    return table_report(opened, [run for path in results for run in read_runs(Path(path))])
+    return table_report(open_library(library), read_all_runs(map(Path, results)))
 
 
 def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
@@ -140,7 +139,7 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
     for objective in sorted({run.objective for run in current}, reverse=True):
         chosen = [run for run in current if run.objective == objective]
         instances = {run.instance for run in chosen}
-        entries = [e for e in library.select(instances, objective=objective)]
+        entries = library.select(instances, objective=objective)
         closed = sum(entry.closed for entry in entries)
         noun = "entry" if len(entries) == 1 else "entries"
         parts.append(
@@ -230,8 +229,6 @@ def _shifted_mean(gaps: Sequence[float]) -> float:
 
 def summaries_document(library: Library, runs: Sequence[LibraryRun]) -> list[dict[str, Any]]:
     """Summaries as a JSON document, by objective."""
-    from dataclasses import asdict
-
     current = current_runs(library, runs)
     objectives = sorted({run.objective for run in current}, reverse=True)
     return [

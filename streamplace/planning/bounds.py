@@ -44,8 +44,9 @@ def proven_bound(
 ) -> CostBound | None:
     """Return a bound of the cost of every plan; None where no machines are enough.
 
-    ``stop`` tells whether to end with the bound so far. Pricing explores ``most_nodes`` at most for
-    each type of machine.
+    ``stop`` tells whether to end with the bound so far. Pricing explores `NODES` for each type of
+    machine at first; it may begin again with four times as many while these were fewer than
+    ``most_nodes``.
     """
     cuts: list[Cut] = []
     by_strength: dict[str, Fraction] = {}

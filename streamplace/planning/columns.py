@@ -171,7 +171,7 @@ class _Column(NamedTuple):
 
 
 class Columns:
-    """Columns found so far; pricing explores ``most_nodes`` at most for each type of machine."""
+    """Columns found so far; pricing begins again while it explored less than ``most_nodes``."""
 
     def __init__(self, relaxation: Relaxation, most_nodes: int) -> None:
         self._relaxation, self._most_nodes = relaxation, most_nodes

@@ -16,8 +16,6 @@ from streamplace.planning.offers import Catalogue
 SCALE = 2**28
 """Worth of all operators together as an integer; the worth of each machine is rounded up."""
 MOST_STEPS = 20_000
-IMPOSSIBLE = 2**62
-"""Cost that stands for an unsatisfiable cut."""
 MOST_WORK = 10.0
 """Limit of the solver, in its deterministic seconds."""
 MOST_COST = 2**52
@@ -156,7 +154,8 @@ def least_cost(
     """
     prices = Prices.of(catalogue)
     singles = [_SingleCut.of(WholeCut.of(cut), prices, catalogue) for cut in cuts]
-    single = max([0, *(cut.least_cost(0, cut.demand) for cut in singles)])
+    costs = (cut.least_cost(0, cut.demand) for cut in singles)
+    single = max([0, *(goal if cost is None else cost for cost in costs)])
     fixed = prices.cost([offer.at_least for offer in catalogue.offers])
     floor = min(goal, max(single, fixed))
     search = _Refutation(prices, singles, catalogue, stop)
@@ -181,8 +180,11 @@ class _SingleCut:
         offers.sort(key=lambda row: (Fraction(row[1], row[2]), *row[2:]))
         return cls(cut.worth, cut.demand, tuple(offers))
 
-    def least_cost(self, first: int, need: int) -> int:
-        """Least cost at which the types from ``first`` on reach the remaining worth ``need``."""
+    def least_cost(self, first: int, need: int) -> int | None:
+        """Least cost at which the types from ``first`` on reach the remaining worth ``need``.
+
+        None if all of their machines together do not reach it.
+        """
         if need <= 0:
             return 0
         cost = 0
@@ -192,7 +194,7 @@ class _SingleCut:
             if need <= worth * most:
                 return cost - (-number * need // worth)
             cost, need = cost + number * most, need - worth * most
-        return IMPOSSIBLE
+        return None
 
 
 class _Rest(NamedTuple):
@@ -239,10 +241,11 @@ class _Refutation:
 
     def _is_too_dear(self, rest: _Rest) -> bool:
         """Whether a single cut shows that the rest costs more than is left."""
+        if rest.money < 0:
+            return True
         each = zip(self._cuts, rest.needs, strict=True)
-        return rest.money < 0 or any(
-            cut.least_cost(rest.first, need) > rest.money for cut, need in each
-        )
+        costs = (cut.least_cost(rest.first, need) for cut, need in each)
+        return any(cost is None or cost > rest.money for cost in costs)
 
     def _parts(self, rest: _Rest) -> Iterator[_Rest]:
         """What remains after each number of machines of the next type, the largest first."""

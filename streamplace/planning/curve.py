@@ -11,7 +11,7 @@ from streamplace.model.display import Pictured
 from streamplace.model.report import Report, Sheet, percent
 from streamplace.model.units import floor_digits
 from streamplace.planning.hours import ends_in_words, machines_in_words
-from streamplace.planning.result import PlanResult
+from streamplace.planning.result import PlanResult, gap_in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,8 +104,8 @@ class PlanCurve(Pictured):
 
 
 def _row(result: PlanResult) -> Sequence[str]:
-    bound = floor_digits(result.bound)
-    cells = (f"{result.cost:g}", bound, percent(result.gap), machines_in_words(result.machines))
+    bound, gap = floor_digits(result.bound), gap_in_words(result.gap)
+    cells = (f"{result.cost:g}", bound, gap, machines_in_words(result.machines))
     if result.interval is None:
         return cells
     return *cells, ends_in_words(result.interval)

@@ -11,6 +11,7 @@ for the numbers x of machines. Every bound of a plan's cost rests on such cuts.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,22 +43,39 @@ class Cut:
         return sum(z * x for z, x in zip(self.worth, counts, strict=True)) >= self.demand
 
 
-def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
-    """Cuts of each resource alone, for all operators and for those that require the same tags."""
-    capacity, may_run = capacities(catalogue), allowed(demand, catalogue)
-    needed = False
-    for tags in {frozenset[str](), *demand.requires}:
+class ResourceNeed(NamedTuple):
+    """What the operators that require some tags need of a resource together."""
+
+    tags: frozenset[str]
+    rows: Bools  # [N] whether each operator is one of them
+    runs: Bools  # [T] whether a machine of each type may run any of them
+    origin: str  # "cpu", "memory" or "slots"
+    resource: int
+    total: Fraction
+
+
+def resource_needs(demand: Demand, catalogue: Catalogue) -> Iterator[ResourceNeed]:
+    """Needs of each resource by all operators, and by those that require the same tags."""
+    may_run = allowed(demand, catalogue)
+    for tags in sorted({frozenset[str](), *demand.requires}, key=sorted):
         rows = np.array([tags <= required for required in demand.requires])
         runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
         for origin, resource, total in _totals(demand, catalogue, rows):
-            room = capacity[:, resource]
-            if total > 0 and np.isfinite(room[runs]).all():
-                worth = [
-                    Fraction(float(c)) if r else Fraction(0)
-                    for c, r in zip(room, runs, strict=True)
-                ]
-                needed = True
-                yield Cut(tuple(ROOM * z for z in worth), total, origin)
+            yield ResourceNeed(tags, rows, runs, origin, resource, total)
+
+
+def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
+    """Cuts of each resource alone, for all operators and for those that require the same tags."""
+    capacity, needed = capacities(catalogue), False
+    for need in resource_needs(demand, catalogue):
+        room = capacity[:, need.resource]
+        if need.total > 0 and np.isfinite(room[need.runs]).all():
+            worth = [
+                Fraction(float(c)) if r else Fraction(0)
+                for c, r in zip(room, need.runs, strict=True)
+            ]
+            needed = True
+            yield Cut(tuple(ROOM * z for z in worth), need.total, need.origin)
     if not needed:
         yield Cut((Fraction(1),) * len(catalogue.offers), Fraction(1), "machines")
 

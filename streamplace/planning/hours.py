@@ -15,7 +15,7 @@ from streamplace.model.units import digits, floor_digits
 HOUR = 3600
 DAY = 24 * HOUR
 EARLIEST_DATE = 1e8
-"""Seconds from which times count since 1970 and not since the start of the trace."""
+"""Seconds from which times are dates, since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def machines_in_words(machines: Mapping[str, int]) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Start of an hour in words: since the start of the trace, or as a date.
+    """Start of an hour in words: in the time of the trace, or as a date.
 
     >>> clock(7200), clock(90000), clock(1772323200)
     ('2 h', '1 d 1 h', '2026-03-01 00:00')
@@ -123,7 +123,7 @@ def clock(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Time in words, to the minute: since the start of the trace, or a date.
+    """Time in words, to the minute: in the time of the trace, or a date.
 
     >>> moment(5700), moment(90000), moment(1772323260)
     ('1:35', '1 d 1:00', '2026-03-01 00:01')

@@ -11,15 +11,23 @@ from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.messages import quoted
 from streamplace.model.units import digits, format_bytes
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.contents import allowed
-from streamplace.planning.cuts import least_parallelism, least_subtasks, useful_offers
+from streamplace.planning.contents import allowed, capacities
+from streamplace.planning.cuts import (
+    ROOM,
+    ResourceNeed,
+    item_cuts,
+    least_parallelism,
+    least_subtasks,
+    resource_needs,
+    useful_offers,
+)
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import MOST_AT_FIRST
 from streamplace.planning.steps import promised_rate
-from streamplace.planning.subtasks import least_need, least_share, slot_groups, slots_of
+from streamplace.planning.subtasks import least_need, least_share
 
 LARGE_RESERVE = 2
 """Multiple of the rate from which a refusal names the reserve first."""
@@ -144,25 +152,42 @@ def _mips(instructions: float) -> str:
 
 def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
     """Clause about a resource of which all machines together have too little."""
-    offers = catalogue.offers
-    for word, told, need, rooms in (
-        ("CPU", _mips, demand.instructions.sum(), [o.instructions for o in offers]),
-        ("memory", format_bytes, demand.memory.sum(), [float(o.memory) for o in offers]),
-    ):
-        room = sum(r * o.at_most for r, o in zip(rooms, offers, strict=True))
-        if need > room:
-            heaviest = demand.instructions if word == "CPU" else demand.memory
-            name = quoted(demand.name[int(np.argmax(heaviest))])
+    offers, capacity = catalogue.offers, capacities(catalogue)
+    for need in resource_needs(demand, catalogue):
+        each = zip(capacity[:, need.resource].tolist(), offers, need.runs, strict=True)
+        room = sum(c * offer.at_most for c, offer, runs in each if runs)
+        if need.total > float(ROOM) * room:
+            return _too_little(demand, catalogue, need, room)
+    every = tuple(offer.at_most for offer in offers)
+    for cut in item_cuts(demand, catalogue):
+        if not cut.holds(every):
+            word = "CPU" if cut.origin == "cpu items" else "memory"
             return (
-                f"the operators need {told(need)} of {word}, most of it {name}, and all "
-                f"machines together have {told(room)}"
+                f"all machines together have enough {word}, but the parts of operators that "
+                "cannot be divided do not fit on them"
             )
-    least = least_subtasks(demand, catalogue)
-    slots = int(slots_of(slot_groups(demand, catalogue), least[None])[0])
-    room = sum(float(o.slots) * o.at_most for o in offers)
-    if slots > room:
+    return "CPU, memory, slots and network cards of all machines together do not suffice at once"
+
+
+def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: float) -> str:
+    """Clause about a need that is larger than the room of all machines for it."""
+    which, machines = "the operators", "all machines"
+    if need.tags:
+        which += f" that require {', '.join(sorted(need.tags))}"
+        machines += " that may run them"
+    if need.origin == "slots":
+        least = least_subtasks(demand, catalogue) * need.rows
         return (
-            f"the operators need {slots} slots, most of them {quoted(demand.name[least.argmax()])}"
-            f", and all machines together have {room:.6g}"
+            f"{which} need {need.total} slots, most of them {quoted(demand.name[least.argmax()])}, "
+            f"and {machines} together have {room:.6g}"
         )
-    return "the network cards, slots or memory of all machines together are too small"
+    is_cpu = need.origin == "cpu"
+    heaviest, told = (demand.instructions, _mips) if is_cpu else (demand.memory, format_bytes)
+    word = "memory"
+    if is_cpu:
+        word = "CPU with the reserve for higher costs" if demand.protected else "CPU"
+    name = quoted(demand.name[int((heaviest * need.rows).argmax())])
+    return (
+        f"{which} need {told(float(need.total))} of {word}, most of it {name}, and {machines} "
+        f"together have {told(room)}"
+    )

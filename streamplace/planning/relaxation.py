@@ -22,8 +22,6 @@ from streamplace.planning.subtasks import busiest_share, slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
-
-
 LITTLE = 1e-3
 """Share of all tuples by which the relaxation may overestimate local streams."""
 NARROW = 1e-3

@@ -363,30 +363,25 @@ def _reserve(result: PlanResult) -> Iterator[str]:
 
 
 def _proof(result: PlanResult) -> str:
+    """Bound of the cost of all plans, or of those that carry the rate with confidence."""
+    plans = "No plan"
     if result.errors is not None:
-        return _confident_proof(result)
+        plans += " that carries the rate at the lower end of its prediction"
     if result.is_cheapest:
-        return "No plan costs less."
+        return f"{plans} costs less."
     return (
-        f"No plan costs less than {floor_digits(result.bound)}; this one is at most "
-        f"{_rounded_up(result.gap)} above the cheapest."
+        f"{plans} costs less than {floor_digits(result.bound)}; this one is at most "
+        f"{gap_in_words(result.gap)} above the cheapest."
     )
 
 
-def _confident_proof(result: PlanResult) -> str:
-    """Bound of the plans that carry the rate at the lower end of their predictions."""
-    which = "No plan that carries the rate at the lower end of its prediction costs less"
-    if result.is_cheapest:
-        return f"{which}."
-    return (
-        f"{which} than {floor_digits(result.bound)}; this one is at most "
-        f"{_rounded_up(result.gap)} above the cheapest."
-    )
+def gap_in_words(gap: float) -> str:
+    """Percentage that is not below a gap, but for errors of rounding.
 
-
-def _rounded_up(share: float) -> str:
-    """Percentage that is not below a share, but for errors of rounding."""
-    return percent(ceil(1000 * share * (1 - 1e-12)) / 1000)
+    >>> gap_in_words(0.0), gap_in_words(0.0001)
+    ('0.0 %', '0.1 %')
+    """
+    return percent(ceil(1000 * gap * (1 - 1e-12)) / 1000)
 
 
 def _limit(limit: PlanLimit) -> str:

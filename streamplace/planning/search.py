@@ -42,6 +42,11 @@ MOST_STREAMS = 5_000_000
 """Most streams between subtasks in plans that the search tries."""
 MOST_AT_FIRST = 17_000_000
 """Most streams between subtasks in the plan of first fit, with which the search begins."""
+STEPS = 4_000
+"""Moves of one walk in the first round; every round has four times as many."""
+ROUNDS = 4
+TRIES = 12
+"""Most numbers of machines to try in each round."""
 
 
 def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
@@ -161,13 +166,6 @@ def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
     return next((p for p in range(parallelism, common + 1) if common % p == 0), parallelism)
 
 
-STEPS = 4_000
-"""Moves of one walk in the first round; every round has four times as many."""
-ROUNDS = 4
-TRIES = 12
-"""Most numbers of machines to try in each round."""
-
-
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
@@ -203,10 +201,6 @@ class PlanSearch:
                 self.offer(self.pack(counts, STEPS * 4**level))
             self.shrink(STEPS * 4**level)
         return self.best
-
-    def accept(self, packed: PackedMachines) -> PackedMachines | None:
-        """Return these machines, changed if needed to carry the rate; None if that fails."""
-        return self._accept(packed)
 
     def pack(self, counts: Sequence[int], steps: int) -> PackedMachines | None:
         """Pack the operators onto these numbers of machines; None if that fails."""

@@ -9,6 +9,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
 
@@ -54,6 +55,33 @@ class RateTrace:
     time: Floats
     sources: tuple[str, ...]
     rates: Floats
+
+    def __post_init__(self) -> None:
+        if not len(self.time):
+            raise SettingError("the trace has no rows")
+        is_after = np.diff(self.time) > 0
+        if not is_after.all():
+            row = int(is_after.argmin()) + 1
+            raise SettingError(
+                f"time[{row}] of the trace is not after time[{row - 1}]; sort the rows, and keep "
+                "one for each time"
+            )
+        is_time = np.abs(self.time) <= LATEST
+        if not is_time.all():
+            row = int(is_time.argmin())
+            raise SettingError(
+                f"time[{row}] of the trace is {self.time[row]:g}; give seconds, not beyond the "
+                "year 9999"
+            )
+        is_rate = np.isfinite(self.rates) & (self.rates >= 0)
+        if not is_rate.all():
+            row, column = np.argwhere(~is_rate)[0].tolist()
+            value = self.rates[row, column]
+            raise SettingError(
+                f"rates[{row}, {column}] of the trace is {value:g}; rates must be 0 or more"
+            )
+        if idle := _idle(self.sources, self.rates):
+            raise SettingError(f"the trace has no rate above 0 for {listed(idle)}")
 
     def level(self, quantile: float) -> Floats:
         """Quantile of the rates of each source over the rows, [S]; 1 gives the peaks."""
@@ -116,37 +144,36 @@ def parse_trace(content: bytes, where: str) -> RateTrace:
     (('rate',), [[100.0], [1000.0]], [100.0])
     """
     try:
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig")), strict=True))
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig")), strict=True)
+        lines = [(reader.line_num, cells) for cells in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"{where}: is not a CSV file: {error}") from None
-    head = [cell.strip() for cell in rows[0]] if rows else []
+    head = [cell.strip() for cell in lines[0][1]] if lines else []
     if len(head) < 2 or head[0] != TIME or not all(head) or len(set(head)) < len(head):
         raise FormatError(
             f"{where}: the first line must be {TIME},{TOTAL} or {TIME} and the names of the sources"
         )
-    table = [
-        _numbers(row, len(head), f"{where}:{number}")
-        for number, row in enumerate(rows[1:], 2)
-        if any(cell.strip() for cell in row)
-    ]
-    values = np.array(table, np.float64).reshape(-1, len(head))
-    return _checked(RateTrace(values[:, 0], tuple(head[1:]), values[:, 1:]), where)
-
-
-def _checked(trace: RateTrace, where: str) -> RateTrace:
-    if not len(trace.time):
+    rows = {
+        number: _numbers(cells, len(head), f"{where}:{number}")
+        for number, cells in lines[1:]
+        if any(cell.strip() for cell in cells)
+    }
+    if not rows:
         raise FormatError(f"{where}: has no rates; add a line for each time")
-    if (np.diff(trace.time) <= 0).any():
-        row = int(np.argmax(np.diff(trace.time) <= 0)) + 3
-        raise FormatError(f"{where}:{row}: the time is not after that of the line before")
-    if trace.time[-1] - trace.time[0] > LONGEST * HOUR:
+    for (_, before), (number, row) in pairwise(rows.items()):
+        if row[0] <= before[0]:
+            raise FormatError(f"{where}:{number}: the time is not after that of the line before")
+    values, sources = np.array([*rows.values()], np.float64), tuple(head[1:])
+    if values[-1, 0] - values[0, 0] > LONGEST * HOUR:
         raise FormatError(f"{where}: covers more than {LONGEST} hours; split it")
-    idle = [
-        name for name, peak in zip(trace.sources, trace.rates.max(axis=0), strict=True) if not peak
-    ]
-    if idle:
+    if idle := _idle(sources, values[:, 1:]):
         raise FormatError(f"{where}: {listed(idle)} never has a rate above 0")
-    return trace
+    return RateTrace(values[:, 0], sources, values[:, 1:])
+
+
+def _idle(sources: Sequence[str], rates: Floats) -> list[str]:
+    """Names of sources whose rate [R, S] is 0 in all rows."""
+    return [name for name, peak in zip(sources, rates.max(axis=0), strict=True) if not peak]
 
 
 def _numbers(row: Sequence[str], cells: int, where: str) -> list[float]:

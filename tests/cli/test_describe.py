@@ -39,6 +39,8 @@ def test_cpu_is_measured_in_devices_of_the_cluster(
     out = run("describe", graph, "--cluster", "c.toml").out
     assert "devices of 5000 MIPS, the mean of the 2 in c.toml" in out
     assert "links of 500 Mbps" in out
+    Path("one.toml").write_text("devices = [{name = 'alone'}]\n")
+    assert "traffic in links without a limit" in run("describe", graph, "--cluster", "one.toml").out
     assert "CPU in devices of 12000 MIPS" in run("describe", graph, "--mips", "12e3").out
     refused = refusal("describe", graph, "--cluster", "c.toml", "--mips", "100")
     assert "--mips and --cluster exclude each other" in refused

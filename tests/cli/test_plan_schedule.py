@@ -59,6 +59,18 @@ def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -
     assert "<svg" in Path("made/schedule.svg").read_text()
 
 
+def test_a_restart_may_take_no_time(run: Callable, words: list[str]) -> None:
+    """Without the option it takes five seconds, for which the tuples of a falling rate wait."""
+    Path("day.csv").write_text("time,rate\n0,4e4\n3600,5e3\n7200,5e3\n")
+
+    def latest(*options: str) -> float:
+        answer = run(*words, "--schedule", "--policy", "ds2", "--json", *options)
+        return float(json.loads(answer.out)["policies"][0]["latest"])
+
+    assert latest() == pytest.approx(5, abs=1)
+    assert latest("--restart", "0 s") == 0
+
+
 @pytest.mark.parametrize(
     ("further", "told"),
     [

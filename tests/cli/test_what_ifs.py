@@ -31,5 +31,11 @@ def test_a_what_if_is_as_good_as_an_edited_file(
     assert timeless(asked.out) == timeless(edited.out) != timeless(plain)
 
 
+@pytest.mark.parametrize("option", ["--scale", "--set"])
+def test_what_is_changed_twice_is_refused(refusal: Callable, graph: str, option: str) -> None:
+    changes = (option, "src.rate=2", option, "src.rate=3")
+    assert f"{option} is given twice for 'src.rate'; drop one" in refusal("place", graph, *changes)
+
+
 def timeless(text: str) -> dict:
     return {key: value for key, value in json.loads(text).items() if key != "seconds"}

@@ -225,23 +225,3 @@ def test_a_gap_in_regular_rates_is_refused() -> None:
     assert "\n" not in str(error.value)
     irregular = np.cumsum(np.tile([60.0, 900.0, 7200.0], 16))
     assert len(TraceSlots.of(RateTrace(irregular, ("rate",), rates), 300.0)) > 400
-
-
-@pytest.mark.parametrize(
-    ("time", "rates", "words"),
-    [
-        ([], [], "the trace has no rows"),
-        ([0.0, 60.0, 60.0], [1.0, 2.0, 3.0], r"time\[2\] of the trace is not after time\[1\]"),
-        ([60.0, 0.0], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
-        ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
-        ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
-        ([0.0, 60.0], [0.0, 0.0], "the trace has no rate above 0 for 'rate'"),
-    ],
-)
-def test_traces_made_in_python_are_checked(
-    time: list[float], rates: list[float], words: str
-) -> None:
-    """As those from files are."""
-    trace = RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
-    with pytest.raises(SettingError, match=words):
-        TraceSlots.of(trace, 60.0)

@@ -197,17 +197,38 @@ def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
         replay(day_of(np.full(4, 10.0), MoveTerms()), "mine", lambda _: Always(chosen))
 
 
-def test_a_policy_cannot_change_what_plans_cost() -> None:
-    """Neither of its own replay nor of the next one."""
-    day = day_of(np.full(4, 10.0), MoveTerms())
+class Cheat(Always):
+    """A policy that tries to change what plans cost and carry."""
 
-    def cheat(choice: PlanChoice) -> Always:
-        for prices in (choice.cost, choice.price):
+    def __init__(self, plans: PlanChoice) -> None:
+        super().__init__(1)
+        for prices in (plans.cost, plans.price):
             with pytest.raises(ValueError, match="read-only"):
                 prices[:] = 0.0
-        return Always(1)
 
-    assert replay(day, "cheat", cheat).cost == replay(day, "up", lambda _: Always(1)).cost
+    def choose(self, seen: SlotObservation) -> int:
+        """Choose the plan of level 1."""
+        with pytest.raises(ValueError, match="read-only"):
+            seen.capacity[:] = 0.0
+        return super().choose(seen)
+
+
+def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
+    """Neither of its own replay nor of the next one."""
+    day = day_of(np.full(4, 10.0), MoveTerms())
+    assert replay(day, "cheat", Cheat).cost == replay(day, "up", lambda _: Always(1)).cost
+
+
+@pytest.mark.parametrize(
+    ("policies", "names"),
+    [("ds2", ["ds2"]), (["hpa", "ds2", "hpa"], ["hpa", "ds2"]), (["ds2", "all"], None)],
+)
+def test_each_policy_is_replayed_once(policies: str | list[str], names: list[str] | None) -> None:
+    graph = StreamGraph.of("free", [Operator("one", ipt=0, rate=1)], [])
+    trace = RateTrace(300.0 * np.arange(2), ("rate",), np.array([[1.0], [2.0]]))
+    found = plan_schedule(graph, trace, policies=policies, offers=[Offer("m", 1.0)], jobs=1)
+    named = [one.name for one in found.replays]
+    assert named == (names or ["ds2", *(name for name in POLICIES if name != "ds2")])
 
 
 def test_plans_that_use_no_resource_have_no_limit_in_json() -> None:

@@ -9,6 +9,7 @@ import pytest
 from pilots import weights_file
 from problems import chain, diamond, fork_join
 
+import streamplace
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate import runner
 from streamplace.evaluate.compare import compare
@@ -126,6 +127,26 @@ def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> N
         weights_file(path, seed)
         played(pilot, file, PROBLEMS)
         assert len(list(file)) == results
+
+
+def test_a_graph_that_failed_has_the_reasons_of_all_placers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(placer: Placer, *_: object, **__: object) -> Result:
+        raise KeyError(placer.name)
+
+    monkeypatch.setattr("streamplace.placers.registry.Placer.place", broken)
+    failures = streamplace.compare(chain(), "random,round-robin", budget=Budget(None, 50)).failures
+    told = "random: KeyError: 'random'; round-robin: KeyError: 'round-robin'"
+    assert failures == {chain().name: told}
+
+
+def test_an_objective_that_is_given_twice_counts_once() -> None:
+    """Also with its options in another order."""
+    names = ["throughput:robust=1:error=0.2", "throughput:error=0.2:robust=1"]
+    found = streamplace.compare(chain(), "random,round-robin", objective=names)
+    rows = [(placer, row.graphs) for _, _, placer, row in found.rows()]
+    assert rows == [("random", 1), ("round-robin", 1)]
 
 
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:

@@ -82,6 +82,12 @@ def test_what_kills_its_worker_is_named_and_the_rest_goes_on() -> None:
     assert found == [-number if number in (7, 30) else 2 * number for number in range(40)]
 
 
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_a_number_of_processes_is_at_least_one(jobs: int) -> None:
+    with pytest.raises(SettingError, match=f"jobs is {jobs}; it must be at least 1"):
+        parallel_map(str, range(40), jobs)
+
+
 MET: list[int] = []
 
 

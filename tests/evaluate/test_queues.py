@@ -84,6 +84,13 @@ def test_a_small_capacity_alone_shortens_the_time_step() -> None:
     assert run.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
 
 
+def test_an_operator_alone_has_no_queues() -> None:
+    problem = Problem(StreamGraph.of("one", [Operator("v", ipt=1, rate=10)]), Cluster.uniform(1))
+    run = run_queues(problem, problem.placement([0]))
+    assert run.queues == {}
+    assert "queues:" not in str(run)
+
+
 def test_windows_fire_several_times_before_anything_is_measured() -> None:
     window = Window(size=60, advance=20, factor=0.1)
     graph = StreamGraph.of(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
-from streamplace.errors import ProblemError
+from streamplace.errors import ProblemError, SettingError
 from streamplace.library.documents import instance_document, library_problem, solution_document
 from streamplace.library.plans import plan_document
 from streamplace.library.planted import (
@@ -295,6 +295,15 @@ def test_planted_solutions_are_the_best(make: Any, large: int) -> None:
     planted = make(PlantedShape(24, 3, 0.3, large), 7)
     assert judged(planted.document, planted.solution) == Fraction(planted.bound)
     assert proves(planted.document, Fraction(planted.bound), planted.proof)
+
+
+def test_a_planted_plan_has_an_operator_of_one_piece_for_each_machine() -> None:
+    """It fills the machine; without one, fewer machines would be enough."""
+    least = planted_plan(PlantedShape(4, 3), 0)
+    assert judged(least.document, least.solution) == Fraction(least.bound)
+    assert proves(least.document, Fraction(least.bound), least.proof)
+    with pytest.raises(SettingError, match="of 4 operators, too few have a single piece"):
+        planted_plan(PlantedShape(4, 4), 0)
 
 
 @pytest.mark.slow

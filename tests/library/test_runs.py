@@ -139,6 +139,13 @@ def test_the_better_answer_of_several_time_limits_is_kept(folder: Path, tmp_path
     assert second.value != first.value
 
 
+def test_a_time_limit_that_is_given_twice_counts_once(
+    folder: Path, program: Callable[[str], str]
+) -> None:
+    options = {"instances": ["random-00"], "objective": "throughput", "seconds": [1, 1.0]}
+    assert len(run_methods(commands=[program("single")], **options)) == 1
+
+
 @pytest.mark.slow
 def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
     (record,) = run_methods(
@@ -225,6 +232,7 @@ def test_the_table_is_a_page(folder: Path, run: Callable, tmp_path: Path) -> Non
     assert answer.status == 0
     assert answer.out.count("random-") == 2
     report = table([out])
+    assert str(table([out, out])) == str(report)
     for name, make in (("page.md", as_markdown), ("page.html", as_page)):
         answer = run("library", "table", str(out), "-o", name)
         assert (answer.status, answer.out) == (0, "")

@@ -22,7 +22,7 @@ from streamplace.model.units import UNLIMITED_BPS
 from streamplace.planning.bounds import STRENGTHS, proven_bound
 from streamplace.planning.columns import price
 from streamplace.planning.counts import cheapest_counts, least_cost
-from streamplace.planning.cuts import Cut
+from streamplace.planning.cuts import Cut, resource_cuts
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.relaxation import Relaxation
@@ -160,6 +160,27 @@ def test_prices_may_have_any_number_of_digits(price: float) -> None:
     bound = proven_bound(demand_of(graph), Catalogue.of(offers))
     assert bound is not None
     assert bound.value == 2 * Fraction(repr(price))
+
+
+def test_numbers_that_are_too_few_are_refuted_however_long_prices_are() -> None:
+    """Three large machines cost 3 · 10¹⁹ units of the prices; 2.4 of them would be enough."""
+    graph = StreamGraph.of("one", [Operator("v", ipt=2500, rate=1000)])
+    offers = [Offer("small", 1 / 30, mips=0.1, at_most=1), Offer("large", 100.0, mips=1.0)]
+    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
+    assert bound is not None
+    assert bound.value == 300
+
+
+def test_cuts_do_not_depend_on_the_hashes_of_tags() -> None:
+    """They are in the order of the tags, as the solver finds other machines for other orders."""
+    needs = {"d": 1, "b": 2, "f": 4, "a": 8, "e": 16, "c": 32}
+    operators = [
+        Operator(tag, ipt=ipt, rate=1.0, requires=frozenset(tag)) for tag, ipt in needs.items()
+    ]
+    offers = Catalogue.of([Offer("all", 1.0, tags=frozenset(needs))])
+    cuts = list(resource_cuts(demand_of(StreamGraph.of("tagged", operators)), offers))
+    cpu = [int(cut.demand) for cut in cuts if cut.origin == "cpu"]
+    assert cpu == [sum(needs.values()), *(needs[tag] for tag in sorted(needs))]
 
 
 def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 from planning_cases import pipeline
 
-from streamplace import Offer, plan, plan_frontier, plan_robustness
+from streamplace import (
+    Offer,
+    Operator,
+    Stream,
+    StreamGraph,
+    plan,
+    plan_frontier,
+    plan_robustness,
+)
 from streamplace.errors import SettingError
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.placers.registry import Budget
@@ -58,6 +66,14 @@ def test_a_curve_needs_values() -> None:
         plan_frontier(pipeline(), [], offers=OFFERS)
     with pytest.raises(SettingError, match="there are no numbers"):
         plan_robustness(pipeline(), [], offers=OFFERS)
+
+
+def test_an_operator_is_kept_by_its_name() -> None:
+    """One text is one name, and not its letters."""
+    operators = [Operator("src", ipt=1, rate=1), Operator("map", parallelism=3), Operator("m")]
+    graph = StreamGraph.of("job", operators, [Stream("src", "map"), Stream("map", "m")])
+    result = plan(graph, offers=OFFERS, keep_parallelism="map", budget=BUDGET)
+    assert result.parallelism == {"src": 1, "map": 3, "m": 1}
 
 
 def test_an_option_that_no_plan_has_is_refused() -> None:

@@ -1,14 +1,18 @@
 """Traces: reading, levels, hours, and what is refused."""
 
+import math
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from planning_cases import pipeline
 
-from streamplace import Offer, plan, plan_schedule
+from streamplace import Offer, plan, plan_frontier, plan_robustness, plan_schedule
 from streamplace.errors import GraphError, ProblemError, SettingError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
-from streamplace.planning.traces import parse_trace
+from streamplace.planning.traces import RateTrace, parse_trace
 
 TWO = (
     b"time,left,right\n"
@@ -151,6 +155,8 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
         ("time,rate\n0,1,2", "rates.csv:2: has 3 cells, and the first line 2"),
         ("time,rate\n0,1\n0,2", "rates.csv:3: the time is not after"),
         ("time,rate\n0,1\n9,2\n5,3", "rates.csv:4: the time is not after"),
+        ("time,rate\n\n0,1\n\n0,2", "rates.csv:5: the time is not after"),
+        ('time,rate\n"0\n",1\n0,2', "rates.csv:4: the time is not after"),
         ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),
         ("time,rate\ninf,1", "time 'inf' is too large"),
         ("time,rate\n1772323200000,1", "time '1772323200000' is too large; give seconds"),
@@ -170,10 +176,45 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("time", "rates", "words"),
+    [
+        ([], [], "the trace has no rows"),
+        ([0.0, 60.0, 60.0], [1.0, 2.0, 3.0], r"time\[2\] of the trace is not after time\[1\]"),
+        ([60.0, 0.0], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
+        ([0.0, math.nan], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
+        ([1.7e12, 1.8e12], [1.0, 2.0], r"time\[0\] of the trace is 1.7e\+12; give seconds"),
+        ([0.0, math.inf], [1.0, 2.0], r"time\[1\] of the trace is inf; give seconds"),
+        ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
+        ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
+        ([0.0, 60.0], [0.0, 0.0], "the trace has no rate above 0 for 'rate'"),
+    ],
+)
+def test_traces_made_in_python_are_checked(
+    time: list[float], rates: list[float], words: str
+) -> None:
+    """As those from files are."""
+    with pytest.raises(SettingError, match=words):
+        RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
+
+
 def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
     with pytest.raises(SettingError, match="quantile has no effect without a trace"):
         plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
-    with pytest.raises(SettingError, match="error has no effect without robust"):
-        plan(joined(), error=0.5, offers=[Offer("a", 1.0)])
     with pytest.raises(SettingError, match="a trace has its own rates"):
         plan(pipeline(), rate=5, trace=parse_trace(b"time,rate\n0,1", "t"), offers=[Offer("a", 1)])
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        plan,
+        lambda graph, **options: plan_frontier(graph, [1.0], **options),
+        lambda graph, **options: plan_robustness(graph, [0], **options),
+        lambda graph, **options: plan_schedule(graph, parse_trace(TWO, "rates.csv"), **options),
+    ],
+    ids=["plan", "frontier", "robustness", "schedule"],
+)
+def test_an_error_of_no_operators_is_refused(ask: Callable[..., object]) -> None:
+    with pytest.raises(SettingError, match="error has no effect without robust"):
+        ask(joined(), error=0.5, offers=[Offer("a", 1.0)])

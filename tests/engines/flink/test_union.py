@@ -102,6 +102,7 @@ def test_a_weight_is_a_jobs_part_of_what_can_be_carried(run: Callable, tmp_path:
         (("--weight", "shop"), "--weight shop: write JOB=NUMBER"),
         (("--weight", "shop=0"), "write JOB=NUMBER with a number above 0"),
         (("--weight", "shop=nan"), "write JOB=NUMBER with a number above 0"),
+        (("--weight", "shop=2", "--weight", "shop=3"), "is given twice for 'shop'; drop one"),
         (("--weight", "cart=2"), "'cart' is not one of the jobs; they are 'shop', 'shop-2'"),
         (("c.json",), "measured with different --mips; profile them with the same value"),
     ],
