@@ -25,7 +25,7 @@ from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sampling import settled_rate
+from streamplace.engines.flink.measure.steady import settled_rate
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program

@@ -19,7 +19,7 @@ from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sampling import settled_rate
+from streamplace.engines.flink.measure.steady import settled_rate
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import counts, vectors_of
 from streamplace.engines.flink.pin.verify import verify

@@ -10,7 +10,10 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import failed_by, jobs, task_manager
 
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.measure import job_watch, sampling, steady
+from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import JobProfile
 
 START, MIPS = 100.0, 1000.0
@@ -37,6 +40,18 @@ def with_clock(patch: pytest.MonkeyPatch, clock: Clock) -> Clock:
     patch.setattr(steady, "time", clock)
     patch.setattr(job_watch, "processes_of", lambda rest: {})
     return clock
+
+
+def with_threads(
+    patch: pytest.MonkeyPatch,
+    threads: Callable[[int], list[JavaThread]],
+    processes: Mapping[str, int],
+) -> None:
+    """Let TaskManagers be processes of this machine with these threads, and without logs."""
+    patch.setattr(job_watch, "processes_of", lambda rest: processes)
+    patch.setattr(profiling, "python_workers", lambda managers: 0)
+    patch.setattr(task_cpu, "java_threads", threads)
+    patch.setattr(task_cpu, "received_tasks", lambda process: [])
 
 
 @dataclass

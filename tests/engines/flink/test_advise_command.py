@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
+from fake_flink import FakeFlink, failure
 from flink_documents import ANSWERS
 from lazy_flink import Clock
-from shop_flink import Shop, advised
+from shop_flink import SETTINGS, Shop, advised
 
+from streamplace.engines.flink.advise.advise import advise
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.job_watch import seconds_running
 from streamplace.engines.flink.measure.steady import UnsteadyJob, agree
@@ -139,8 +141,31 @@ def test_rates_that_are_none_are_refused_before_anything_is_asked(shop: Shop) ->
     assert flink.asked == []
 
 
+@pytest.mark.parametrize("wrong", [{"mips": "fast"}, {"bandwidth": "1 Gbit per second"}])
+def test_speeds_that_are_none_are_refused_before_anything_is_asked(
+    shop: Shop, wrong: dict[str, Any]
+) -> None:
+    """Not after the minutes for which the job is watched."""
+    flink = shop()
+    with pytest.raises(StreamplaceError):
+        advise(flink.rest, "job", "2x", None, replace(SETTINGS, **wrong))
+    assert flink.asked == []
+
+
 def test_a_rate_that_nothing_carries_is_refused(shop: Shop) -> None:
     """The message names the largest rate."""
     offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
     with pytest.raises(StreamplaceError, match="a plan was found for up to"):
         advised(shop(), "100x", offers)
+
+
+@pytest.mark.parametrize(("scheduler", "is_rescaled"), [("Adaptive", True), (None, False)])
+def test_a_job_manager_that_does_not_show_its_settings_hinders_no_advice(
+    shop: Shop, scheduler: str | None, is_rescaled: bool
+) -> None:
+    """As behind a gateway; before version 2, only settings tell the adaptive scheduler."""
+    flink = shop(facts={"schedulerType": scheduler})
+    flink.answers["GET /jobmanager/config"] = failure("forbidden", status=403)
+    commands = advised(flink).commands
+    assert any(line.startswith("curl -X PUT") for line in commands) is is_rescaled
+    assert any(line.startswith("streamplace flink move") for line in commands) is not is_rescaled

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from lazy_flink import Vertex, rates
-from shop_flink import Shop, advised
+from shop_flink import CPU, Shop, advised
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
@@ -19,6 +19,23 @@ def test_pending_records_that_grow_are_offered_too(shop: Shop) -> None:
     assert advice.offered == pytest.approx(150)
     assert advice.rate == pytest.approx(300)
     assert "records are pending and grow by 50 per second" in " ".join(str(advice).split())
+
+
+def test_large_rates_are_told_in_digits(shop: Shop) -> None:
+    """A source of 123,456 tuples/s, behind which 1,234,567 records wait."""
+    flink = shop(pending=20_000.0)
+    out = {"numRecordsOut": 123_456.0, "numBytesOut": 123_456.0}
+    flink.vertices["v0"].rates = {
+        **flink.vertices["v0"].rates,
+        **out,
+        "Source__src.numRecordsOut": 123_456.0,
+    }
+    flink.vertices["v1"].rates = rates(123_456, 250, 123_456, 250 * 40, busy=CPU["v1"])
+    flink.counted["v0"] = {"Source__src.pendingRecords": 1e6}
+    text = " ".join(str(advised(flink, "1x")).split())
+    assert "Source src emits 123500 tuples/s (123500 and 123500 in two windows); " in text
+    assert "records are pending and grow by 20000 per second; it is offered 143500." in text
+    assert "e+0" not in text.partition("operator CPU per tuple")[0]
 
 
 def test_a_source_without_cpu_left_may_be_offered_more(shop: Shop) -> None:
@@ -40,7 +57,7 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
 ) -> None:
     """An empty topic, or a file that was read at the start."""
     flink = shop()
-    silent = Vertex("Source: more", rates() | {"Source__more.numRecordsOut": 0})
+    silent = Vertex("Source: more", rates(busy=0.1) | {"Source__more.numRecordsOut": 0})
     flink.vertices = {"v3": silent, **flink.vertices}
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
     usual = flink._vertex
@@ -51,6 +68,8 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
     assert advice.plan.machines == {"small": 1}
     assert any("more" in note for note in advice.notes)
     assert "src" in str(advice)
+    (more,) = (one for one in advice.operators if one.name == "more")
+    assert more.cpu == 0  # what it takes per second is not what a tuple takes
 
 
 def test_a_source_in_the_old_interface_that_is_silent_now_is_planned_beside_others(
@@ -129,3 +148,13 @@ def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_noth
     advice = advised(flink, "2x")
     assert advice.rate == pytest.approx(200)
     assert advice.plan.graph.operators["src"].rate == pytest.approx(200)
+
+
+def test_a_job_of_which_no_cpu_is_known_carries_any_rate(shop: Shop) -> None:
+    """A SourceFunction that is the whole job: Flink does not tell its busy time."""
+    flink = shop()
+    source = rates() | {"Source__src.numRecordsOut": 100.0, "accumulateBusyTimeMs": "NaN"}
+    flink.vertices = {"v0": Vertex("Source: src -> out: Writer", source)}
+    advice = advised(flink)
+    assert "Where the job runs now, it can carry any rate, by the model." in str(advice)
+    assert advice.to_json()["current"]["carried"] is None

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from fake_flink import FakeFlink
+from fake_flink import FakeFlink, failure
 from flink_documents import config, task_manager
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
@@ -169,6 +170,19 @@ def test_where_no_profile_is_checked_the_present_layout_checks_the_model() -> No
     fast = question(3500.0)
     checked = replace(fast.measured.graph, attributes={CONSISTENCY_ERROR: 0.1})
     assert check_model(replace(fast, measured=replace(fast.measured, graph=checked))) is None
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_a_model_by_which_the_present_layout_carries_nothing_is_wrong(*, limited: bool) -> None:
+    """What operators take whatever their rate is more than their device has.
+
+    No scale leads from nothing to what was measured, so every other layout would seem to be better.
+    """
+    graph = job().with_operators(replace(job().operators, constant=np.array([0.0, 3000.0])))
+    question = Question(Measurement(graph, EQUAL, limited), TOGETHER, SLOTS, spreads=True)
+    with pytest.raises(ProblemError, match="off by -100%"):
+        check_model(question)
+    assert check_model(question, trusts=True) is not None
 
 
 def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
@@ -338,10 +352,13 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
         ({"taskmanager.load-balance.mode": "slots"}, "SLOTS"),
         ({"cluster.evenly-spread-out-slots": "true"}, "SLOTS"),
         ({"taskmanager.load-balance.mode": "MIN_RESOURCES"}, None),
+        (None, None),
     ],
 )
-def test_the_mode_of_a_cluster_is_read(settings: dict[str, str], mode: str | None) -> None:
-    flink = FakeFlink({"GET /jobmanager/config": config(settings)})
+def test_the_mode_of_a_cluster_is_read(settings: dict[str, str] | None, mode: str | None) -> None:
+    """Unless the JobManager does not show it."""
+    hidden = failure("forbidden", status=403)
+    flink = FakeFlink({"GET /jobmanager/config": hidden if settings is None else config(settings)})
     assert configured_mode(flink.rest) == mode
 
 

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.measure.carried_tuples import shares
+from streamplace.engines.flink.measure.carried_tuples import carried_by_streams, shares
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 
 RATES = st.floats(0.1, 1e4)
 DIAMOND = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
@@ -63,3 +65,32 @@ def test_a_small_rest_of_a_large_sum_is_told() -> None:
 def test_nothing_flowing_is_nothing() -> None:
     """No division by zero."""
     assert shares([("a", "b")], {}, {}, {}).amounts == {0: 0.0}
+
+
+def test_what_is_not_told_of_any_sender_is_divided_evenly() -> None:
+    """Flink reports what the receivers read; it must not be lost."""
+    streams = [(u, v) for u in "ab" for v in "cd"]
+    found = shares(streams, {"c": 30.0, "d": 60.0}, {}, {})
+    assert found.amounts == pytest.approx({0: 15, 1: 30, 2: 15, 3: 30})
+    assert found.mixed == {0, 1, 2, 3}
+
+
+def test_what_a_broadcast_sends_to_each_subtask_counts_where_inputs_mix() -> None:
+    """Ten tuples/s to four subtasks are as many as forty that are dealt out."""
+    tasks = [FlinkTask(name, name, name, 4, (name,)) for name in "abcd"]
+    edges = [
+        Edge("a", "c", "rebalance", 4, is_broadcast=True),
+        Edge("b", "c", "hash"),
+        Edge("a", "d", "hash"),
+        Edge("b", "d", "hash"),
+    ]
+    sent = {
+        "a": Activity({"numRecordsOut": 10.0}, 1.0),
+        "b": Activity({"numRecordsOut": 40.0}, 1.0),
+    }
+    read = {
+        name: Activity({"numRecordsIn": rate}, 1.0) for name, rate in (("c", 80.0), ("d", 50.0))
+    }
+    found = carried_by_streams(tasks, edges, sent | read)
+    assert found.tuples == pytest.approx({0: 40, 1: 40, 2: 10, 3: 40})
+    assert "selectivity of a→c: guessed, several inputs mix" in found.doubts

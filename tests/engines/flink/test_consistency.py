@@ -141,6 +141,16 @@ def test_what_is_known_of_the_difference_is_said() -> None:
     assert "something else than CPU limits" in str(checked(usage(0.5)))
 
 
+def test_of_equally_full_task_managers_the_first_one_is_named() -> None:
+    """Whatever the hash of their names; those that share a machine are always equally full."""
+    names = [f"tm-{i}" for i in range(20)]
+    graph = pipe(Operator("b", parallelism=18))
+    present = Present({"a": names[:2], "b": names[2:]}, dict.fromkeys(names, usage(1.0)), 0.01)
+    found = consistency(graph, present, TUPLES, is_blocked=True)
+    assert found is not None
+    assert found.causes[0].startswith("'tm-0' took 100% of its CPU")
+
+
 def test_the_slowest_operator_is_what_is_carried() -> None:
     """What comes before it fills queues, which is said."""
     found = checked(usage(1.0), {"a": RATE, "b": 80.0})

@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 from fake_flink import failure
 from flink_documents import failed_by, job, jobs
-from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
+from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates, with_threads
 from moving_cases import UNKNOWN
 from shop_flink import OLD, ShopFlink, advised
 
 from streamplace.engines.flink import engine
-from streamplace.engines.flink.cpu import limits, task_cpu
+from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.decide.candidates import Judge, Question
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import cluster, job_watch
-from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.background import cores_taken
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.live import Measurement
@@ -42,11 +41,8 @@ def read_threads(
         return [JavaThread(n, name, own * now, now) for n, (name, own) in used]
 
     processes = {device: i for i, device in enumerate(flink.devices)}
-    for module in (job_watch, cluster):
-        monkeypatch.setattr(module, "processes_of", lambda rest: processes)
-    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
-    monkeypatch.setattr(task_cpu, "java_threads", threads)
-    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    with_threads(monkeypatch, threads, processes)
+    monkeypatch.setattr(cluster, "processes_of", lambda rest: processes)
     monkeypatch.setattr(limits, "cpu_pool", pool)
 
 

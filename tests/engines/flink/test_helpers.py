@@ -49,14 +49,22 @@ def test_threads_that_name_a_task_are_its_own_and_limits_of_rates_are_the_source
     assert found == pytest.approx({SOURCE: 0.05, MAP: 0.0})
 
 
-def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with() -> None:
-    """Names may contain the word by which Flink calls helpers after their task."""
-    lookup, users = "Lookup for users (1/1)#0", "users (1/1)#0"
+@pytest.mark.parametrize("name", ["Lookup for users", "Price Fetcher for users", "new users"])
+def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with(name: str) -> None:
+    """Names may contain the words by which Flink calls helpers after their task."""
+    lookup, users = f"{name} (1/1)#0", "users (1/1)#0"
     flushers = [ThreadLoad(0, f"OutputFlusher for {name}", 0.01) for name in (lookup, users)]
     cores = {lookup: 0.5, users: 0.1}
     own = [*flushers, *(ThreadLoad(0, *load) for load in cores.items())]
     found = shares_of_helpers({"a": own}, {"a": cores}, ())
     assert found == {"a": pytest.approx({lookup: 0.01, users: 0.01})}
+
+
+@pytest.mark.parametrize("helper", ["cache of", "Kafka Partition Discovery for"])
+def test_threads_that_are_called_after_a_task_in_any_way_are_its_own(helper: str) -> None:
+    """A program can ask for the name of its subtask; connectors do, to name their threads."""
+    own = [*loads(source=0.1, map=0.1), ThreadLoad(0, f"{helper} {MAP}", 0.02)]
+    assert shares(own) == [pytest.approx({SOURCE: 0.0, MAP: 0.02})]
 
 
 def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
@@ -68,9 +76,15 @@ def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
     assert least == pytest.approx({MAP: 0.0})
 
 
-def test_garbage_is_that_of_the_tasks_also_where_one_task_manager_runs_them_all() -> None:
+@pytest.mark.parametrize("collector", ["VM Thread", "Concurrent Mark-Sweep", "Shenandoah GC T"])
+def test_garbage_is_that_of_the_tasks_also_where_one_task_manager_runs_them_all(
+    collector: str,
+) -> None:
     """At twice the rate there is twice as much of it, whatever other TaskManagers collect."""
-    busy, calm = loads(source=0.1, map=0.3, garbage=0.04), loads(map=0.1, garbage=0.02)
+    busy, calm = (
+        [*loads(**tasks), ThreadLoad(0, collector, cores)]
+        for tasks, cores in (({"source": 0.1, "map": 0.3}, 0.04), ({"map": 0.1}, 0.02))
+    )
     assert shares(busy) == [pytest.approx({SOURCE: 0.01, MAP: 0.03})]
     assert shares(busy, calm)[1] == pytest.approx({MAP: 0.02})
     assert java_itself({"a": cores_by_kind(busy)}) == 0

@@ -1,8 +1,9 @@
 """What a decided move says beforehand, and what it does where it falls short."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
-from math import log
+from math import inf, log
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -262,6 +263,16 @@ def test_a_layout_of_flinks_own_is_not_moved_to() -> None:
     assert not made.moves
     assert made.to_json()["configuration"] == "taskmanager.load-balance.mode: SLOTS"
     assert made.to_json()["predicted"] == made.decision.chosen.carries.value
+
+
+def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
+    """No CPU is known of the job, so that its layouts carry any rate; JSON has no such number."""
+    free = Candidate("the present layout", {"src": ["a"]}, interval([inf], 0.03))
+    document = proposal("job", present=free).to_json()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["predicted"] is None
+    assert document["interval"] == {"low": None, "value": None, "high": None}
+    assert document["layouts"][0]["value"] is None
 
 
 def test_a_job_that_keeps_up_is_told_how_to_ask_for_more() -> None:

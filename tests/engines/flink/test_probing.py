@@ -24,6 +24,7 @@ from streamplace.engines.flink.decide.probing import (
 )
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.sending_cost import RemoteFlow
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.folder import FileEntry
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
@@ -167,6 +168,7 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     edges = [Edge("src", "map", "hash")]
     monkeypatch.setattr(probing, "read_plan", lambda *_: ("job", tasks, edges))
     monkeypatch.setattr(probing, "can_spread", lambda _: True)
+    monkeypatch.setattr(probing, "flows_of_job", lambda *_: {"a": RemoteFlow(1e5, 1e6)})
     monkeypatch.setattr(probing, "processes_of", lambda _: {"a": 1, "b": 2})
     monkeypatch.setattr(JobImprover, "propose", propose)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
@@ -307,6 +309,36 @@ def test_a_job_that_crosses_already_is_not_probed(world: World, move: FlinkMove)
     world.layout = dict(EVEN)
     assert prober(world, move).probe(world.job) is None
     assert world.done == []
+
+
+def test_a_job_of_which_hardly_any_tuple_crosses_is_probed(
+    world: World, move: FlinkMove, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What crossing costs is not measured then; nor is it where the job is spread evenly."""
+    monkeypatch.setattr(probing, "flows_of_job", lambda *_: {})
+    world.layout = {**TOGETHER, "map": ["a", "b"]}
+    probe(world, move)
+    assert world.done == ["measure", "move", "measure", "move"]
+    world.layout = dict(EVEN)
+    with pytest.raises(SettingError, match="too few tuples cross there"):
+        probe(world, move)
+    assert world.done.count("move") == 2
+
+
+def test_a_probed_job_that_restarts_is_moved_back_when_it_runs(
+    world: World, move: FlinkMove
+) -> None:
+    """Its record stays until then."""
+    world.interrupts = {"measure 2": KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        probe(world, move)
+    usual = move.rest.jobs
+    move.rest.jobs = lambda: {world.job: "RESTARTING"}  # type: ignore[method-assign]
+    with pytest.raises(SettingError, match=r"is RESTARTING, .* once it runs; wait, .* --resume"):
+        resumed(move, world.job)
+    move.rest.jobs = usual  # type: ignore[method-assign]
+    resumed(move, world.job)
+    assert (world.layout, world.files) == (TOGETHER, {})
 
 
 def test_a_probe_that_would_tell_nothing_is_refused(world: World, move: FlinkMove) -> None:

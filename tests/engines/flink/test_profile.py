@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates, with_threads
 from shop_flink import CPU, writing_shop
 
 from streamplace.engines.flink.cpu import limits, task_cpu
@@ -16,6 +16,7 @@ from streamplace.engines.flink.cpu.threads import JavaThread, ReceivedTask
 from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
+from streamplace.model.graph import KEEPS_PARALLELISM
 
 
 def made_threads(
@@ -39,10 +40,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
         clock.sleep(3.0 if clock.now > START else 1.0)
         return made_threads(writing_shop(clock).vertices, CPU, clock.now)
 
-    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": 7})
-    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
-    monkeypatch.setattr(task_cpu, "java_threads", seen)
-    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    with_threads(monkeypatch, seen, {"dev-0": 7})
     return clock
 
 
@@ -72,6 +70,20 @@ def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("hash", "rescale")
 
 
+def test_receivers_of_broadcasts_are_attributes_in_the_order_of_their_names(
+    threads: Clock,
+) -> None:
+    """Files of equal profiles are equal."""
+    job = writing_shop(threads)
+    names = [f"rules {i}" for i in range(8)]
+    for i, name in enumerate(names):
+        job.vertices[f"w{i}"] = Vertex(name, rates(500, 0, 500 * 40), [("v1", "BROADCAST")])
+    attributes = profile(job.rest, "job", 10).graph(MIPS).attributes
+    kept = [name for name in attributes if name.startswith(KEEPS_PARALLELISM)]
+    assert len(kept) == 8
+    assert kept == sorted(kept)
+
+
 def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sent(
     threads: Clock,
 ) -> None:
@@ -85,6 +97,23 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     assert contained == pytest.approx((100 / 3.5 + 250 / 13.5) / 100)
     assert not graph.charged_constant.any()
     assert graph.at_rate(10.0).charged_constant.all()
+
+
+def test_threads_that_a_program_calls_after_its_task_are_those_of_the_task(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knows the name of its subtask; they were charged to nobody."""
+    whole = task_cpu.java_threads
+
+    def more(process: int) -> list[JavaThread]:
+        seen = whole(process)
+        now = seen[0].elapsed
+        return [*seen, JavaThread(99, "cache of split (2/2)#0", 0.3 * now, now)]
+
+    monkeypatch.setattr(task_cpu, "java_threads", more)
+    seen = profile(writing_shop(threads).rest, "job", 10)
+    assert seen.cpu["v1"].cores == pytest.approx(0.5)
+    assert seen.doubts == []
 
 
 def test_threads_that_are_not_there_are_told(
@@ -228,6 +257,14 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
     assert graph.charged_ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
+
+
+def test_another_graph_of_a_profile_is_equal(clock: Clock) -> None:
+    """Doubts are told once, however often."""
+    seen = profile(writing_shop(clock, blocked=1.5).rest, "job", 10)
+    graph, told = seen.graph(MIPS), [*seen.doubts]
+    assert seen.graph(MIPS) == graph
+    assert seen.doubts == told
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
@@ -71,7 +72,10 @@ def test_measured_work_decides_where_and_whether_a_chain_is_split() -> None:
 
 
 def test_nothing_is_said_where_splitting_cannot_pay() -> None:
-    """One operator, no free CPU, a rate that is nearly carried, or tuples that are dear to send."""
+    """One operator, no free CPU, a rate that is nearly carried, or tuples that are dear to send.
+
+    Nor where the chain alone exceeds its device at any rate, so that nothing is carried now.
+    """
     assert proposed(asked(job("score"))) is None
     assert proposed(asked(job(), Cluster.uniform(1, mips=625))) is None
     assert proposed(asked(job(parallelism=2))) is None
@@ -79,6 +83,8 @@ def test_nothing_is_said_where_splitting_cannot_pay() -> None:
     assert proposed(asked(job(local=5e6))) is None
     dear = Cluster.of([*QUOTAS.devices], overhead=1.0)
     assert proposed(asked(job(), dear)) is None
+    held = job().with_operators(replace(job().operators, constant=np.array([0.0, 900.0])))
+    assert proposed(asked(held)) is None
 
 
 def test_a_chain_whose_subtasks_wait_is_not_split() -> None:

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.cpu.stack_samples import StackCounts, counted, read_stacks
+from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, stacks_by_task
+from streamplace.engines.flink.cpu.threads import ReceivedTask, ThreadLoad
 
 SAMPLES = Path(__file__).parents[1] / "golden/flink-stacks/samples.txt"
 """Of Nexmark's query 3 in a TaskManager of Flink 2.3 with chaining off."""
@@ -80,3 +82,31 @@ def test_any_text_is_read(lines: list[str]) -> None:
         assert one.fields_written <= one.written
         assert one.fields_read <= one.read
         assert one.written + one.read <= one.total
+
+
+def test_samples_of_a_task_that_is_called_like_a_helper_are_its_own() -> None:
+    """Another task bears the rest of its name; so does a chain of another job."""
+    fetcher, users = "Price Fetcher for users (1/1)#0", "users (1/1)#0"
+    threads = {1: (fetcher, 5), 2: (users, 7), 3: (f"OutputFlusher for {fetcher}", 2)}
+    threads |= {4: (f"log -> {users}", 11), 5: (f"OutputFlusher for log -> {users}", 13)}
+    threads |= {6: (f"new {users}", 17), 7: (f"OutputFlusher for new {users}", 19)}
+    named = {"v0": fetcher, "v1": users}
+    subtasks = [RunningSubtask("job", v, 0, "tm", name, 0.0) for v, name in named.items()]
+    subtasks.append(RunningSubtask("other", "v0", 0, "tm", f"new {users}", 0.0))
+    loads = {"tm": [ThreadLoad(number, name, 0.1) for number, (name, _) in threads.items()]}
+    samples = {"tm": {number: StackCounts(total) for number, (_, total) in threads.items()}}
+    found = stacks_by_task(ClusterInterval(subtasks, loads, {}), "job", samples)
+    assert {vertex: one.total for vertex, one in found.items()} == {"v0": 7, "v1": 7}
+
+
+def test_samples_of_the_same_task_of_another_job_are_not_counted() -> None:
+    """Jobs of one jar have the same vertices and threads, which the log tells apart."""
+    name = "map (1/1)#0"
+    subtasks = [RunningSubtask(job, "v0", 0, "tm", name, 0.0) for job in ("job", "twin")]
+    loads = {"tm": [ThreadLoad(number, name, 0.1) for number in (1, 2)]}
+    received = {"tm": [ReceivedTask(name, "v0", job) for job in ("twin", "job")]}
+    samples = {"tm": {1: StackCounts(5), 2: StackCounts(7)}}
+    interval = ClusterInterval(subtasks, loads, received)
+    assert stacks_by_task(interval, "job", samples) == {"v0": StackCounts(7)}
+    unlogged = ClusterInterval(subtasks, loads, {})
+    assert stacks_by_task(unlogged, "job", samples) == {"v0": StackCounts(12)}

@@ -108,6 +108,15 @@ def test_a_committer_is_known_by_its_name_where_its_writer_has_a_side_output(clo
     assert profile(flink.rest, "job", 10).constant == pytest.approx(expected)
 
 
+def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
+    """Where it follows a chain of a writer and its committer, which counts what is written."""
+    flink = taxi(clock)
+    flink.vertices["v1"].name = "trips.parquet: Writer -> trips.parquet: Committer"
+    flink.vertices["v2"].name = "trips.parquet: Global Committer"
+    seen = profile(flink.rest, "job", 10)
+    assert seen.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
+
+
 def test_a_queue_that_fills_does_not_lower_selectivities(clock: Clock) -> None:
     """As many bytes are missing as tuples; the sender counts what it sends."""
     flink = taxi(clock)

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from shop_flink import OFFERS as GIVEN
+from shop_flink import Shop, advised
 
-from streamplace import Operator, Stream, StreamGraph
-from streamplace.engines.flink.advise.unknowns import unknowns
-from streamplace.engines.flink.measure.cluster import MeasuredCluster
-from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.advise.unknowns import Unknown, unknowns
+from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, MORE_SAMPLES
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.model.graph import PROFILE_SPREAD
@@ -40,12 +41,18 @@ def plan() -> Callable[..., PlanResult]:
     return make
 
 
+def found(
+    plan: PlanResult, windows: int = 4, *, assumed: bool = False, unsampled: str = ""
+) -> list[Unknown]:
+    """What is not known of a plan."""
+    sending = SendingCost(4e-5, 0.0, is_assumed=assumed)
+    seen = SimpleNamespace(windows=range(windows), unsampled=unsampled)
+    return unknowns(plan, cast("JobProfile", seen), sending)
+
+
 def told(plan: PlanResult, windows: int = 4, *, assumed: bool = False) -> list[tuple[str, float]]:
     """First words of what is not known, and how much it matters."""
-    sending = SendingCost(4e-5, 0.0, is_assumed=assumed)
-    seen = cast("JobProfile", SimpleNamespace(windows=range(windows)))
-    cluster = cast("MeasuredCluster", SimpleNamespace(sending=sending))
-    return [(one.what.split(",")[0], one.share) for one in unknowns(plan, seen, cluster)]
+    return [(one.what.split(",")[0], one.share) for one in found(plan, windows, assumed=assumed)]
 
 
 def test_what_was_measured_well_is_not_listed(plan: Callable[..., PlanResult]) -> None:
@@ -78,3 +85,46 @@ def test_errors_of_earlier_predictions_are_listed_first_where_they_are_widest(
     errors = SimpleNamespace(least=0.8)
     wide = replace(plan(**{PROFILE_SPREAD: 0.1}), errors=cast("Any", errors))
     assert [share for _, share in told(wide)] == pytest.approx([0.2, 0.1])
+
+
+@pytest.mark.parametrize("unsampled", ["profile on the machines of the TaskManagers", ""])
+def test_java_is_not_to_be_started_otherwise_where_that_is_not_what_is_missing(
+    plan: Callable[..., PlanResult], unsampled: str
+) -> None:
+    """Stacks are sampled on the machines of the TaskManagers, and operators must take some CPU."""
+    (local,) = found(plan(**{LOCAL_COST: f"{ASSUMED} to be"}), unsampled=unsampled)
+    assert local.measurement == (unsampled or MORE_SAMPLES)
+
+
+SENDING = "what sending a tuple to another TaskManager costs is not measured and left out; "
+
+
+@pytest.mark.parametrize(
+    ("machines", "note"),
+    [
+        (
+            Catalogue.of([Offer("small", 0.1)]),
+            f"{SENDING}to have it counted, give overhead in the ",
+        ),
+        (Cluster.uniform(3), f"{SENDING}to have it counted, give overhead in the file of machines"),
+        (None, "what a tuple between TaskManagers costs is assumed to be 37.1 ns per tuple and "),
+        (GIVEN, None),
+        (Cluster.of([Device(f"d{i}") for i in range(3)], overhead=1e-6), None),
+    ],
+)
+def test_what_the_plan_counts_for_remote_tuples_is_told_as_it_is(
+    shop: Shop, machines: Catalogue | Cluster | None, note: str | None
+) -> None:
+    """Left out, assumed on the TaskManagers that there are, or given with the machines.
+
+    It takes several TaskManagers to carry the rate, between which most of the tuples cross.
+    """
+    flink = shop()
+    for v, metric in (("v0", "numBytesOut"), ("v1", "numBytesIn")):
+        flink.vertices[v].rates = {**flink.vertices[v].rates, metric: 2e7}
+    advice = advised(flink, "12x", machines)
+    words = ("sending a tuple", "tuple between TaskManagers")
+    notes = [one for one in advice.notes if any(word in one for word in words)]
+    assert [one.startswith(note or "") for one in notes] == [True] * (note is not None)
+    is_unknown = any("that leaves its TaskManager" in one.what for one in advice.unknowns)
+    assert is_unknown is (note is not None)

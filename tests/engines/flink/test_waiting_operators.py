@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
 from shop_flink import CPU, advised, shop_maker, writing_shop
 
 import streamplace
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import JavaThread, spent_between, threads_again
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.watch.rescaled_plans import with_subtasks
@@ -69,9 +68,7 @@ def read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Read:
 
         monkeypatch.setattr(task_cpu, "java_threads", seen)
 
-    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": 7})
-    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
-    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    with_threads(monkeypatch, lambda process: [], {"dev-0": 7})
     return tell
 
 

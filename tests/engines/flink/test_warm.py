@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
 
-from streamplace.engines.flink.cpu import limits, task_cpu
+from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import job_watch
-from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.profile import profile
@@ -95,10 +93,7 @@ class Warming:
 def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
     """A job that has just started."""
     made = Warming(clock)
-    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": 7})
-    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
-    monkeypatch.setattr(task_cpu, "java_threads", made.threads)
-    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    with_threads(monkeypatch, made.threads, {"dev-0": 7})
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", 0.15))
     return made
 

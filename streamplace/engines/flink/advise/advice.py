@@ -14,6 +14,7 @@ from streamplace.engines.flink.advise.current_machines import (
 from streamplace.engines.flink.advise.unknowns import Unknown
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
+from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
 from streamplace.model.display import Displayed
@@ -34,7 +35,7 @@ class OperatorLoad:
     """CPU and parallelism of an operator, now and in the plan."""
 
     name: str
-    cpu: float  # core seconds per tuple
+    cpu: float  # core seconds per tuple; 0 if none passed
     source: str  # how the CPU was measured
     # Number of its subtasks, now and in the plan.
     parallelism: int
@@ -110,7 +111,7 @@ class Advice(Displayed):
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
-                "carried": _finite(self.carried),
+                "carried": finite(self.carried),
                 "taskmanagers": [asdict(machine) for machine in self.current.machines],
             },
             "priced": self.current.is_priced,
@@ -124,10 +125,6 @@ class Advice(Displayed):
             "notes": list(self.notes),
             "unknowns": [asdict(unknown) for unknown in self.unknowns],
         }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
 
 
 def summary_of_advice(advice: Advice) -> Report:
@@ -175,24 +172,23 @@ def _today(advice: Advice) -> Iterator[str]:
     if current.idle:
         yield f"Without subtasks of this job: {listed(current.idle)}."
     if advice.carried is not None:
-        rate = f"{digits(advice.carried)} tuples/s"
+        is_known = isfinite(advice.carried)
+        rate = f"{digits(advice.carried)} tuples/s" if is_known else "any rate"
         text = f"Where the job runs now, it can carry {rate}, by the model"
         errors = advice.plan.errors
-        yield text + (
-            "."
-            if errors is None or not isfinite(advice.carried)
-            else f"; with {errors.words} at least {errors.at_least(advice.carried):.4g}."
-        )
+        if errors is not None and is_known:
+            text += f"; with {errors.words} at least {digits(errors.at_least(advice.carried))}"
+        yield f"{text}."
 
 
 def _rate(source: SourceRate) -> str:
     text = f"Source {source.name} emits {digits(source.observed)} tuples/s"
     if source.windows is not None:
-        text += " ({:.4g} and {:.4g} in two windows)".format(*source.windows)
+        text += " ({} and {} in two windows)".format(*map(digits, source.windows))
     if source.pending is not None:
         change = "grow" if source.growth >= 0 else "shrink"
-        text += f"; {source.pending:g} records are pending and {change} by "
-        text += f"{abs(source.growth):.4g} per second"
+        text += f"; {source.pending:.0f} records are pending and {change} by "
+        text += f"{digits(abs(source.growth))} per second"
     if source.is_held_back:
         share = max(source.back_pressured, source.most_back_pressured)
         who = "it" if share == source.back_pressured else "one of its subtasks"
@@ -201,7 +197,7 @@ def _rate(source: SourceRate) -> str:
             return f"{text}, so it is offered more than that, and how much is unknown."
     elif source.offered is None:
         return f"{text}; {source.behind}, so it may be offered more, and how much is unknown."
-    return f"{text}; it is offered {source.offered:.4g}."
+    return f"{text}; it is offered {digits(source.offered)}."
 
 
 def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:

@@ -19,6 +19,8 @@ from streamplace.engines.flink.advise.current_machines import (
     CurrentMachines,
     change_commands,
     current_machines,
+    given_sending,
+    is_rescaled,
     left_for_operators,
     used_machines,
 )
@@ -58,7 +60,6 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import other_jobs
-from streamplace.engines.flink.rest.scheduler import is_adaptive
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
@@ -66,7 +67,7 @@ from streamplace.model.graph import CONSISTENCY, StreamGraph
 from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import listed
 from streamplace.model.trust import WRONG, check_trust
-from streamplace.model.units import Quantity
+from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
 from streamplace.planning.headroom import Headroom
@@ -171,7 +172,7 @@ def advise(
     graph = with_loose_streams(graph, kept.loose)
     errors = errors_for(graph, settings.confidence, settings.ledger)
     current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
-    carried = _carried(graph, reading)
+    carried, cost = _carried(graph, reading), reading.cluster.sending
     return Advice(
         job=job,
         name=reading.seen.name,
@@ -196,7 +197,7 @@ def advise(
         folder=settings.folder,
         notes=(*_notes(rest, reading, machines, plan), *_note_on(factor), kept.note),
         warning=warning,
-        unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
+        unknowns=tuple(unknowns(plan, reading.seen, given_sending(machines) or cost)),
     )
 
 
@@ -232,12 +233,13 @@ def _note_on(factor: float) -> Iterator[str]:
 
 def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     """Measure a job, provided that it runs steadily."""
+    speed = parsed_mips(settings.mips)
+    bandwidth_bps(settings.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
     check_age(rest.running_job(job), job, settings.warm_up)
     warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
     seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,))
     check_garbage(seen.managers)
     check_rates(seen)
-    speed = parsed_mips(settings.mips)
     sources = source_rates(seen)
     managers = rest.task_managers()
     measured = seen.graph(speed)
@@ -280,7 +282,7 @@ def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
     """Operators whose parallelism is set by the program of a job."""
     try:
         program = given or known_program(rest, reading.job)
-        may_differ = is_adaptive(rest, rest.job(reading.job))
+        may_differ = is_rescaled(rest, reading.job)
         fixed, loose = fixed_parts(rest, program, reading.seen.tasks, may_differ=may_differ)
     except (FlinkError, SettingError) as error:
         if given is not None:
@@ -293,12 +295,6 @@ def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
     note = "the program of the job sets the parallelism of "
     note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
     return _Kept(fixed, note, is_remembered=given is None, loose=loose)
-
-
-def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:
-    """TaskManager → number of subtasks of the job."""
-    placed = {} if seen.present is None else seen.present.devices
-    return Counter(device for devices in placed.values() for device in devices)
 
 
 def _planned(
@@ -317,7 +313,9 @@ def _planned(
         budget=settings.budget,
         errors=errors,
     )
-    subtasks = _subtasks_by_manager(reading.seen)
+    present = reading.seen.present
+    placed = {} if present is None else present.devices
+    subtasks = Counter(device for devices in placed.values() for device in devices)
     if isinstance(machines, Catalogue):
         current = current_machines(reading.sizes, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
@@ -333,7 +331,7 @@ def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, .
     return tuple(
         OperatorLoad(
             task.name,
-            seen.cpu[task.id].cores / (seen.tuples[task.id] or 1.0),
+            seen.cpu[task.id].cores / seen.tuples[task.id] if seen.tuples[task.id] else 0.0,
             CPU_WORDS[seen.cpu[task.id].source],
             task.parallelism,
             plan.parallelism[task.name],
@@ -380,11 +378,13 @@ def _notes(
         notes.append(f"{CONSISTENCY}: {checked}")
     if reading.cluster.java is None:
         notes.append("what Java itself takes of each TaskManager is not measured and left out")
-    given = isinstance(machines, Catalogue) and machines.handles
-    if reading.cluster.sending.is_assumed and not given:
+    if machines is None and reading.cluster.unmeasured_sending:
+        notes.append(reading.cluster.unmeasured_sending)
+    elif reading.cluster.sending.is_assumed and given_sending(machines) is None:
+        kind = "offers" if isinstance(machines, Catalogue) else "machines"
         notes.append(
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
-            "have it counted, give overhead in the file of offers"
+            f"have it counted, give overhead in the file of {kind}"
         )
     notes.extend(notes_on_streams(reading.graph))
     notes.extend(notes_on_busiest(plan, reading.seen.shares))

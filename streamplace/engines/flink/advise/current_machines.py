@@ -8,15 +8,17 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import mean
 from urllib.parse import urlsplit
 
 from streamplace.engines.flink.measure.cluster import FRAMING, MeasuredCluster, MeasuredDevice
 from streamplace.engines.flink.measure.sending_cost import SendingCost
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.scheduler import is_adaptive, is_reactive
+from streamplace.model.cluster import Cluster
 from streamplace.model.messages import counted, quoted
 from streamplace.model.units import format_bytes
 from streamplace.model.units import mips as parsed_mips
@@ -119,6 +121,17 @@ def _size(device: MeasuredDevice) -> str:
     return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
 
 
+def given_sending(machines: Catalogue | Cluster | None) -> SendingCost | None:
+    """Cost of remote tuples that is given with machines; None if none is, or there are none."""
+    if machines is None:
+        return None
+    if isinstance(machines, Catalogue):
+        cost = SendingCost(machines.overhead, machines.overhead_per_byte)
+    else:
+        cost = SendingCost(machines.overhead_s, machines.overhead_s_per_byte)
+    return cost if cost.per_tuple or cost.per_byte else None
+
+
 def left_for_operators(
     catalogue: Catalogue, java: float, sending: SendingCost | None, speed: float
 ) -> Catalogue:
@@ -174,11 +187,21 @@ def change_commands(
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
-    if is_adaptive(rest, rest.job(job)):
-        is_free = is_reactive(rest.settings())
+    if is_rescaled(rest, job):
+        is_free = False
+        with suppress(Refusal):  # the JobManager may not show its settings
+            is_free = is_reactive(rest.settings())
         rescaling = REACTIVE if is_free else _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
     return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
+
+
+def is_rescaled(rest: Rest, job: str) -> bool:
+    """Whether the adaptive scheduler runs a job; not if only settings say so, which are hidden."""
+    document = rest.job(job)
+    with suppress(Refusal):
+        return is_adaptive(rest, document)
+    return False
 
 
 def _restart(

@@ -10,9 +10,9 @@ from math import isfinite
 
 import numpy as np
 
-from streamplace.engines.flink.measure.cluster import MeasuredCluster
-from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST
+from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, MORE_SAMPLES
 from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import PROFILE_SPREAD, StreamGraph
@@ -36,11 +36,14 @@ class Unknown:
     measurement: str  # how to measure it, in words
 
 
-def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> list[Unknown]:
-    """Return the unknowns of a plan, the most important ones first."""
+def unknowns(plan: PlanResult, seen: JobProfile, sending: SendingCost) -> list[Unknown]:
+    """Return the unknowns of a plan, the most important ones first.
+
+    ``sending``: cost of remote tuples, as measured, assumed or given.
+    """
     reasons = []
-    if cluster.sending.is_assumed:
-        own, sending = plan.cluster, cluster.sending
+    if sending.is_assumed:
+        own = plan.cluster
         dearer = replace(
             own,
             overhead_s=own.overhead_s + sending.per_tuple,
@@ -59,8 +62,7 @@ def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> li
             Unknown(
                 "what a tuple costs between two threads of a TaskManager (assumed)",
                 _lost(plan, _with_dearer_streams(plan.graph), plan.cluster),
-                "start the TaskManagers with -XX:+UnlockDiagnosticVMOptions "
-                "-XX:+DebugNonSafepoints",
+                seen.unsampled or MORE_SAMPLES,
             )
         )
     spread, number = plan.graph.attributes.get(PROFILE_SPREAD), max(1, len(seen.windows))

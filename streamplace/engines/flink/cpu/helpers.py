@@ -1,18 +1,20 @@
 """CPU that jobs use in other threads than those of tasks; it is charged to operators, too.
 
-Threads that name a task are charged to it: they flush its output, fire its timers, or fetch and run
-its source. Threads that limit the rate of a source are charged to the sources. Garbage is that of
-tuples, so its collection is charged to all tasks of a TaskManager, in proportion to their CPU. Its
-remaining CPU, as in threads of the job, is compared with that of the TaskManager that uses least,
-of those with subtasks. The excess is charged to all tasks as well, and so is what that TaskManager
-uses beyond `MOST_UNNAMED`, except in threads of Flink and of Java itself.
+Threads whose names end with that of a task's thread are charged to the task: they flush its output,
+fire its timers, fetch and run its source, or are threads of its program. Threads that limit the
+rate of a source are charged to the sources. Garbage is that of tuples, so its collection is charged
+to all tasks of a TaskManager, in proportion to their CPU. Its remaining CPU, as in threads of the
+job, is compared with that of the TaskManager that uses least, of those with subtasks. The excess is
+charged to all tasks as well, and so is what that TaskManager uses beyond `MOST_UNNAMED`, except in
+threads of Flink and of Java itself.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from streamplace.engines.flink.cpu.threads import ThreadLoad
+from streamplace.engines.flink.pin.names import FUSED
 
 TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
 HELPERS, SOURCES, JAVA = "helpers of tasks", "helpers of sources", "Java itself"
@@ -34,6 +36,7 @@ _KINDS = (
     (re.compile(r"C[12] CompilerThre|Sweeper thread"), COMPILERS),
     (re.compile(r"Attach Listener|JFR "), OBSERVATION),
     (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
+    (re.compile(r"Shenandoah "), GARBAGE),
     (re.compile(r"flink-rate-limiter"), SOURCES),
     (re.compile(r"flink-(?:pekko|akka|metrics)|Flink Metric|FlinkComplet"), JAVA),
     (re.compile(r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp"), JAVA),
@@ -52,14 +55,21 @@ def kind_of(thread: str) -> str:
     return next((kind for pattern, kind in _KINDS if pattern.match(thread)), OTHERS)
 
 
-def task_of(thread: str) -> str:
-    """Main thread of the task that a thread names; its own name if it names none.
+def task_of(thread: str, tasks: Collection[str]) -> str | None:
+    """Thread of the task that a thread runs or helps; None if it names none of these tasks.
 
-    >>> task_of("OutputFlusher for Look for it (1/2)#0"), task_of("VM Thread")
-    ('Look for it (1/2)#0', 'VM Thread')
+    A chain whose name ends with that of another task is none of its helpers.
+
+    >>> tasks = ["Look for it (1/2)#0", "it (1/2)#0"]
+    >>> task_of("OutputFlusher for it (1/2)#0", tasks), task_of("a -> it (1/2)#0", tasks)
+    ('it (1/2)#0', None)
+    >>> task_of("Look for it (1/2)#0", tasks)
+    'Look for it (1/2)#0'
     """
-    match = _OF_TASK.fullmatch(thread)
-    return match[1] if match else thread
+    if thread in tasks:
+        return thread
+    named = [task for task in tasks if thread.endswith(f" {task}")]
+    return max((one for one in named if not thread.endswith(FUSED + one)), key=len, default=None)
 
 
 def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
@@ -117,9 +127,10 @@ def shares_of_helpers(
     for device, own in tasks.items():
         more = dict.fromkeys(own, 0.0)
         for load in loads[device]:
-            if kind_of(load.name) == HELPERS and task_of(load.name) in more:
-                more[task_of(load.name)] += load.cores
-        _deal_out(kinds[device].get(SOURCES, 0.0), own, more, own.keys() & first or own.keys())
+            if load.name not in own and (task := task_of(load.name, own)) is not None:
+                more[task] += load.cores
+        fed = [thread for thread in own if thread in first] or own.keys()
+        _deal_out(kinds[device].get(SOURCES, 0.0), own, more, fed)
         whole = {thread: own[thread] + more[thread] for thread in own}
         _deal_out(_rest(kinds[device]) - least, whole, more, own.keys())
         shares[device] = more

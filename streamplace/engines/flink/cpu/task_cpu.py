@@ -279,8 +279,8 @@ def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[
         loads = interval.loads.get(device, ())
         bearers: dict[str, set[str]] = defaultdict(set)
         for one in interval.subtasks:
-            if one.device == device and one.job == job:
-                bearers[one.thread].add(one.vertex)
+            if one.device == device:
+                bearers[one.thread] |= {one.vertex} if one.job == job else set()
         numbers: dict[str, list[int]] = defaultdict(list)
         for load in loads:
             if load.name in bearers:
@@ -288,9 +288,10 @@ def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[
         runs = owners(numbers, interval.received.get(device, ()))
         for load in loads:
             if load.number in samples:
-                own = bearers.get(task_of(load.name), set())
-                run = runs.get(load.number)
-                for vertex in own & {run.vertex} if run is not None else own:
+                own = bearers.get(task_of(load.name, bearers) or "", set())
+                if (run := runs.get(load.number)) is not None:
+                    own = own & {run.vertex} if run.job in ("", job) else set()
+                for vertex in own:
                     counts[vertex] = counts[vertex].plus(samples[load.number])
     return dict(counts)
 

@@ -39,7 +39,7 @@ from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnab
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import Refusal, Rest
 from streamplace.engines.live import Measurement
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
@@ -244,15 +244,16 @@ def check_model(question: Question, *, trusts: bool = False) -> str | None:
 
     Profiles are checked on this machine only, and by their CPU. For a job that is limited
     elsewhere, or by a network, the error of the model is what it says that the present layout
-    carries, relative to what that does.
+    carries, relative to what that does. So it is for any job if that is nothing, because constant
+    loads alone exceed a device: predictions cannot be scaled to what was measured then.
 
     A model that contradicts the measurement raises ProblemError, unless the profile is trusted.
     """
-    measured = question.measured
-    graph = measured.graph
-    if measured.is_limited:
-        known, error = trust_of(graph), 1 / Judge(question).scale - 1
-        if known is None or known.error > abs(error):
+    graph, judge = question.measured.graph, Judge(question)
+    carries_nothing = not judge.present().carries.value
+    if carries_nothing or question.measured.is_limited:
+        known, error = trust_of(graph), -1.0 if carries_nothing else 1 / judge.scale - 1
+        if known is None or carries_nothing or known.error > abs(error):
             graph = replace(graph, attributes={**graph.attributes, CONSISTENCY_ERROR: error})
     return check_trust(graph, trusts=trusts)
 
@@ -386,8 +387,11 @@ def flink_version(rest: Rest) -> tuple[int, int]:
 
 
 def configured_mode(rest: Rest) -> Mode | None:
-    """Return the mode that a cluster is configured with; None if it is not modelled."""
-    settings = rest.settings()
+    """Return the mode that a cluster is configured with; None if it is unknown or not modelled."""
+    try:
+        settings = rest.settings()
+    except Refusal:  # the JobManager may not show them
+        return None
     usual = "SLOTS" if settings.get(SPREAD_OUT, "").lower() == "true" else "NONE"
     given = settings.get(MODE_SETTING, usual).upper()
     return next((mode for mode in MODES if mode == given), None)

@@ -1,9 +1,9 @@
 """Probing: move a job to an even spread once, to measure the cost of remote tuples.
 
-A profile cannot show that cost if no tuple goes from one TaskManager to another. A probe moves the
-job to an even spread and measures it there. Both measurements together decide where the job should
-run, and it is moved there, or back. Until then a record of the probe lies beside the savepoints, so
-that a job can be moved back if its probe is interrupted.
+A profile cannot show that cost if no or hardly any tuple goes from one TaskManager to another. A
+probe moves the job to an even spread and measures it there. Both measurements together decide where
+the job should run, and it is moved there, or back. Until then a record of the probe lies beside the
+savepoints, so that a job can be moved back if its probe is interrupted.
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,13 @@ from streamplace.engines.flink.decide.candidates import Question, can_spread, ch
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
 from streamplace.engines.flink.decide.proposal import Proposal
+from streamplace.engines.flink.measure.background import flows_of_job
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow, check_rate
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import ENDED, FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.engines.flink.rest.plan import pointwise_pairs, read_plan
 from streamplace.engines.live import Measurement
@@ -30,6 +31,7 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
 from streamplace.model.streams import RESCALE, STRAIGHT
 
 PREFIX, SUFFIX = "streamplace-probe-", ".json"
@@ -91,11 +93,16 @@ class Prober(JobImprover):
             return None
         first = self._measured(job)
         plan = self.mover.plan(job, by_operator(self._spread(first.graph)))
+        if not plan.is_needed:
+            raise SettingError(
+                "the job runs at an even spread, and too few tuples cross there to measure what "
+                "that costs; drop --probe"
+            )
         plan = replace(plan, varies=first.varies)
         self.tell(
-            "no tuple crosses between TaskManagers, so the job is moved to an even spread to "
-            "measure what that costs, and then to where it should run, or back; each of the two "
-            "moves stops it for about a second"
+            "no or hardly any tuple crosses between TaskManagers, so the job is moved to an even "
+            "spread to measure what that costs, and then to where it should run, or back; each of "
+            "the two moves stops it for about a second"
         )
         record = ProbeRecord(job=job, before=plan.before, spread=plan.after)
         flow = self.mover.rate(plan)
@@ -176,7 +183,10 @@ class Prober(JobImprover):
         return Probed(decider.planned(proposal) if proposal.moves else proposal, back, record)
 
     def _is_known(self, job: str, present: Layout) -> bool:
-        """Whether tuples cross between devices in the present layout, or the job has no streams."""
+        """Whether enough tuples cross between devices in the present layout to measure their cost.
+
+        There is nothing to know of a job without streams.
+        """
         _, tasks, edges = read_plan(self.engine.rest, job)
         name_of = {
             task.id: next(one for one in (task.name, *operators_in(task.name)) if one in present)
@@ -186,7 +196,9 @@ class Prober(JobImprover):
             (name_of[e.source], name_of[e.target], "forward" if e.is_pointwise else e.partitioning)
             for e in edges
         ]
-        return not streams or crosses(present, streams)
+        if not streams or not crosses(present, streams):
+            return not streams
+        return bool(flows_of_job(self.engine.rest, job, self.seconds))
 
     def _spread(self, graph: StreamGraph) -> Layout:
         """Return the even spread of a job; raise an error if no tuples would cross devices."""
@@ -289,9 +301,14 @@ def resumed(move: FlinkMove, job: str | None) -> FlinkMoved:
     chain = chain_of(record.job)
     broken = [one for one in move.unfinished_moves() if one.job in chain]
     moved = move.resume(broken[0].job) if broken else None
-    states = move.rest.jobs()
-    running = next((one for one in reversed(chain) if states.get(one) == "RUNNING"), None)
+    states = {job: state for job, state in move.rest.jobs().items() if state not in ENDED}
+    running = next((one for one in reversed(chain) if one in states), None)
     if running is not None:
+        if states[running] != "RUNNING":
+            raise SettingError(
+                f"job {running} is {shown(states[running])}, and is moved back from its probe "
+                f"once it runs; wait, and then give: {move.resume_line(record.job)}"
+            )
         back = move.plan(running, record.before)
         is_spread = all(
             sorted(back.before.get(name, ())) == sorted(devices)

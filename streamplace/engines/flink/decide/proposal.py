@@ -7,6 +7,7 @@ from typing import Any
 
 from streamplace.engines.flink.decide.decision import Candidate, Decision
 from streamplace.engines.flink.decide.splitting import Splitting
+from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.live import Measurement
 from streamplace.model.intervals import PredictionErrors, RateInterval
@@ -139,8 +140,8 @@ class Proposal:
         chosen = self.decision.chosen
         return {
             "measured": self.rate,
-            "predicted": chosen.carries.value,
-            "interval": self.interval._asdict(),
+            "predicted": finite(chosen.carries.value),
+            "interval": _told(self.interval),
             "errors": None if self.errors is None else self.errors.to_json(),
             "layouts": [_row(candidate) for candidate in self.decision.candidates],
             "chosen": chosen.name,
@@ -151,10 +152,14 @@ class Proposal:
         }
 
 
+def _told(interval: RateInterval) -> dict[str, float | None]:
+    return {end: finite(rate) for end, rate in interval._asdict().items()}
+
+
 def _row(candidate: Candidate) -> dict[str, Any]:
     return {
         "name": candidate.name,
-        **candidate.carries._asdict(),
+        **_told(candidate.carries),
         "moves": candidate.moves,
         "configuration": candidate.line or None,
     }

@@ -84,14 +84,17 @@ def splitting(
 ) -> Splitting | None:
     """Split the chain that limits the chosen layout in two, if at best that pays.
 
-    It pays if the gain exceeds the error with which layouts of one job are compared.
+    It pays if the gain exceeds the error with which layouts of one job are compared. Of a layout
+    that carries nothing by the model, no gain is known.
     """
     judge, measured = Judge(question), question.measured
     graph, now = measured.graph, answer.chosen.carries.value
     most = inf if judge.rate is None else judge.rate
     enough = interval([now], PREDICTED, [answer.chosen.kept]).high
     chain = _limiting_chain(judge, measured, answer.chosen.layout)
-    if chain is None or min(most, _at_most(judge, measured)) <= enough or not question.free:
+    if chain is None or not now or not question.free:
+        return None
+    if min(most, _at_most(judge, measured)) <= enough:
         return None
     best = None
     places = names_of(graph, question.present)[chain]

@@ -91,7 +91,7 @@ def _flows_of_jobs(rest: Rest, job: str | None, seconds: float) -> dict[str, Rem
     is_known, is_watched = True, False
     for one in dict.fromkeys([*([] if job is None else [job]), *running]):
         try:
-            for device, flow in _remote_flows(rest, one, seconds).items():
+            for device, flow in flows_of_job(rest, one, seconds).items():
                 flows[device] = flow.plus(flows.get(device, RemoteFlow(0.0, 0.0)))
             is_watched = True
         except FlinkError as error:
@@ -103,8 +103,11 @@ def _flows_of_jobs(rest: Rest, job: str | None, seconds: float) -> dict[str, Rem
     return flows if is_known else None
 
 
-def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:
-    """Watch a job for a while and return the traffic between its TaskManagers."""
+def flows_of_job(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:
+    """Watch a job for a while and return the traffic between its TaskManagers.
+
+    Empty if too few tuples cross to measure their cost.
+    """
     _, tasks, edges = read_plan(rest, job)
     running = [task.id for task in tasks if not task.has_ended]
     idle = {task.id: IDLE for task in tasks if task.has_ended}

@@ -104,7 +104,7 @@ def _tuples(
     them counts once.
     """
     written = _rates(activity, "numRecordsOut")
-    weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(edges)}
+    weights = {e: written.get(edge.source, 0.0) * edge.copies for e, edge in enumerate(edges)}
     alone = {edges[e].source: tuples for e, tuples in sent.items()}
     return shares(_pairs(edges), _rates(activity, "numRecordsIn"), alone, weights)
 
@@ -214,7 +214,7 @@ def shares(
 
     A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
     a sum carries its remainder. Streams that are still unknown share the remainder of their
-    target's sum by weight.
+    target's sum by weight, or evenly if none has one.
 
     ``received``, ``sent``: sums by task, without tasks whose sum is unknown.
     ``weights``: weight of each stream, for streams that share a remainder.
@@ -229,8 +229,11 @@ def shares(
     for task, numbers in _numbers(streams, end=1).items():
         left = [e for e in numbers if e not in answer.amounts]
         rest = _Sum(numbers, received.get(task, 0.0)).rest(answer.amounts)
-        whole = sum(weights.get(e, 0.0) for e in left) or 1.0
-        answer.amounts.update({e: rest * weights.get(e, 0.0) / whole for e in left})
+        parts = [weights.get(e, 0.0) for e in left]
+        parts = parts if any(parts) else [1.0] * len(left)
+        answer.amounts.update(
+            {e: rest * part / sum(parts) for e, part in zip(left, parts, strict=True)}
+        )
         answer.mixed.update(left)
     return answer._replace(amounts=dict(sorted(answer.amounts.items())))
 

@@ -149,12 +149,12 @@ def consistency(
         return None
     reached = _reached(graph, tuples)
     slowest, fastest = min(reached, default=1.0), max(reached, default=1.0)
-    full = [device for device in needed if present.usage[device].is_full]
+    usage = {device: one for device, one in present.usage.items() if device in needed}
     return Consistency(
         graph.source_rate / load,
         graph.source_rate * slowest,
-        is_blocked or bool(full),
-        (*_unsteady(slowest, fastest), *_causes({d: present.usage[d] for d in needed})),
+        is_blocked or any(one.is_full for one in usage.values()),
+        (*_unsteady(slowest, fastest), *_causes(usage)),
         _culprit(graph, tuples),
     )
 

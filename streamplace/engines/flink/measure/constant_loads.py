@@ -27,6 +27,8 @@ FEW = 0.01
 """Below this part of the sent tuples, a task is assumed to work per checkpoint or per time."""
 WRITER, COMMITTER = ": Writer", ": Committer"
 """Ends of the names that Flink gives the two operators of a two-phase sink."""
+GLOBAL_COMMITTER = ": Global Committer"
+"""End of the name of one that some sinks have behind these."""
 LEAST_WINDOWS = 4
 LEAST_CHANGE = 0.2
 """Minimum variation of a rate, relative to its mean, for separating the two parts."""
@@ -85,7 +87,7 @@ def counted_for(
     answer: dict[str, float] = {}
     for task in tasks:
         inputs = [edge for edge in edges if edge.target == task.id]
-        if task.operators[0].endswith(COMMITTER) or all(
+        if task.operators[0].endswith((COMMITTER, GLOBAL_COMMITTER)) or all(
             outputs[edge.source] == 1 and not writes_elsewhere(by_id[edge.source], tasks)
             for edge in inputs
         ):

@@ -84,12 +84,17 @@ def capacity(
     devices: dict[str, list[str]],
     shares: Shares | None = None,
 ) -> float:
-    """Multiple of the source rates that a placement of subtasks carries.
+    """Multiple of the source rates that a placement of subtasks carries; infinite without loads.
 
     Operators that Flink fused run on the device of the first of them.
     """
     load = first_limit(graph, cluster, devices, shares).load
     return 1 / load if load else np.inf
+
+
+def finite(rate: float | None) -> float | None:
+    """Rate for a JSON document: None if it is unknown, or if nothing limits it."""
+    return rate if rate is not None and np.isfinite(rate) else None
 
 
 def first_limit(

@@ -203,10 +203,11 @@ class JobProfile:
             for task in self.tasks
             if self.cpu[task.id].source
         }
-        facts |= dict.fromkeys((KEEPS_PARALLELISM + name for name in self.copied_to), COPIED)
+        facts |= {KEEPS_PARALLELISM + name: COPIED for name in sorted(self.copied_to)}
         facts |= work_in_chains(self.tasks, self.stacks)
         if self.drift.level > 0:
             facts[PROFILE_DRIFT] = float(f"{self.drift.level:.4g}")
+        self.doubts[:] = dict.fromkeys(self.doubts)  # another graph of this profile has the same
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
         graph = StreamGraph.of(self.name, operators, streams, facts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Metric
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.model.messages import shown
 
 POLL_SECONDS = 0.25
@@ -24,7 +24,6 @@ YOUNG_MS = 60_000
 FETCH_INTERVAL, FETCH_TIMEOUT = "metrics.fetcher.update-interval", "web.timeout"
 LATE = 0.05
 """Part of a window that may be missing because its ends were noticed late."""
-MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
 IDLE_TIME = "accumulateIdleTimeMs"
@@ -100,7 +99,7 @@ class Activity:
 
         None if the metric was not read at three times.
         """
-        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        seen = self._values(metric)
         if len(seen) < 3:
             return None
         (start, low), *inner, (end, high) = seen
@@ -112,7 +111,7 @@ class Activity:
 
         None if the metric was not read at three times.
         """
-        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        seen = self._values(metric)
         if len(seen) < 3:
             return None
         middle = (seen[0][0] + seen[-1][0]) / 2
@@ -121,11 +120,15 @@ class Activity:
 
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""
-        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        seen = self._values(metric)
         if len(seen) < 2:
             return None
         (start, low), (end, high) = seen[0], seen[-1]
         return (high - low) / (end - start)
+
+    def _values(self, metric: str) -> list[tuple[float, float]]:
+        """Times at which a metric was read, with its values."""
+        return [(now, counters[metric]) for now, counters in self.looks if metric in counters]
 
 
 IDLE = Activity(dict.fromkeys((*COUNTS, BUSY, BACK_PRESSURED), 0.0), 0.0)
@@ -305,20 +308,6 @@ class Sampler:
         )
 
 
-def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
-    """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
-
-    A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
-    windows the last one counts in any case.
-    """
-    before = rate = 0.0
-    for _ in range(MOST_WINDOWS):
-        before, rate = rate, sample(rest, job, [vertex], seconds)[vertex].records_in
-        if abs(rate - before) < ALIKE * before:
-            break
-    return rate
-
-
 def restarted(job: str) -> FlinkError:
     """Error of a job of which some subtasks began again, or ended, while it was measured."""
     return FlinkError(
@@ -333,7 +322,9 @@ def _why_silent(rest: Rest, job: str) -> str:
     Flink fetches the metrics of all TaskManagers together. If one of them is lost meanwhile, Flink
     waits for its answer until ``web.timeout``, and fetches nothing in this time.
     """
-    settings = rest.settings()
+    settings: Mapping[str, str] = {}
+    with suppress(Refusal):  # the JobManager may not show them
+        settings = rest.settings()
     told = f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s"
     if re.fullmatch(r"0+\s*[a-z]*", settings.get(FETCH_INTERVAL, "").strip()):
         return f"{told}, because {FETCH_INTERVAL} is 0: set it to 10 s"

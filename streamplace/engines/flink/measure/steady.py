@@ -16,7 +16,7 @@ from streamplace.engines.flink.cpu.helpers import COMPILERS
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.job_watch import JobWatch, seconds_running
 from streamplace.engines.flink.measure.profile import JobProfile, profile_of
-from streamplace.engines.flink.measure.sampling import ALIKE, Activity
+from streamplace.engines.flink.measure.sampling import Activity, sample
 from streamplace.engines.flink.measure.source_rates import emitted
 from streamplace.engines.flink.measure.warm_windows import (
     LEAST_BUSY_WINDOWS,
@@ -35,6 +35,7 @@ MOST_GARBAGE = 0.2
 """Share of the time above which garbage collection distorts the CPU per tuple."""
 WARM_UP_SECONDS = 60.0
 """Time in which a job loads and compiles its classes (docs/calibration.md)."""
+MOST_WINDOWS, ALIKE = 12, 0.1
 MOST_COUNTING = 0.15
 """Maximum part of a rate by which windows may differ because of late counters."""
 LEAST_VARIATION = 0.05
@@ -58,6 +59,20 @@ In a job with a low load they continue for minutes, partly with code that serves
 
 class UnsteadyJob(FlinkError):
     """A job that cannot be measured yet; the message says what to wait for."""
+
+
+def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
+    """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
+
+    A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
+    windows the last one counts in any case.
+    """
+    before = rate = 0.0
+    for _ in range(MOST_WINDOWS):
+        before, rate = rate, sample(rest, job, [vertex], seconds)[vertex].records_in
+        if abs(rate - before) < ALIKE * before:
+            break
+    return rate
 
 
 def check_age(document: Job, job: str, warm_up: float) -> None:
