@@ -226,6 +226,25 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     assert (first.state, second.state) == ("not begun", "moved")
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started_again(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """Its last subtasks were on TaskManagers that are there; all that it read was told."""
+    started: list[Any] = []
+    starts_by(monkeypatch, lambda *given, **_: started.append(given) or "copy")
+    told: list[str] = []
+    own = WatchLog.claimed(store, OLD, "shop", told.append)
+    if is_killed:  # after it had decided
+        own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+        flink.answers |= {"GET /jobs": jobs({OLD: "FINISHED"}), f"GET /jobs/{OLD}": FINISHED}
+        assert settled(watch_of(flink, own, told), None, own, OLD) == OLD
+    else:
+        lose_device(flink, *[RESTARTING] * 3, FINISHED)
+    assert watch_of(flink, own, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
+    assert (started, outcome(store)) == ([], ("not begun", OLD))
+
+
 @pytest.mark.parametrize("has_moved", [False, True])
 def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
     flink: FakeFlink, store: WatchStore, has_moved: bool

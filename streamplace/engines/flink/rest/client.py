@@ -226,16 +226,18 @@ class Rest:
             document["entryClass"] = entry_class
         return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
 
-    def cancel(self, job: str) -> None:
-        """Cancel a job, unless it has ended, and wait until it has released its slots."""
-        if self.job(job)["state"] not in ENDED:
+    def cancel(self, job: str) -> str:
+        """Cancel a job, unless it has ended; return its last state when its slots are released."""
+        state = str(self.job(job)["state"])
+        if state not in ENDED:
             try:
                 self._ask("PATCH", f"/jobs/{quote(job, safe='')}")
             except Refusal:
                 if self.job(job)["state"] not in ENDED:  # it did not end by itself
                     raise
-            self.wait(job, ENDED)
+            state = self.wait(job, ENDED)
         self.wait_released()
+        return state
 
     def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
         """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.

@@ -152,7 +152,10 @@ class Replacing:
         return self.start_again(run, run, shortages)
 
     def start_again(self, run: PlacedJob, new: PlacedJob, shortages: Notices) -> PlacedJob:
-        """Cancel a job and start it from its last state, on the devices of another one."""
+        """Cancel a job and start it from its last state, on the devices of another one.
+
+        A job that has finished meanwhile, or was stopped by others, is not started again.
+        """
         path = self._ask(lambda: resumable(self.rest, run.job))
         decision = replacement(run, new, path)
         number = 0
@@ -163,18 +166,24 @@ class Replacing:
             shortages(f"{error}; nothing is started without a record")
             return run
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
-        self._cancel(run.job)
+        if self._cancel(run.job) == FINISHED:
+            if self.log is not None:
+                self.log.end(number, decision, UNBEGUN, "the job ended by itself", run.job)
+            return run
         started = self._start(new, path)
         if self.log is not None:
             self._end(self.log, number, decision, started)
         return started
 
     def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
-        """Find out what became of a replacement, and finish it; return the job that runs."""
-        state = self.rest.jobs().get(decision.job, FINISHED)
+        """Find out what became of a replacement, and finish it; return the job that runs.
+
+        Flink cancels the job for its replacement, so a job that has finished was not replaced.
+        """
+        state = self.rest.jobs().get(decision.job)
         if state == CANCELLING:
             self._cancel(decision.job)
-        elif state not in ENDED:
+        elif state == FINISHED or state not in (None, *ENDED):
             log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
             return decision.job
         if not (path := decision.transaction):
@@ -203,8 +212,8 @@ class Replacing:
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
 
-    def _cancel(self, job: str) -> None:
-        """End a job, however long its tasks take to end."""
+    def _cancel(self, job: str) -> str:
+        """End a job, however long its tasks take to end; return its last state."""
         delays = Notices(self.tell)
         while True:
             try:
