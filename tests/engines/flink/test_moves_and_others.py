@@ -360,11 +360,15 @@ def test_no_checkpoint_is_due_within_the_least_pause_between_two(
     settle(flink.rest, JOB, Settling(30.0), None)
 
 
-def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("jar", ["job.jar", "./job.jar"])
+def test_the_command_that_resumes_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jar: str
+) -> None:
     """It can be typed in any folder: files are named in full, what it does not take is left out."""
     monkeypatch.chdir(tmp_path)
-    words = ["flink", "move", "job.jar", "--rest", "http://h:1", "--library=lib.jar", "-o"]
-    words += ["r.html", "--placement=p.json", "--json", "--entry-class", "a.B", "--", "p.json"]
+    words = ["flink", "move", jar, "--rest", "http://h:1", "--library=lib.jar", "-o", "r.html"]
+    words += ["--placement=p.json", "--json", "--dry-run", "--nic", "dev-0=1 Gbps", "--nic=2 Gbps"]
+    words += ["--entry-class", "a.B", "--", "p.json"]
     line = with_job(resume_words(words, Path("job.jar")), OLD)
     assert line == (
         f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --library={tmp_path}/lib.jar "
