@@ -154,6 +154,26 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     assert moved.job == NEW
 
 
+def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(
+    move: Move, fake: FakeFlink, started: Started
+) -> None:
+    """As it does when the JobManager is restarted right after the job was stopped."""
+    fake.answers |= {
+        f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN),
+        STOP: UNKNOWN,
+        "GET /jobs": jobs({}),
+    }
+    moving = move()
+    folder, journal = moving.folder, moving.journal
+    first = acquire(folder, journal, JobLocks.listed(folder, OLD))
+    MemoryFolder.files["file:///s/savepoint-old-new"] = "10"
+    with pytest.raises(Forgotten):
+        replace(moving, lock=first).begin()
+    again = acquire(folder, journal, JobLocks.listed(folder, OLD))
+    replace(moving, lock=again).conclude()
+    assert started == [(NEW, "there", "file:///s/savepoint-old-new")]
+
+
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     move: Move, fake: FakeFlink, started: Started
 ) -> None:

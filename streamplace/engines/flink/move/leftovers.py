@@ -19,6 +19,7 @@ from streamplace.engines.flink.move.journal import (
     SUFFIX,
     Journal,
     is_held,
+    lock_number,
     now,
     read_journal,
     unfinished,
@@ -129,7 +130,6 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
     if (reason := needed_by(rest, folder, savepoint)) is not None:
         raise SettingError(f"{shown(path, 300)} is not removed: {reason}")
     dispose(rest, folder, path)
-    folder.delete(f"{RECORD_PREFIX}{savepoint.job}{RECORD_SUFFIX}")
 
 
 def dispose(rest: Rest, folder: SavepointFolder, path: str) -> None:
@@ -179,7 +179,8 @@ def remove_lock(folder: SavepointFolder, lock: LeftLock) -> None:
 
 def _left_lock(rest: Rest, folder: SavepointFolder, job: str, entries: list[FileEntry]) -> LeftLock:
     own = [entry for entry in entries if entry.name.startswith(f"{PREFIX}{job}.")]
-    names, age = tuple(entry.name for entry in own), min(entry.age for entry in own)
+    names = tuple(sorted((entry.name for entry in own), key=lock_number))
+    age = min(entry.age for entry in own)
     journals = [read_journal(folder, name) for name in names if name.endswith(SUFFIX)]
     readable = [journal for journal in journals if journal is not None]
     if readable:
