@@ -188,7 +188,23 @@ def test_a_savepoint_stays_while_it_is_the_only_state_of_a_job(
     restored = {"restored": {"external_path": "file:/s/savepoint-1"}}
     fake.answers["GET /jobs"] = jobs({name: state for name, (state, _) in known.items()})
     for name, (_, completed) in known.items():
-        document = {"counts": {"completed": completed}, "latest": restored}
+        latest = restored | ({"completed": {"id": completed}} if completed else {})
+        document = {"counts": {"completed": completed}, "latest": latest}
         fake.answers[f"GET /jobs/{name}/checkpoints"] = document
     left = LeftSavepoint(path=path, job=OLD, successor=NEW, made=now())
     assert (needed_by(fake.rest, move().folder, left) is not None) is is_needed
+
+
+def test_a_savepoint_stays_although_its_job_has_made_another(
+    move: Callable[..., Transaction], fake: FakeFlink
+) -> None:
+    """Flink counts that among the checkpoints, and restarts the job from the first nevertheless."""
+    saved = "file:/s/savepoint-1"
+    latest = {"restored": {"external_path": saved}, "savepoint": {"external_path": "s3://b/sp"}}
+    fake.answers |= {
+        "GET /jobs": jobs({NEW: "RUNNING"}),
+        f"GET /jobs/{NEW}/checkpoints": {"counts": {"completed": 1}, "latest": latest},
+    }
+    left = LeftSavepoint(path=saved, job=OLD, successor=NEW, made=now())
+    reason = needed_by(fake.rest, move().folder, left)
+    assert reason == f"job {NEW} was started from it and has completed no checkpoint since"
