@@ -182,7 +182,7 @@ def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
     """And the job is submitted; both uploads are removed in the end."""
     file = tmp_path / own_name("placed-job.jar")
     file.write_bytes(b"jar")
-    lost = failure("a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist")
+    lost = failure("a.RestHandlerException: Jar file /my uploads/jar-1 does not exist")
     flink.answers = {
         "POST /jars/upload": InTurn({"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}),
         "POST /jars/jar-1/run": lost,
