@@ -121,6 +121,15 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
 
 
+def test_a_job_that_flink_does_not_plan_in_time_is_told_and_cancelled(call: Apply) -> None:
+    planning, ended = job("new", "INITIALIZING", {}), job("new", "CANCELED", {})
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": InTurn(planning, planning, ended),
+        "PATCH /jobs/new": {},
+    }
+    call(answers, refused=FlinkError, match=r"^job new does not run after 0 s$", seconds=0)
+
+
 def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:
     restoring = job("new", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
     answers = healthy("dev-0") | {"GET /jobs/new": restoring}

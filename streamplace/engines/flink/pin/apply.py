@@ -193,8 +193,8 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
         refuse_lost(rest, needed)
         if time.monotonic() > deadline:
             refuse_restoring(document, job, seconds)
-            late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
-            raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
+            late = [f"; {quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
+            raise FlinkError(f"job {job} does not run after {seconds:g} s{''.join(late)}")
         time.sleep(next(pauses))
 
 
