@@ -11,6 +11,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config, failed_by, healthy, job, task_manager
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.copies import free_id
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check, fitted
@@ -166,6 +167,25 @@ def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -
     silent = {"GET /jobs/new": failure("a.B: busy", status=503)}
     told = "job new could not be cancelled and may run"
     call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
+
+
+def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(call: Apply) -> None:
+    """Flink does not list that job any more, and accepts its id no second time."""
+    path, known = "s3://b/sp-1", FakeFlink(healthy("dev-0")).rest
+    first = free_id(known, path)
+    refused = failure("a.B: no\nCaused by: c.DuplicateJobSubmissionException: submitted already.")
+    answers = healthy("dev-0") | {
+        "POST /jars/jar-1/run": InTurn(refused, {"jobid": "new"}),
+        f"GET /jobs/{first}": failure("Could not find Flink job", status=404),
+    }
+    flink = call(answers, savepoint=Savepoint(path))
+    ids = [document["jobId"] for _, document in flink.asked if document]
+    assert ids == [first, free_id(known, path, [first])]
+    runs = answers | {
+        "POST /jars/jar-1/run": refused,
+        f"GET /jobs/{first}": job("new", "RUNNING", {}),
+    }
+    call(runs, refused=FlinkError, match="submitted already", savepoint=Savepoint(path))
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:

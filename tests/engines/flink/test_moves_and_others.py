@@ -69,11 +69,21 @@ def flink() -> FakeFlink:
     return FakeFlink()
 
 
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink) -> None:
+@pytest.mark.parametrize(
+    ("restored", "given"),
+    [
+        (SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"),
+        ("hdfs://name:8020/s/savepoint-1", "hdfs:///s/savepoint-1"),
+        ("hdfs://name:8020/s/savepoint-1", "/s/savepoint-1"),
+    ],
+)
+def test_a_savepoint_from_which_a_job_runs_starts_no_second(
+    flink: FakeFlink, restored: str, given: str
+) -> None:
     """However the path is written; the job is named."""
-    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
+    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(restored)})
     with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
-        refuse_copy(flink.rest, "file:///s/savepoint-012345-aaaaaaaaaaaa/")
+        refuse_copy(flink.rest, given)
 
 
 def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:

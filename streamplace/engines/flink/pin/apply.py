@@ -27,6 +27,7 @@ from streamplace.engines.flink.rest.client import (
     FINISHED,
     FlinkError,
     NoAnswer,
+    Refusal,
     Rest,
     slot_pauses,
 )
@@ -38,6 +39,8 @@ from streamplace.model.messages import listed, quoted
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
+DUPLICATE = "DuplicateJobSubmissionException"
+"""Exception for an id that Flink has accepted before."""
 _SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
 
 
@@ -76,7 +79,7 @@ def apply(
     check_cluster(rest, vectors)
     rest.wait_released()
     with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
-        job = _submitted(rest, jar, request)
+        job = _submitted(rest, jar, request, savepoint)
     try:
         wait_started(rest, job, seconds, all_devices(vectors))
     except StillStarting:
@@ -157,8 +160,27 @@ def _run(jar: ClusterJar, request: dict[str, object]) -> str:
         raise explained(error) from None
 
 
-def _submitted(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
-    """Submit a job with an id, and return that; if Flink does not answer, the job is looked up."""
+def _submitted(
+    rest: Rest, jar: ClusterJar, request: dict[str, object], savepoint: Savepoint | None
+) -> str:
+    """Submit a job with an id, and return that; if Flink does not answer, the job is looked up.
+
+    Flink remembers the ids of jobs from a savepoint that ended long ago, so it gets the next one.
+    """
+    refused: list[str] = []
+    while True:
+        try:
+            return _submitted_once(rest, jar, request)
+        except Refusal as error:
+            job = str(request["jobId"])
+            is_spent = DUPLICATE in error.complaint and rest.state(job) is None
+            if savepoint is None or not is_spent:
+                raise
+            refused.append(job)
+            request["jobId"] = free_id(rest, savepoint.path, refused)
+
+
+def _submitted_once(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
     job = str(request["jobId"])
     try:
         return _run(jar, request)
