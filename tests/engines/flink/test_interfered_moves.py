@@ -8,6 +8,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import DELETED, KEPT, job, jobs
 from moving_cases import (
+    AGAIN,
     BACK,
     FINISHED,
     NEW,
@@ -30,7 +31,7 @@ from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 
 Move = Callable[..., Transaction]
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
@@ -186,6 +187,30 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     MemoryFolder.files |= {f"file:///c/{NEW}/chk-4": "3", f"file:///c/{NEW}/chk-5": "2"}
     moving.conclude()
     assert started == [(NEW, "there", f"file:///c/{NEW}/chk-5")]
+
+
+@pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])
+def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
+    move: Move,
+    fake: FakeFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tries: int,
+    again: str,
+) -> None:
+    """Flink does not list them any more, and accepts none of their ids a second time."""
+    spent = "c.DuplicateJobSubmissionException: Job has already been submitted."
+
+    def spend(*_: object) -> None:
+        raise Refusal(spent, spent, 400)
+
+    monkeypatch.setattr(MemoryFolder, "spend", spend)
+    fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    moving = move(*[Refusal(spent, spent, 400)] * tries)
+    MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-new": "10"}
+    with pytest.raises(FlinkError, match=f"runs on its previous devices again, as job {again}$"):
+        moving.conclude()
+    assert started[-1] == (again, "here", "file:///s/savepoint-old-new")
 
 
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(

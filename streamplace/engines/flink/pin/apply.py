@@ -20,7 +20,7 @@ from streamplace.engines.flink.pin.fitting import (
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import FITS, appears, explained
+from streamplace.engines.flink.program.submission import FITS, appears, explained, is_spent
 from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uploaded
 from streamplace.engines.flink.rest.client import (
@@ -39,8 +39,6 @@ from streamplace.model.messages import listed, quoted
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
-DUPLICATE = "DuplicateJobSubmissionException"
-"""Exception for an id that Flink has accepted before."""
 _SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
 
 
@@ -173,8 +171,7 @@ def _submitted(
             return _submitted_once(rest, jar, request)
         except Refusal as error:
             job = str(request["jobId"])
-            is_spent = DUPLICATE in error.complaint and rest.state(job) is None
-            if savepoint is None or not is_spent:
+            if savepoint is None or not is_spent(error) or rest.state(job) is not None:
                 raise
             refused.append(job)
             request["jobId"] = free_id(rest, savepoint.path, refused)

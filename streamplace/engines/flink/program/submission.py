@@ -17,6 +17,8 @@ LOOK_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
 FITS = "the job fits its placement"
 """Message of the pinning class after it has checked a job."""
+DUPLICATE = "DuplicateJobSubmissionException"
+"""Exception for an id that Flink has accepted before, whether or not it still lists the job."""
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
     f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
@@ -54,6 +56,11 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
             return
 
 
+def is_spent(error: BaseException) -> bool:
+    """Whether Flink refuses to start a job because it has accepted its id before."""
+    return isinstance(error, Refusal) and DUPLICATE in error.complaint
+
+
 def explained(error: FlinkError) -> FlinkError:
     """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
     if UNMAPPED in str(error):
@@ -75,12 +82,15 @@ def appears(rest: Rest, job: str) -> bool:
 
 
 def withdraw(rest: Rest, folder: SavepointFolder, job: str) -> None:
-    """Ensure that a job neither runs nor will: cancel it, or use up its id."""
+    """Ensure that a job neither runs nor will: cancel it, or use up its id.
+
+    A job that Flink does not list, and whose id is used up, ended long ago.
+    """
     if rest.state(job) is None:
         try:
             folder.spend(job)
-        except FlinkError:
-            if rest.state(job) is None:
+        except FlinkError as error:
+            if rest.state(job) is None and not is_spent(error):
                 raise
     if rest.state(job) not in (None, *ENDED):
         rest.cancel(job)
