@@ -209,6 +209,18 @@ def test_a_replacement_whose_job_still_ends_is_finished(
     assert outcome(store) == ("moved", "new")
 
 
+def test_a_job_without_state_that_a_killed_watch_has_ended_is_not_said_to_be_cancelled(
+    flink: FakeFlink, store: WatchStore
+) -> None:
+    """The next watch says what to do, and does not end as if a user had ended the job."""
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    own.begin(WatchDecision("", "replace", OLD, "", {"map": ["dev-1"]}, (1, 1), ""))
+    flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
+    with pytest.raises(FlinkError, match="saved no state, so start it again as it was first subm"):
+        settled(watch_of(flink, own, []), None, own, OLD)
+    assert outcome(store) == ("failed", "")
+
+
 def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,10 +175,11 @@ class Replacing:
             self._end(self.log, number, decision, started)
         return started
 
-    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
+    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str:
         """Find out what became of a replacement, and finish it; return the job that runs.
 
         Flink cancels the job for its replacement, so a job that has finished was not replaced.
+        Raises FlinkError for a job that has saved no state: nothing would tell a copy that runs.
         """
         state = self.rest.jobs().get(decision.job)
         if state == CANCELLING:
@@ -188,7 +189,11 @@ class Replacing:
             return decision.job
         if not (path := decision.transaction):
             log.end(number, decision, FAILED, "the watch was ended meanwhile", "")
-            return None
+            raise FlinkError(
+                f"an earlier watch has ended job {decision.job} to start it elsewhere, and was "
+                "ended itself; the job had saved no state, so start it again as it was first "
+                "submitted"
+            )
         self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
         before = PlacedJob(decision.job, dict(decision.layout))
         started = self._start(before, path, is_begun=True)
