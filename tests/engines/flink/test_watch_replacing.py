@@ -19,6 +19,7 @@ from watched_jobs import (
 )
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -126,6 +127,44 @@ def test_a_replacement_is_written_first_and_finished_once(
     )
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
     assert "/jobs/new" not in flink.requests("PATCH")
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_job_continues_from_what_it_has_saved_until_it_ended(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """Flink was silent for a while, and deletes older checkpoints."""
+    later = {"completed": {"id": 9, "external_path": "s3://b/chk-9"}}
+    saved = {"counts": {"completed": 9}, "latest": later}
+    paths: list[str] = []
+
+    def apply(*_: Any, savepoint: Savepoint, **__: Any) -> str:
+        paths.append(savepoint.path)
+        return "new"
+
+    def cancel(*_: Any) -> str:
+        flink.answers |= {
+            f"GET /jobs/{OLD}/checkpoints": saved,
+            "GET /jobs": jobs({OLD: "CANCELED"}),
+        }
+        if is_killed:
+            raise Killed
+        return "CANCELED"
+
+    starts_by(monkeypatch, apply)
+    monkeypatch.setattr(Rest, "cancel", cancel)
+    lose_device(flink, RESTARTING)
+    flink.answers |= {"GET /jobs/new": FINISHED, "GET /jobs/new/checkpoints/config": KEPT}
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    watch, run = watch_of(flink, own, []), PlacedJob(OLD, {"map": "dev-0"})
+    if is_killed:
+        with pytest.raises(Killed):
+            watch.run(run)
+        again = WatchLog.claimed(store, OLD, "shop", print)
+        assert settled(watch_of(flink, again, []), None, again, OLD) == "new"
+    else:
+        assert watch.run(run) == "FINISHED"
+    assert (paths, outcome(store)) == (["s3://b/chk-9"], ("moved", "new"))
 
 
 def test_the_other_task_managers_take_over_where_none_is_free(

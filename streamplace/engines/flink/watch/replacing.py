@@ -154,7 +154,8 @@ class Replacing:
     def start_again(self, run: PlacedJob, new: PlacedJob, shortages: Notices) -> PlacedJob:
         """Cancel a job and start it from its last state, on the devices of another one.
 
-        A job that has finished meanwhile, or was stopped by others, is not started again.
+        A job that has finished meanwhile, or was stopped by others, is not started again. Until it
+        has ended, it may complete checkpoints, and Flink then deletes the earlier ones.
         """
         path = self._ask(lambda: resumable(self.rest, run.job))
         decision = replacement(run, new, path)
@@ -170,7 +171,8 @@ class Replacing:
             if self.log is not None:
                 self.log.end(number, decision, UNBEGUN, "the job ended by itself", run.job)
             return run
-        started = self._start(new, path)
+        decision = self._ended(self.log, number, decision)
+        started = self._start(new, decision.transaction or None)
         if self.log is not None:
             self._end(self.log, number, decision, started)
         return started
@@ -187,6 +189,8 @@ class Replacing:
         elif state == FINISHED or state not in (None, *ENDED):
             log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
             return decision.job
+        if state is not None:
+            decision = self._ended(log, number, decision)
         if not (path := decision.transaction):
             log.end(number, decision, FAILED, "the watch was ended meanwhile", "")
             raise FlinkError(
@@ -216,6 +220,16 @@ class Replacing:
         except Refusal as error:  # another TaskManager has just ended
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
+
+    def _ended(self, log: WatchLog | None, number: int, decision: WatchDecision) -> WatchDecision:
+        """Return the decision on a job that has ended, with what it has saved last."""
+        last = self._ask(lambda: resumable(self.rest, decision.job))
+        if last in (None, decision.transaction):
+            return decision
+        later = replace(decision, transaction=last)
+        if log is not None:
+            log.amend(number, later)
+        return later
 
     def _cancel(self, job: str) -> str:
         """End a job, however long its tasks take to end; return its last state."""
