@@ -32,6 +32,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of
 
 Move = Callable[..., Transaction]
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
@@ -175,18 +176,19 @@ def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(
     assert started == [(NEW, "there", "file:///s/savepoint-old-new")]
 
 
+@pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    move: Move, fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started, last: str
 ) -> None:
-    """The JobManager was restarted while the moved job was watched: that had gone further."""
+    """The JobManager was restarted while the moved job was watched, or one that had returned."""
     fake.answers["GET /jobs"] = jobs({})
     moving = move()
     moving.lock.journal = moving.journal.model_copy(
         update={"savepoint": "file:/s/savepoint-1", "checkpoints": "file:///c"}
     )
-    MemoryFolder.files |= {f"file:///c/{NEW}/chk-4": "3", f"file:///c/{NEW}/chk-5": "2"}
+    MemoryFolder.files |= {f"file:///c/{last}/chk-4": "3", f"file:///c/{last}/chk-5": "2"}
     moving.conclude()
-    assert started == [(NEW, "there", f"file:///c/{NEW}/chk-5")]
+    assert started == [(NEW, "there", f"file:///c/{last}/chk-5")]
 
 
 @pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])

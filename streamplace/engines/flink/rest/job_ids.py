@@ -44,7 +44,7 @@ def successor(job: str) -> str:
 
 
 def chain_of(job: str, length: int = 8) -> list[str]:
-    """Ids of a job and of its successors, in order."""
+    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns."""
     ids = [job]
     while len(ids) < length:
         ids.append(successor(ids[-1]))
