@@ -409,5 +409,6 @@ def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
         flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
     home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
     move = FlinkMove(flink.rest, home, program, lambda _: None, MoveSettings("file:///s"))
-    plan = move.plan(OLD, dict.fromkeys(tasks, "dev-2"))
+    plan = move.plan(OLD.upper(), dict.fromkeys(tasks, "dev-2"))
     assert plan.before == {"src": ["dev-1"], "map": ["dev-1"]}
+    assert move.running_job(OLD.upper()) == plan.job == OLD  # the id of a successor is made from it

@@ -117,6 +117,7 @@ class FlinkMove:
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
+        job = only_job(self.rest, job)
         folder_uri(self.rest, self.settings.savepoints, self.program.settings)
         document = self.rest.running_job(job)
         layout = layout_of(self.rest, job, document, vectors)
@@ -221,7 +222,7 @@ class FlinkMove:
             When no move was interrupted.
         """
         with self.folder() as folder:
-            journal = broken_off(folder, job)
+            journal = broken_off(folder, job and only_job(self.rest, job))
             journal = journal.model_copy(update={"holder": Holder.current()})
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
             with suppress(FlinkError):
