@@ -23,7 +23,7 @@ from moving_cases import (
 )
 
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.copies import CopyRuns, check_first
 from streamplace.engines.flink.move.endings import EndedByOthers
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import JobLocks, MoveUnderWay, acquire, file_name
@@ -130,6 +130,14 @@ def test_a_job_that_another_command_moves_is_not_touched(move: Move) -> None:
     for locks in (JobLocks(1, 1.0, None), JobLocks()):
         with pytest.raises(MoveUnderWay, match="another command has just begun to move job old"):
             acquire(moving.folder, moving.journal, locks)
+
+
+def test_a_job_manager_that_has_lost_the_jar_of_a_move_is_told(move: Move, fake: FakeFlink) -> None:
+    """It was restarted after the upload; nothing tells the order of two commands any more."""
+    fake.answers["GET /jars"] = {"files": []}
+    moving = move()
+    with pytest.raises(FlinkError, match="lost the uploaded jars; try again"):
+        check_first(moving.folder, moving.journal)
 
 
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(

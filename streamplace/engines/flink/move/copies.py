@@ -176,10 +176,16 @@ def jar_name(journal: Journal) -> str:
 
 
 def check_first(folder: SavepointFolder, journal: Journal) -> None:
-    """Raise MoveUnderWay if another command has begun to move the job, with any folder."""
+    """Raise MoveUnderWay if another command has begun to move the job, with any folder.
+
+    Raises FlinkError if the JobManager has lost the jar of this command.
+    """
     own_name = jar_name(journal)
     jars = folder.rest.get("/jars")["files"]
-    own = min((j["uploaded"], j["id"]) for j in jars if j["name"] == own_name)
+    uploads = [(jar["uploaded"], jar["id"]) for jar in jars if jar["name"] == own_name]
+    if not uploads:
+        raise FlinkError("the JobManager was restarted, and has lost the uploaded jars; try again")
+    own = min(uploads)
     for jar in jars:
         name, is_first = jar["name"], (jar["uploaded"], jar["id"]) < own
         if not _is_of_other(name, journal.job, own_name):
