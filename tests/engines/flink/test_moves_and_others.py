@@ -36,7 +36,12 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, settle
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
+from streamplace.engines.flink.program.uploads import (
+    left_jars,
+    own_name,
+    remove_left_jars,
+    uploaded,
+)
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 
@@ -232,6 +237,9 @@ def test_jars_of_commands_that_have_ended_are_left(flink: FakeFlink) -> None:
     }
     assert set(left_jars(flink.rest, now)) == {"killed", "move"}
     assert "remote" in left_jars(flink.rest, now + 2 * 86_400)
+    flink.answers["DELETE /jars/move"] = {}  # another command has just removed the other one
+    assert remove_left_jars(flink.rest, now) == [names["killed"], names["move"]]
+    assert flink.requests("DELETE") == ["/jars/killed", "/jars/move"]
 
 
 def started(process: int) -> int:

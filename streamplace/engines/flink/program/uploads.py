@@ -113,5 +113,6 @@ def remove_left_jars(rest: Rest, now: float) -> list[str]:
     """Remove the jars of commands that have ended, and return their names."""
     left = left_jars(rest, now)
     for jar in left:
-        rest.remove_jar(jar)
+        with suppress(Refusal):  # another command has removed it
+            rest.remove_jar(jar)
     return [*left.values()]
