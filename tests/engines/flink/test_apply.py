@@ -169,8 +169,14 @@ def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -
     call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
 
 
-def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(call: Apply) -> None:
-    """Flink does not list that job any more, and accepts its id no second time."""
+def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
+    call: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink does not list that job any more, and accepts its id no second time.
+
+    One that another command is submitting appears a moment after its id is refused.
+    """
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
     path, known = "s3://b/sp-1", FakeFlink(healthy("dev-0")).rest
     first = free_id(known, path)
     refused = failure("a.B: no\nCaused by: c.DuplicateJobSubmissionException: submitted already.")
@@ -181,9 +187,11 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(call: Apply)
     flink = call(answers, savepoint=Savepoint(path))
     ids = [document["jobId"] for _, document in flink.asked if document]
     assert ids == [first, free_id(known, path, [first])]
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 30.0)
+    unknown = answers[f"GET /jobs/{first}"]
     runs = answers | {
         "POST /jars/jar-1/run": refused,
-        f"GET /jobs/{first}": job("new", "RUNNING", {}),
+        f"GET /jobs/{first}": InTurn(unknown, job("new", "RUNNING", {})),
     }
     call(runs, refused=FlinkError, match="submitted already", savepoint=Savepoint(path))
 

@@ -31,6 +31,7 @@ from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
+from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 
@@ -215,6 +216,7 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
         raise Refusal(spent, spent, 400)
 
     monkeypatch.setattr(MemoryFolder, "spend", spend)
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
     fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
     moving = move(*[Refusal(spent, spent, 400)] * tries)
     MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-new": "10"}

@@ -20,7 +20,7 @@ from streamplace.engines.flink.pin.fitting import (
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import FITS, appears, explained, is_spent
+from streamplace.engines.flink.program.submission import FITS, appears, exists, explained, is_spent
 from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uploaded
 from streamplace.engines.flink.rest.client import (
@@ -171,8 +171,9 @@ def _submitted(
             return _submitted_once(rest, jar, request)
         except Refusal as error:
             job = str(request["jobId"])
-            if savepoint is None or not is_spent(error) or rest.state(job) is not None:
+            if savepoint is None or not is_spent(error) or exists(rest, job, error):
                 raise
+            refuse_copy(rest, savepoint.path)
             refused.append(job)
             request["jobId"] = free_id(rest, savepoint.path, refused)
 

@@ -15,6 +15,8 @@ ANSWER_SECONDS = 60.0
 """Timeout for the answer to a submission, after which the job is looked up."""
 LOOK_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
+SPENT_SECONDS = 60.0
+"""Time within which a job appears that another command is submitting, and whose id is refused."""
 FITS = "the job fits its placement"
 """Message of the pinning class after it has checked a job."""
 DUPLICATE = "DuplicateJobSubmissionException"
@@ -51,7 +53,7 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
             if appears(rest, job):
                 return
         except Refusal as error:
-            if rest.state(job) is None:
+            if not exists(rest, job, error):
                 raise explained(error) from None
             return
 
@@ -59,6 +61,17 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
 def is_spent(error: BaseException) -> bool:
     """Whether Flink refuses to start a job because it has accepted its id before."""
     return isinstance(error, Refusal) and DUPLICATE in error.complaint
+
+
+def exists(rest: Rest, job: str, error: FlinkError) -> bool:
+    """Whether Flink lists a job that it refuses to start, now or soon.
+
+    If its id is spent and it does not appear, it ended long ago.
+    """
+    if not is_spent(error):
+        return rest.state(job) is not None
+    rest.tell(f"job {job} was submitted before; looking for it")
+    return appears(rest, job, SPENT_SECONDS)
 
 
 def explained(error: FlinkError) -> FlinkError:
@@ -71,9 +84,9 @@ def explained(error: FlinkError) -> FlinkError:
     return FlinkError(fault.partition("\n")[0]) if ours else error
 
 
-def appears(rest: Rest, job: str) -> bool:
-    """Whether a job exists, or will within seconds."""
-    deadline = time.monotonic() + LOOK_SECONDS
+def appears(rest: Rest, job: str, seconds: float | None = None) -> bool:
+    """Whether a job exists, or will within some seconds."""
+    deadline = time.monotonic() + (LOOK_SECONDS if seconds is None else seconds)
     while rest.state(job) is None:
         if time.monotonic() > deadline:
             return False
@@ -90,7 +103,7 @@ def withdraw(rest: Rest, folder: SavepointFolder, job: str) -> None:
         try:
             folder.spend(job)
         except FlinkError as error:
-            if rest.state(job) is None and not is_spent(error):
+            if not exists(rest, job, error) and not is_spent(error):
                 raise
     if rest.state(job) not in (None, *ENDED):
         rest.cancel(job)
