@@ -1,15 +1,30 @@
-"""Flink on Kubernetes: a session cluster, and a job of Flink's operator; devices are nodes."""
+"""Flink on Kubernetes: a session cluster, and a job of Flink's operator; devices are nodes.
 
+A FlinkDeployment has one template for all TaskManagers (``spec.taskManager.podTemplate``). In
+native mode Flink itself starts identical TaskManagers and accepts no others. So standalone mode is
+used, and every pod looks up the device of its node, and uses the settings of that device.
+"""
+
+import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.local.config import Settings, device_settings
-from streamplace.engines.flink_kubernetes_operator import application
+from streamplace.engines.flink.local.config import (
+    MAX_PARALLELISM,
+    Settings,
+    device_settings,
+    own_settings,
+    shared_settings,
+    usual_max_parallelism,
+)
 from streamplace.engines.kubernetes import labels, mebibytes, node_labels, sizes
 from streamplace.engines.names import slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
+from streamplace.errors import FormatError
 from streamplace.model.devices import Device
+from streamplace.model.messages import quoted
 
 IMAGE = "flink:2.3.0"
 CONTROL = """\
@@ -88,6 +103,28 @@ spec:
           env:
             - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
 """
+JOB_IMAGE = "registry.example/my-job:1"
+NAME = "flink"
+ROOT = "/streamplace"
+JAR = "placed.jar"
+FOLDER = "s3://my-bucket"
+ENTRY = f"""\
+#!/bin/sh
+# A TaskManager becomes the device that its node is; all else starts as ever.
+if [ "$1" = taskmanager ]; then
+  device=$(cat "{ROOT}/nodes/$NODE") || exit 1
+  while IFS= read -r option; do
+    set -- "$@" "$option"
+  done < "{ROOT}/devices/$device" || exit 1
+fi
+exec /docker-entrypoint.sh "$@"
+"""
+NODES = (
+    "nodes=$(kubectl get nodes -l streamplace-device -o jsonpath='{range .items[*]}"
+    "--from-literal={.metadata.name}={.metadata.labels.streamplace-device} {end}')",
+    "kubectl create configmap streamplace-nodes $nodes --dry-run=client -o yaml |"
+    " kubectl apply -f -",
+)
 
 
 @export("flink-kubernetes", all_devices=True)
@@ -100,7 +137,7 @@ def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     managers = (_task_manager(device, own, layers) for device in devices)
     return {
         "session.yaml": comment(_notes(deployment)) + control + "".join(managers),
-        "application.yaml": application(deployment),
+        "application.yaml": _application(deployment),
     }
 
 
@@ -149,3 +186,150 @@ def _arguments(settings: Settings) -> str:
     """Format settings as arguments of a container, in which `$(` would begin a variable."""
     arguments = (f"-D{key}={value}".replace("$", "$$") for key, value in settings.items())
     return "\n".join(f"{' ' * 12}- {quoted_yaml(argument)}" for argument in arguments)
+
+
+def _application(deployment: Deployment) -> str:
+    """Manifest of a FlinkDeployment and of its configuration maps."""
+    devices = deployment.problem.cluster.devices
+    options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
+    documents = [
+        _config_map("streamplace-devices", options),
+        _config_map("streamplace-entry", {"entry.sh": ENTRY}),
+        {
+            "apiVersion": "flink.apache.org/v1beta1",
+            "kind": "FlinkDeployment",
+            "metadata": {"name": NAME},
+            "spec": _spec(deployment),
+        },
+    ]
+    return comment(_operator_notes(deployment)) + "---\n".join(map(_yaml, documents))
+
+
+def _yaml(document: dict[str, Any]) -> str:
+    """Format a document as JSON without characters that only YAML regards as line breaks."""
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text) + "\n"
+
+
+def _operator_notes(deployment: Deployment) -> Iterator[str]:
+    yield f"{deployment.title}."
+    yield ""
+    yield "One job in application mode, run by Flink's operator for Kubernetes (standalone mode)."
+    yield ""
+    yield from node_labels(deployment)
+    yield "     2. Tell the pods which device their node is, and again when that has changed:"
+    yield from (f"          {line}" for line in NODES)
+    yield "     3. Write the jar that pins the job, and build an image of your Flink with it:"
+    yield f"          streamplace flink jar JOB.jar --placement … --cluster … -o {JAR}"
+    yield f"          FROM flink:2.3.0  and  COPY {JAR} /opt/flink/usrlib/"
+    yield f"     4. Put your own for {JOB_IMAGE} and {FOLDER} below, the job's main class and its"
+    yield "        arguments for args, and your operator's word for the version of your Flink;"
+    yield "        kubectl apply -f application.yaml"
+    yield "     Another placement, or another version of the job, is another image: the operator"
+    yield "     takes a savepoint, and starts the job from it."
+    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
+    yield f"       kubectl port-forward service/{NAME}-rest 8081 and then"
+    yield "       streamplace flink verify --rest http://localhost:8081 …"
+    yield "       tell whether every operator runs on its device."
+    yield ""
+    yield "Where a node is lost, its pod waits, and the job with it. Give the node that shall"
+    yield "stand in for it the label of the lost one and do step 2 again: the pod starts there,"
+    yield "and the job goes on from its last checkpoint."
+    yield from group_notes(deployment)
+
+
+def _spec(deployment: Deployment) -> dict[str, Any]:
+    devices, graph = list(deployment.problem.cluster.devices), deployment.problem.graph
+    cores, memory = [d.cores for d in devices], [mebibytes(d) for d in devices]
+    settings: dict[str, str | int | float] = {
+        "kubernetes.entry.path": f"{ROOT}/entry/entry.sh",
+        "kubernetes.taskmanager.cpu.limit-factor": max(cores) / min(cores),
+        "kubernetes.taskmanager.memory.limit-factor": max(memory) / min(memory),
+        "jobmanager.scheduler": "default",
+        "taskmanager.numberOfTaskSlots": 1,
+        "execution.checkpointing.interval": "1 min",
+        "execution.checkpointing.dir": f"{FOLDER}/checkpoints",
+        "execution.checkpointing.savepoint-dir": f"{FOLDER}/savepoints",
+        **(shared_settings([device.name for device in devices]) if deployment.is_split else {}),
+    }
+    if groups := graph.operators.key_groups:
+        settings[MAX_PARALLELISM] = usual_max_parallelism(groups)
+    return {
+        "image": JOB_IMAGE,
+        "flinkVersion": "v2_0",
+        "mode": "standalone",
+        "serviceAccount": "flink",
+        "flinkConfiguration": {key: str(value) for key, value in settings.items()},
+        "podTemplate": _pod(),
+        "jobManager": {"resource": {"cpu": 1, "memory": "1600m"}},
+        "taskManager": {
+            "replicas": len(devices),
+            "resource": {"cpu": min(cores), "memory": f"{min(memory)}m"},
+            "podTemplate": {"spec": {"affinity": _affinity(deployment)}},
+        },
+        "job": {
+            "jarURI": f"local:///opt/flink/usrlib/{JAR}",
+            "entryClass": "Placed",
+            "args": ["my.Main"],
+            "parallelism": int(max(graph.operators.parallelism)),
+            "upgradeMode": "savepoint",
+            "state": "running",
+        },
+    }
+
+
+def _pod() -> dict[str, Any]:
+    """Template of all pods, with the mounted files and the name of the node."""
+    maps = {"entry": 0o555, "nodes": 0o444, "devices": 0o444}
+    container = {
+        "name": "flink-main-container",
+        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "volumeMounts": [{"name": one, "mountPath": f"{ROOT}/{one}"} for one in maps],
+    }
+    volumes = [
+        {"name": one, "configMap": {"name": f"streamplace-{one}", "defaultMode": mode}}
+        for one, mode in maps.items()
+    ]
+    return {"spec": {"containers": [container], "volumes": volumes}}
+
+
+def _affinity(deployment: Deployment) -> dict[str, Any]:
+    """One pod on each node that is a device and has all of its tags."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    nodes = [
+        [{"key": key, "operator": "In", "values": [value]} for key, value in labels(device)]
+        for device in deployment.problem.cluster.devices
+    ]
+    others = {"matchLabels": {"app": NAME, "component": "taskmanager"}}
+    return {
+        "nodeAffinity": {
+            required: {"nodeSelectorTerms": [{"matchExpressions": one} for one in nodes]}
+        },
+        "podAntiAffinity": {
+            required: [{"topologyKey": "kubernetes.io/hostname", "labelSelector": others}]
+        },
+    }
+
+
+def _own(deployment: Deployment, index: int) -> Settings:
+    devices = list(deployment.problem.cluster.devices)
+    names = [device.name for device in devices]
+    if deployment.is_split:
+        own = own_settings(names[index], names)
+    else:
+        own = device_settings(names[index], names, layers=0)
+    return {**own, **sizes(devices[index])}
+
+
+def _options(settings: Settings) -> str:
+    """Format options of a TaskManager, one per line."""
+    for value in map(str, settings.values()):
+        if "\n" in value:
+            raise FormatError(
+                f"{quoted(value)} contains a line break, which an option cannot contain; rename it"
+            )
+    return "".join(f"-D{key}={value}\n" for key, value in settings.items())
+
+
+def _config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}

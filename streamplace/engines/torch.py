@@ -1,5 +1,7 @@
 """PyTorch script that runs a model operation by operation on the devices of its placement."""
 
+import shlex
+
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
 from streamplace.engines.text import python_docstring, python_table
@@ -173,7 +175,7 @@ def as_torch(deployment: Deployment) -> str:
     placement = deployment.placement
     names = dict.fromkeys(placement.values())
     targets = [f"cuda:{i}" for i in range(len(names))]
-    words = " ".join(f"{name}={to}" for name, to in zip(names, targets, strict=True))
+    words = shlex.join(f"{name}={to}" for name, to in zip(names, targets, strict=True))
     return SCRIPT.format(
         title=python_docstring(f"{deployment.title}."),
         example=python_docstring(words),

@@ -122,6 +122,15 @@ def test_names_of_devices_are_data(export: str, tmp_path: Path) -> None:
         assert json.loads(text) == {"": name}
 
 
+def test_the_command_names_devices_as_a_shell_takes_them() -> None:
+    deployment = placed("perceptron", [0], colocate=False)
+    graph = deployment.problem.graph
+    problem = Problem(graph, Cluster.of([Device("box 1")]))
+    deployment = Deployment.of(problem, dict.fromkeys(graph.operators.name, "box 1"))
+    (text,) = EXPORTS["torch"].files(deployment).values()
+    assert "Use: python FILE 'box 1=cuda:0'\n" in text
+
+
 def map_of(deployment: Deployment) -> dict[str, str]:
     """Module → device of a placed network."""
     (text,) = EXPORTS["device-map"].files(deployment).values()

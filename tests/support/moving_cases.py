@@ -51,6 +51,7 @@ class MemoryFolder(SavepointFolder):
     """A folder of savepoints in memory."""
 
     files: ClassVar[dict[str, str]] = {}
+    rewritten: ClassVar[set[str]] = set()
 
     def create(self, name: str, text: str) -> bool:
         """Write a file that does not exist yet."""
@@ -59,6 +60,7 @@ class MemoryFolder(SavepointFolder):
     def write(self, name: str, text: str) -> None:
         """Write a file."""
         self.files[name] = text
+        self.rewritten.add(name)
 
     def read(self, name: str) -> str:
         """Text of a file."""
@@ -69,8 +71,12 @@ class MemoryFolder(SavepointFolder):
         self.files.pop(name, None)
 
     def entries(self, prefix: str) -> list[FileEntry]:
-        """Files whose names begin with a prefix; all are a minute old."""
-        return [FileEntry(name, 60.0) for name in self.files if name.startswith(prefix)]
+        """Files whose names begin with a prefix; they are a minute old, or were just rewritten."""
+        return [
+            FileEntry(name, 0.0 if name in self.rewritten else 60.0)
+            for name in self.files
+            if name.startswith(prefix)
+        ]
 
     def complete(self, uri: str, prefix: str) -> list[FileEntry]:
         """Savepoints that a test has put there, with their age as text."""
@@ -141,6 +147,7 @@ def move_maker(
             Way(cluster_jar(rest, "here"), program, journal.before),
         )
         folder.files.clear()
+        folder.rewritten.clear()
         return Transaction(
             rest,
             folder,

@@ -23,15 +23,15 @@ from streamplace.engines.flink.move.saved_files import refuse_moved
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
+from streamplace.engines.flink.pin.pinning import Vectors, by_operator, vectors_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.live import Measurement, Verification
-from streamplace.errors import SettingError
+from streamplace.errors import PlacementError, SettingError
 from streamplace.model.cluster import Cluster
-from streamplace.model.messages import shown
+from streamplace.model.messages import quoted, shown
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 
@@ -261,4 +261,9 @@ def _vectors(placement: Vectors) -> Vectors:
     """Operator → devices of its subtasks, from a placement of operators or of subtasks."""
     whole = {name: device for name, device in placement.items() if isinstance(device, str)}
     lists = {name: devices for name, devices in placement.items() if name not in whole}
-    return {**vectors_of(whole), **lists}
+    for name, devices in lists.items():
+        if not devices:
+            raise PlacementError(
+                f"operator {quoted(name)} has no devices; give one for each of its subtasks"
+            )
+    return {**vectors_of(whole), **by_operator(lists)}

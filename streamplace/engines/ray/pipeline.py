@@ -56,6 +56,11 @@ def check_graph(graph: StreamGraph) -> None:
                 f"operator {quoted(operator.name)} has a constant load; Ray actors compute only "
                 "when tuples arrive, so run the graph without it"
             )
+        if operator.max_rate:
+            raise GraphError(
+                f"operator {quoted(operator.name)} has a max_rate; Ray actors process tuples as "
+                "fast as their cores allow, so run the graph without it"
+            )
 
 
 @dataclass(slots=True)

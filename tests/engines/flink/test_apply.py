@@ -11,6 +11,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config, failed_by, healthy, job, task_manager
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.copies import free_id
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check, fitted
@@ -121,6 +122,15 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
 
 
+def test_a_job_that_flink_does_not_plan_in_time_is_told_and_cancelled(call: Apply) -> None:
+    planning, ended = job("new", "INITIALIZING", {}), job("new", "CANCELED", {})
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": InTurn(planning, planning, ended),
+        "PATCH /jobs/new": {},
+    }
+    call(answers, refused=FlinkError, match=r"^job new does not run after 0 s$", seconds=0)
+
+
 def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:
     restoring = job("new", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
     answers = healthy("dev-0") | {"GET /jobs/new": restoring}
@@ -157,6 +167,33 @@ def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -
     silent = {"GET /jobs/new": failure("a.B: busy", status=503)}
     told = "job new could not be cancelled and may run"
     call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
+
+
+def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
+    call: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink does not list that job any more, and accepts its id no second time.
+
+    One that another command is submitting appears a moment after its id is refused.
+    """
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
+    path, known = "s3://b/sp-1", FakeFlink(healthy("dev-0")).rest
+    first = free_id(known, path)
+    refused = failure("a.B: no\nCaused by: c.DuplicateJobSubmissionException: submitted already.")
+    answers = healthy("dev-0") | {
+        "POST /jars/jar-1/run": InTurn(refused, {"jobid": "new"}),
+        f"GET /jobs/{first}": failure("Could not find Flink job", status=404),
+    }
+    flink = call(answers, savepoint=Savepoint(path))
+    ids = [document["jobId"] for _, document in flink.asked if document]
+    assert ids == [first, free_id(known, path, [first])]
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 30.0)
+    unknown = answers[f"GET /jobs/{first}"]
+    runs = answers | {
+        "POST /jars/jar-1/run": refused,
+        f"GET /jobs/{first}": InTurn(unknown, job("new", "RUNNING", {})),
+    }
+    call(runs, refused=FlinkError, match="submitted already", savepoint=Savepoint(path))
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:

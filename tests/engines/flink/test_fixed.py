@@ -105,6 +105,19 @@ def test_operators_are_recognised_by_texts_that_change_with_every_plan(
     assert found.loose == {("sums", "sink")}
 
 
+def test_operators_of_one_text_may_have_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two windows whose functions have no names; only the addresses of these tell them apart."""
+    text = "Window(Count, Job$$Lambda)"
+    plan = PlannedProgram({"v0": text, "v1": text}, {"v0": 3, "v1": 1}, set())
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: plan)
+    rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
+    texts = [f"Window(Count, Job$$Lambda${i}/0x7f@12a{i})" for i in range(2)]
+    tasks = [task("keyed", 3, texts[0]), task("all", 1, texts[1])]
+    assert fixed_parts(rest, program, tasks).tasks == {"keyed", "all"}
+    with pytest.raises(FlinkError, match=r"sets parallelism 1 or 3 for .* which runs with 2"):
+        fixed_parts(rest, program, [task("keyed", 2, texts[0])])
+
+
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_streams_of_a_fixed_operator_are_loose_whatever_its_parallelism(
     monkeypatch: pytest.MonkeyPatch, number: int

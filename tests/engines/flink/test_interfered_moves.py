@@ -8,6 +8,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import DELETED, KEPT, job, jobs
 from moving_cases import (
+    AGAIN,
     BACK,
     FINISHED,
     NEW,
@@ -22,7 +23,7 @@ from moving_cases import (
 )
 
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.copies import CopyRuns, check_first
 from streamplace.engines.flink.move.endings import EndedByOthers
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import JobLocks, MoveUnderWay, acquire, file_name
@@ -30,7 +31,9 @@ from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.program import submission
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of
 
 Move = Callable[..., Transaction]
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
@@ -130,6 +133,14 @@ def test_a_job_that_another_command_moves_is_not_touched(move: Move) -> None:
             acquire(moving.folder, moving.journal, locks)
 
 
+def test_a_job_manager_that_has_lost_the_jar_of_a_move_is_told(move: Move, fake: FakeFlink) -> None:
+    """It was restarted after the upload; nothing tells the order of two commands any more."""
+    fake.answers["GET /jars"] = {"files": []}
+    moving = move()
+    with pytest.raises(FlinkError, match="lost the uploaded jars; try again"):
+        check_first(moving.folder, moving.journal)
+
+
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     move: Move, fake: FakeFlink, started: Started
 ) -> None:
@@ -154,18 +165,64 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     assert moved.job == NEW
 
 
-def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
+def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(
     move: Move, fake: FakeFlink, started: Started
 ) -> None:
-    """The JobManager was restarted while the moved job was watched: that had gone further."""
+    """As it does when the JobManager is restarted right after the job was stopped."""
+    fake.answers |= {
+        f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN),
+        STOP: UNKNOWN,
+        "GET /jobs": jobs({}),
+    }
+    moving = move()
+    folder, journal = moving.folder, moving.journal
+    first = acquire(folder, journal, JobLocks.listed(folder, OLD))
+    MemoryFolder.files["file:///s/savepoint-old-new"] = "10"
+    with pytest.raises(Forgotten):
+        replace(moving, lock=first).begin()
+    again = acquire(folder, journal, JobLocks.listed(folder, OLD))
+    replace(moving, lock=again).conclude()
+    assert started == [(NEW, "there", "file:///s/savepoint-old-new")]
+
+
+@pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
+def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
+    move: Move, fake: FakeFlink, started: Started, last: str
+) -> None:
+    """The JobManager was restarted while the moved job was watched, or one that had returned."""
     fake.answers["GET /jobs"] = jobs({})
     moving = move()
     moving.lock.journal = moving.journal.model_copy(
         update={"savepoint": "file:/s/savepoint-1", "checkpoints": "file:///c"}
     )
-    MemoryFolder.files |= {f"file:///c/{NEW}/chk-4": "3", f"file:///c/{NEW}/chk-5": "2"}
+    MemoryFolder.files |= {f"file:///c/{last}/chk-4": "3", f"file:///c/{last}/chk-5": "2"}
     moving.conclude()
-    assert started == [(NEW, "there", f"file:///c/{NEW}/chk-5")]
+    assert started == [(NEW, "there", f"file:///c/{last}/chk-5")]
+
+
+@pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])
+def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
+    move: Move,
+    fake: FakeFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tries: int,
+    again: str,
+) -> None:
+    """Flink does not list them any more, and accepts none of their ids a second time."""
+    spent = "c.DuplicateJobSubmissionException: Job has already been submitted."
+
+    def spend(*_: object) -> None:
+        raise Refusal(spent, spent, 400)
+
+    monkeypatch.setattr(MemoryFolder, "spend", spend)
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
+    fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    moving = move(*[Refusal(spent, spent, 400)] * tries)
+    MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-new": "10"}
+    with pytest.raises(FlinkError, match=f"runs on its previous devices again, as job {again}$"):
+        moving.conclude()
+    assert started[-1] == (again, "here", "file:///s/savepoint-old-new")
 
 
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(

@@ -44,9 +44,19 @@ def cut(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_the_main_class_is_the_manifests(tmp_path: Path) -> None:
-    assert main_class(jar(tmp_path / "job.jar")) == "my.Main"
-    assert main_class(jar(tmp_path / "job.jar", "Manifest-Version: 1.0\r\n")) is None
+@pytest.mark.parametrize(
+    ("manifest", "found"),
+    [
+        (TEXT, "my.Main"),
+        ("Manifest-Version: 1.0\r\n", None),
+        (f"{TEXT}program-class: my.Job\r\n", "my.Job"),  # Flink prefers it
+        ("Manifest-Version: 1.0\nMain-Class: my.lo\n ng.Main\n", "my.long.Main"),
+        ("Manifest-Version: 1.0\rmain-class: my.Main\r", "my.Main"),
+        ("Manifest-Version: 1.0\n\nName: a/B.class\nMain-Class: of.AnEntry\n", None),
+    ],
+)
+def test_the_main_class_is_the_manifests(tmp_path: Path, manifest: str, found: str | None) -> None:
+    assert main_class(jar(tmp_path / "job.jar", manifest)) == found
 
 
 ENCRYPTED = partial(patched, local=6, central=8, value=1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.pin.export import as_flink
-from streamplace.engines.flink_kubernetes_operator import application
+from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.io.placements import parse_document
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
@@ -35,4 +35,5 @@ def test_a_placement_for_flink_says_what_maximum_parallelism_it_is_for() -> None
     about = "\n".join(placement["about"])
     assert "-D pipeline.max-parallelism=720" in about
     assert "map: 128" in about
-    assert '"pipeline.max-parallelism": "720"' in application(deployment)
+    manifest = as_flink_kubernetes(deployment)["application.yaml"]
+    assert '"pipeline.max-parallelism": "720"' in manifest

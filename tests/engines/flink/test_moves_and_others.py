@@ -36,7 +36,12 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, settle
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
+from streamplace.engines.flink.program.uploads import (
+    left_jars,
+    own_name,
+    remove_left_jars,
+    uploaded,
+)
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 
@@ -69,11 +74,21 @@ def flink() -> FakeFlink:
     return FakeFlink()
 
 
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink) -> None:
+@pytest.mark.parametrize(
+    ("restored", "given"),
+    [
+        (SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"),
+        ("hdfs://name:8020/s/savepoint-1", "hdfs:///s/savepoint-1"),
+        ("hdfs://name:8020/s/savepoint-1", "/s/savepoint-1"),
+    ],
+)
+def test_a_savepoint_from_which_a_job_runs_starts_no_second(
+    flink: FakeFlink, restored: str, given: str
+) -> None:
     """However the path is written; the job is named."""
-    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
+    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(restored)})
     with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
-        refuse_copy(flink.rest, "file:///s/savepoint-012345-aaaaaaaaaaaa/")
+        refuse_copy(flink.rest, given)
 
 
 def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
@@ -182,7 +197,7 @@ def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
     """And the job is submitted; both uploads are removed in the end."""
     file = tmp_path / own_name("placed-job.jar")
     file.write_bytes(b"jar")
-    lost = failure("a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist")
+    lost = failure("a.RestHandlerException: Jar file /my uploads/jar-1 does not exist")
     flink.answers = {
         "POST /jars/upload": InTurn({"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}),
         "POST /jars/jar-1/run": lost,
@@ -222,6 +237,9 @@ def test_jars_of_commands_that_have_ended_are_left(flink: FakeFlink) -> None:
     }
     assert set(left_jars(flink.rest, now)) == {"killed", "move"}
     assert "remote" in left_jars(flink.rest, now + 2 * 86_400)
+    flink.answers["DELETE /jars/move"] = {}  # another command has just removed the other one
+    assert remove_left_jars(flink.rest, now) == [names["killed"], names["move"]]
+    assert flink.requests("DELETE") == ["/jars/killed", "/jars/move"]
 
 
 def started(process: int) -> int:
@@ -360,11 +378,15 @@ def test_no_checkpoint_is_due_within_the_least_pause_between_two(
     settle(flink.rest, JOB, Settling(30.0), None)
 
 
-def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("jar", ["job.jar", "./job.jar"])
+def test_the_command_that_resumes_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jar: str
+) -> None:
     """It can be typed in any folder: files are named in full, what it does not take is left out."""
     monkeypatch.chdir(tmp_path)
-    words = ["flink", "move", "job.jar", "--rest", "http://h:1", "--library=lib.jar", "-o"]
-    words += ["r.html", "--placement=p.json", "--json", "--entry-class", "a.B", "--", "p.json"]
+    words = ["flink", "move", jar, "--rest", "http://h:1", "--library=lib.jar", "-o", "r.html"]
+    words += ["--placement=p.json", "--json", "--dry-run", "--nic", "dev-0=1 Gbps", "--nic=2 Gbps"]
+    words += ["--entry-class", "a.B", "--", "p.json"]
     line = with_job(resume_words(words, Path("job.jar")), OLD)
     assert line == (
         f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --library={tmp_path}/lib.jar "
@@ -395,5 +417,6 @@ def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
         flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
     home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
     move = FlinkMove(flink.rest, home, program, lambda _: None, MoveSettings("file:///s"))
-    plan = move.plan(OLD, dict.fromkeys(tasks, "dev-2"))
+    plan = move.plan(OLD.upper(), dict.fromkeys(tasks, "dev-2"))
     assert plan.before == {"src": ["dev-1"], "map": ["dev-1"]}
+    assert move.running_job(OLD.upper()) == plan.job == OLD  # the id of a successor is made from it

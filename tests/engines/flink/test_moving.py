@@ -334,6 +334,35 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
     assert formats == (["NATIVE"] * 2 if native else ["CANONICAL"] * 2)
 
 
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_moved_job_that_finishes_before_it_is_saved_for_its_return_is_not_started_again(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    is_refused: bool,
+) -> None:
+    """It has told everything; Flink refuses to stop it, or has begun to and cannot save it."""
+
+    def settle(*_: object) -> None:
+        raise FlinkError("slower")
+
+    trigger = return_trigger(NEW)
+    stopped = failure("not running", status=409) if is_refused else {"request-id": trigger}
+    monkeypatch.setattr(transaction, "settle", settle)
+    fake.answers |= {
+        f"GET /jobs/{NEW}": InTurn(RUNNING, RUNNING, FINISHED),
+        f"POST /jobs/{NEW}/stop": stopped,
+        f"GET /jobs/{NEW}/savepoints/{trigger}": InTurn(failure("no operation"), FAILED),
+        f"GET /jobs/{NEW}/checkpoints": RETAINED,
+        f"GET /jobs/{NEW}/checkpoints/config": KEPT,
+    }
+    moves = MoveSettings(seconds=5.0, settling=Settling(0.1))
+    with pytest.raises(FlinkError, match=f"^slower; job {NEW} has finished by itself$"):
+        replace(move(), settings=moves).begin()
+    assert [name for name, _, _ in started] == [NEW]
+
+
 def test_what_may_be_written_twice_is_told(
     move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:

@@ -63,6 +63,9 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() 
         pinning({"again": ["a", "a", "b"]}, limits)
 
 
+LONG = f"m#{'9' * 5000}"
+
+
 @pytest.mark.parametrize(
     ("assignment", "vectors"),
     [
@@ -72,11 +75,16 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() 
         ),
         ({"m#0": "a", "m#1": "b", "n#1": "c", "k": "a"}, {"m": ["a", "b"], "n#1": "c", "k": "a"}),
         (
+            {f"m#{i}": f"d{i}" for i in sorted(range(11), key=str)},
+            {"m": [f"d{i}" for i in range(11)]},
+        ),
+        ({"m#0": "a", LONG: "b"}, {"m": ["a"], LONG: "b"}),
+        (
             {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"},
             {"Calc(select=[id -> start, x])": "a", "out": "a", "in": "b"},
         ),
     ],
-    ids=["fused operators", "subtasks", "arrows within names"],
+    ids=["fused operators", "subtasks", "sorted by name", "a long number", "arrows within names"],
 )
 def test_a_placement_is_read_by_operators(
     assignment: dict[str, str], vectors: dict[str, list[str] | str]

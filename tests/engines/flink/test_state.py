@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn
+from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import DELETED, KEPT, healthy, job
 
 from streamplace.engines.flink.move.state import left_behind, saved_by
@@ -110,10 +110,11 @@ def test_cancel_drops_state_when_told_to(run: Callable, flink: FakeFlink) -> Non
 
 
 def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: FakeFlink) -> None:
+    """Also if the answer to the request for it was lost."""
     saved = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
     flink.answers |= {
         "GET /jobs/old": job("old", "FINISHED", {}),
-        "POST /jobs/old/stop": {"request-id": "t1"},
+        "POST /jobs/old/stop": InTurn(failure("a.B: busy", status=503), {"request-id": "t1"}),
         "GET /jobs/old/savepoints/t1": InTurn({"status": {"id": "IN_PROGRESS"}}, saved),
     }
     answer = run("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")

@@ -11,8 +11,16 @@ from moving_cases import BACK, NEW, OLD, RETAINED, RUNNING, STOP, STOPPED, UNDER
 
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.holder import Holder
-from streamplace.engines.flink.move.journal import JobLocks, acquire, broken_off, file_name, now
-from streamplace.engines.flink.move.leftovers import LeftSavepoint, needed_by
+from streamplace.engines.flink.move.journal import (
+    BEAT,
+    PREFIX,
+    JobLocks,
+    acquire,
+    broken_off,
+    file_name,
+    now,
+)
+from streamplace.engines.flink.move.leftovers import LeftSavepoint, left_locks, needed_by
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, releasing
 from streamplace.engines.flink.move.state import outlives
 from streamplace.engines.flink.move.transaction import Transaction
@@ -97,18 +105,40 @@ def test_a_process_that_tries_again_and_again_keeps_one_lock(
     folder, journal = move().folder, move().journal
     for _ in range(3):
         lock = acquire(folder, journal, JobLocks.listed(folder, OLD))
-    assert lock.names == [*MemoryFolder.files] == [file_name(OLD, 1)]
+    assert lock.names == [file_name(OLD, 1)]
+    assert [*MemoryFolder.files] == [file_name(OLD, 1), f"{PREFIX}{OLD}.1{BEAT}"]
     other = journal.model_copy(update={"holder": Holder(host="x", process=1, started=1, user="")})
     assert acquire(folder, other, JobLocks.listed(folder, OLD)).names[-1] == file_name(OLD, 2)
 
 
-def test_the_last_of_many_locks_has_the_journal(move: Callable[..., Transaction]) -> None:
+def test_the_last_of_many_locks_has_the_journal(
+    move: Callable[..., Transaction], fake: FakeFlink
+) -> None:
     """Locks are numbered; by name, the tenth would come before the second."""
     folder, journal = move().folder, move().journal
     for number in sorted(range(1, 11), key=str):
-        later = journal.model_copy(update={"trigger": f"t{number}"})
+        holder = Holder(host="x", process=number, started=1, user="me")
+        later = journal.model_copy(update={"trigger": f"t{number}", "holder": holder})
         MemoryFolder.files[file_name(OLD, number)] = later.model_dump_json()
     assert broken_off(folder, OLD).trigger == "t10"
+    MemoryFolder.rewritten.add(file_name(OLD, 10))
+    (lock,) = left_locks(fake.rest, folder)
+    assert lock.needed == f"job {OLD} is being moved, by process 10 of me on x"
+
+
+@pytest.mark.parametrize("names", [(OLD, NEW), (NEW, OLD)])
+def test_a_move_is_found_by_its_job_although_that_was_moved_before(
+    move: Callable[..., Transaction], names: Sequence[str]
+) -> None:
+    """The lock of the earlier move could not be removed, and covers its successor, too."""
+    folder, journal = move().folder, move().journal
+    both = {
+        OLD: journal,
+        NEW: journal.model_copy(update={"job": NEW, "successor": BACK, "trigger": "t2"}),
+    }
+    for name in names:
+        MemoryFolder.files[file_name(name, 1)] = both[name].model_dump_json()
+    assert [broken_off(folder, name).trigger for name in (OLD, NEW, BACK)] == ["t1", "t2", "t2"]
 
 
 @pytest.mark.parametrize("status", [503, 500])
@@ -158,7 +188,23 @@ def test_a_savepoint_stays_while_it_is_the_only_state_of_a_job(
     restored = {"restored": {"external_path": "file:/s/savepoint-1"}}
     fake.answers["GET /jobs"] = jobs({name: state for name, (state, _) in known.items()})
     for name, (_, completed) in known.items():
-        document = {"counts": {"completed": completed}, "latest": restored}
+        latest = restored | ({"completed": {"id": completed}} if completed else {})
+        document = {"counts": {"completed": completed}, "latest": latest}
         fake.answers[f"GET /jobs/{name}/checkpoints"] = document
     left = LeftSavepoint(path=path, job=OLD, successor=NEW, made=now())
     assert (needed_by(fake.rest, move().folder, left) is not None) is is_needed
+
+
+def test_a_savepoint_stays_although_its_job_has_made_another(
+    move: Callable[..., Transaction], fake: FakeFlink
+) -> None:
+    """Flink counts that among the checkpoints, and restarts the job from the first nevertheless."""
+    saved = "file:/s/savepoint-1"
+    latest = {"restored": {"external_path": saved}, "savepoint": {"external_path": "s3://b/sp"}}
+    fake.answers |= {
+        "GET /jobs": jobs({NEW: "RUNNING"}),
+        f"GET /jobs/{NEW}/checkpoints": {"counts": {"completed": 1}, "latest": latest},
+    }
+    left = LeftSavepoint(path=saved, job=OLD, successor=NEW, made=now())
+    reason = needed_by(fake.rest, move().folder, left)
+    assert reason == f"job {NEW} was started from it and has completed no checkpoint since"

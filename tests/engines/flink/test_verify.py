@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink
-from flink_documents import healthy, job, jobs
+from flink_documents import ANSWERS, JOB, healthy, job, jobs
 
+from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.live import Verification
+from streamplace.errors import PlacementError
 
 
 def running(**devices: list[str]) -> dict[str, Any]:
@@ -76,6 +78,15 @@ def test_as_many_subtasks_as_placed_are_fine() -> None:
     found = verified(running(map=["dev-0", "dev-1", "dev-0"]), {"map": ["dev-1", "dev-0", "dev-0"]})
     assert found.fine
     assert found.uncounted == ()
+
+
+def test_tasks_are_placed_by_the_names_that_they_have_in_graphs() -> None:
+    """From Python, whether a device or a list of them is given; a list must not be empty."""
+    engine = FlinkEngine(FakeFlink(ANSWERS).rest)
+    for devices in ("dev-0", ["dev-0"]):
+        assert engine.verify(JOB, {"src": "dev-0", "a -> b": devices, "c": "dev-0"}).fine
+    with pytest.raises(PlacementError, match="operator 'c' has no devices"):
+        engine.verify(JOB, {"src": "dev-0", "a -> b": "dev-0", "c": []})
 
 
 def test_subtasks_of_unknown_number_are_told_to_be_uncounted() -> None:

@@ -20,6 +20,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
@@ -195,6 +196,7 @@ class Scene:
         self.program.jar.touch()
         self.clock = Clock()
         MemoryFolder.files.clear()
+        MemoryFolder.rewritten.clear()
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
         monkeypatch.setattr(moving, "savepoint_folder", self.flink.folder)
@@ -267,10 +269,9 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert site.clock.now < 110
 
 
-def test_a_move_that_is_finished_later_tells_that_it_compares_no_rates(
-    scene: Callable[[str], Scene], tmp_path: Path
-) -> None:
-    """The rate before it was measured by the command that was killed."""
+@pytest.fixture
+def killed(scene: Callable[[str], Scene], tmp_path: Path) -> Scene:
+    """A scene in which a command has stopped the job to move it, and was killed."""
     whole = scene("abc")
     whole.moves(FEWER)
     whole.store.close()
@@ -281,6 +282,30 @@ def test_a_move_that_is_finished_later_tells_that_it_compares_no_rates(
     with pytest.raises(Killed):
         site.moves(FEWER)
     site.flink.is_dead, site.flink.kill_at = False, -1
+    return site
+
+
+def test_a_move_that_is_being_finished_is_finished_by_nobody_else_of_its_process(
+    killed: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as another thread of a program, which would undo what this one does."""
+    move, tries = killed.mover.move, list[str]()
+
+    def verify(*given: Any) -> Verification:
+        monkeypatch.setattr(transaction, "verify", killed.flink.verify)
+        with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
+            move.resume(OLD)
+        tries.append(given[1])
+        return killed.flink.verify(*given)
+
+    monkeypatch.setattr(transaction, "verify", verify)
+    assert move.resume(OLD).job == NEW
+    assert tries == [NEW]
+
+
+def test_a_move_that_is_finished_later_tells_that_it_compares_no_rates(killed: Scene) -> None:
+    """The rate before it was measured by the command that was killed."""
+    site = killed
     settings = MoveSettings("file:///s", settling=Settling(1.0))
     assert replace(site.mover.move, settings=settings).resume(OLD).job == NEW
     told = "the rate before the interruption is not known, so the rates before and after the move"

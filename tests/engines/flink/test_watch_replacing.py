@@ -19,6 +19,7 @@ from watched_jobs import (
 )
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -128,6 +129,44 @@ def test_a_replacement_is_written_first_and_finished_once(
     assert "/jobs/new" not in flink.requests("PATCH")
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_job_continues_from_what_it_has_saved_until_it_ended(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """Flink was silent for a while, and deletes older checkpoints."""
+    later = {"completed": {"id": 9, "external_path": "s3://b/chk-9"}}
+    saved = {"counts": {"completed": 9}, "latest": later}
+    paths: list[str] = []
+
+    def apply(*_: Any, savepoint: Savepoint, **__: Any) -> str:
+        paths.append(savepoint.path)
+        return "new"
+
+    def cancel(*_: Any) -> str:
+        flink.answers |= {
+            f"GET /jobs/{OLD}/checkpoints": saved,
+            "GET /jobs": jobs({OLD: "CANCELED"}),
+        }
+        if is_killed:
+            raise Killed
+        return "CANCELED"
+
+    starts_by(monkeypatch, apply)
+    monkeypatch.setattr(Rest, "cancel", cancel)
+    lose_device(flink, RESTARTING)
+    flink.answers |= {"GET /jobs/new": FINISHED, "GET /jobs/new/checkpoints/config": KEPT}
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    watch, run = watch_of(flink, own, []), PlacedJob(OLD, {"map": "dev-0"})
+    if is_killed:
+        with pytest.raises(Killed):
+            watch.run(run)
+        again = WatchLog.claimed(store, OLD, "shop", print)
+        assert settled(watch_of(flink, again, []), None, again, OLD) == "new"
+    else:
+        assert watch.run(run) == "FINISHED"
+    assert (paths, outcome(store)) == (["s3://b/chk-9"], ("moved", "new"))
+
+
 def test_the_other_task_managers_take_over_where_none_is_free(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, started: list[Vectors]
 ) -> None:
@@ -209,6 +248,18 @@ def test_a_replacement_whose_job_still_ends_is_finished(
     assert outcome(store) == ("moved", "new")
 
 
+def test_a_job_without_state_that_a_killed_watch_has_ended_is_not_said_to_be_cancelled(
+    flink: FakeFlink, store: WatchStore
+) -> None:
+    """The next watch says what to do, and does not end as if a user had ended the job."""
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    own.begin(WatchDecision("", "replace", OLD, "", {"map": ["dev-1"]}, (1, 1), ""))
+    flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
+    with pytest.raises(FlinkError, match="saved no state, so start it again as it was first subm"):
+        settled(watch_of(flink, own, []), None, own, OLD)
+    assert outcome(store) == ("failed", "")
+
+
 def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +275,25 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     assert started == []
     first, second = store.records(9)[0].decisions
     assert (first.state, second.state) == ("not begun", "moved")
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started_again(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    """Its last subtasks were on TaskManagers that are there; all that it read was told."""
+    started: list[Any] = []
+    starts_by(monkeypatch, lambda *given, **_: started.append(given) or "copy")
+    told: list[str] = []
+    own = WatchLog.claimed(store, OLD, "shop", told.append)
+    if is_killed:  # after it had decided
+        own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+        flink.answers |= {"GET /jobs": jobs({OLD: "FINISHED"}), f"GET /jobs/{OLD}": FINISHED}
+        assert settled(watch_of(flink, own, told), None, own, OLD) == OLD
+    else:
+        lose_device(flink, *[RESTARTING] * 3, FINISHED)
+    assert watch_of(flink, own, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
+    assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 
 @pytest.mark.parametrize("has_moved", [False, True])

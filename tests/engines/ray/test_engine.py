@@ -116,6 +116,7 @@ def test_a_pipeline_that_cannot_move_goes_on_where_it_ran(
         (Operator("a", rate=1, parallelism=2), "'a' has 2 subtasks"),
         (Operator("a", rate=1, fires="all"), "'a' does not fire for every tuple"),
         (Operator("a", rate=1, constant=50), "'a' has a constant load; Ray actors compute only"),
+        (Operator("a", rate=1, max_rate=50), "'a' has a max_rate; Ray actors process tuples as"),
     ],
 )
 def test_graphs_that_actors_cannot_run_are_refused(operator: Operator, fault: str) -> None:

@@ -123,25 +123,28 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
 
 def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:
     """Folder in which successors of a job keep their checkpoints; None if unknown."""
-    path = None
-    with suppress_missing():  # the job takes no checkpoints
-        path = completed_path(rest, job)
-    folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
     keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")
     named = [settings[key] for key in keys if key in settings and settings[key] != UNTOLD]
-    if named or own:
-        return named[0] if named else folder
+    if named:
+        return named[0]
+    with suppress_missing():  # the job takes no checkpoints
+        if (folder := _present_folder(rest, job)) is not None:
+            return folder
     cluster = rest.settings()
     return next((cluster[key] for key in keys if cluster.get(key)), None)
 
 
+def _present_folder(rest: Rest, job: str) -> str | None:
+    """Folder of the checkpoints of a job, from the path of the last one; None if unknown."""
+    folder, own, _ = (completed_path(rest, job) or "").rpartition(f"/{job}/chk-")
+    return folder if own else None
+
+
 def _storage(rest: Rest, job: str, answer: CheckpointSettings) -> Settings:
-    """Folder of a job's checkpoints, derived from the path of the last one."""
+    """Setting of the folder of a job's checkpoints, if they are in files."""
     if answer.get("checkpoint_storage") != "FileSystemCheckpointStorage":
         return {}
-    path = completed_path(rest, job)
-    folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
-    return {f"{CHECKPOINTING}.dir": folder if own else UNTOLD}
+    return {f"{CHECKPOINTING}.dir": _present_folder(rest, job) or UNTOLD}
 
 
 def _restarting(text: str) -> Iterator[tuple[str, str]]:
@@ -157,9 +160,11 @@ def _restarting(text: str) -> Iterator[tuple[str, str]]:
 def _plain(value: str) -> str:
     """Format a number, or a duration in ms.
 
-    >>> _plain("PT1M0.5S"), _plain("1.500000"), _plain("7")
-    ('60500 ms', '1.5', '7')
+    >>> _plain("PT1M0.5S"), _plain("1.500000"), _plain("2147483647")
+    ('60500 ms', '1.5', '2147483647')
     """
+    if value.isdecimal():
+        return value
     parts = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?", value)
     if parts is None:
         return f"{float(value):g}"

@@ -21,6 +21,7 @@ from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.model.messages import quoted, shown
 
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
+_URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
 BEGUN = ("INITIALIZING", "CREATED")
 _PREFIX = 6
 """Number of digits of a job's id in the names of its savepoints."""
@@ -93,16 +94,18 @@ def alone(
         raise
 
 
-def free_id(rest: Rest, path: str) -> str:
+def free_id(rest: Rest, path: str, refused: Collection[str] = ()) -> str:
     """Id of the next job from a savepoint, the same for all commands that start one now.
 
-    Flink accepts every id once, so one of two simultaneous commands is refused.
+    Flink accepts every id once, so one of two simultaneous commands is refused. It does not list
+    jobs that ended long ago, whose ids it has ``refused``.
     """
-    states = rest.jobs()
+    states, (scheme, host, plain) = rest.jobs(), _parts(path)
+    place = f"{'' if scheme == 'file' else scheme}:{host}{plain}"
     for number in count():
-        text = f"streamplace start {number} from {_plain(path)}"
+        text = f"streamplace start {number} from {place}"
         job = hashlib.sha256(text.encode()).hexdigest()[:32]
-        if states.get(job) not in ENDED:
+        if states.get(job) not in ENDED and job not in refused:
             return job
     raise AssertionError
 
@@ -118,12 +121,21 @@ def maker(path: str) -> str:
 
 
 def same_place(path: str, other: str | None) -> bool:
-    """Whether two paths or URIs refer to the same savepoint.
+    """Whether two paths or URIs may refer to the same savepoint.
+
+    A scheme or a host that one of them lacks may be the default of the cluster.
 
     >>> same_place("file:///s/savepoint-1", "/s/savepoint-1/"), same_place("s3://b/x", "s3://c/x")
     (True, False)
+    >>> same_place("hdfs:///s/savepoint-1", "hdfs://name:8020/s/savepoint-1")
+    True
     """
-    return other is not None and _plain(path) == _plain(other)
+    if other is None:
+        return False
+    *place, plain = _parts(path)
+    *other_place, other_plain = _parts(other)
+    pairs = zip(place, other_place, strict=True)
+    return plain == other_plain and all(one == two or "" in (one, two) for one, two in pairs)
 
 
 def _is_of(path: str | None, chain: Collection[str]) -> bool:
@@ -152,16 +164,10 @@ def _refused(job: str, state: str, path: str) -> CopyRuns:
     )
 
 
-def _plain(path: str) -> str:
-    """Normal form of a path, without duplicate slashes and without the scheme of files."""
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme == "file":
-        path, scheme = rest, ""
-    elif colon and "/" not in scheme:
-        path = rest
-    else:
-        scheme = ""
-    return f"{scheme}:{re.sub('/+', '/', path).rstrip('/')}"
+def _parts(path: str) -> tuple[str, str, str]:
+    """Scheme, host and path of a path or URI; the path has no duplicate slashes."""
+    scheme, host, plain = _URI.findall(path)[0]
+    return scheme, host, re.sub("/+", "/", plain).rstrip("/")
 
 
 def jar_name(journal: Journal) -> str:
@@ -170,10 +176,16 @@ def jar_name(journal: Journal) -> str:
 
 
 def check_first(folder: SavepointFolder, journal: Journal) -> None:
-    """Raise MoveUnderWay if another command has begun to move the job, with any folder."""
+    """Raise MoveUnderWay if another command has begun to move the job, with any folder.
+
+    Raises FlinkError if the JobManager has lost the jar of this command.
+    """
     own_name = jar_name(journal)
     jars = folder.rest.get("/jars")["files"]
-    own = min((j["uploaded"], j["id"]) for j in jars if j["name"] == own_name)
+    uploads = [(jar["uploaded"], jar["id"]) for jar in jars if jar["name"] == own_name]
+    if not uploads:
+        raise FlinkError("the JobManager was restarted, and has lost the uploaded jars; try again")
+    own = min(uploads)
     for jar in jars:
         name, is_first = jar["name"], (jar["uploaded"], jar["id"]) < own
         if not _is_of_other(name, journal.job, own_name):

@@ -121,15 +121,14 @@ def latest_of(
 
     No progress is lost: a running job is stopped with a savepoint. The state of any other job is
     its last checkpoint, if that outlives the job. The path is that of the savepoint or checkpoint
-    that the job was to be started from.
+    that the job was to be started from. The job may finish at any moment, and then cannot be saved
+    any more.
     """
     state, trigger = rest.state(job), return_trigger(job)
     if state is None:
         withdraw(rest, folder, job)
         return path
     is_asked = stop_status(rest, job, trigger) is not None
-    if state == FINISHED and not is_asked:
-        return stopped_with(rest, job) or ""
     if state == "RUNNING" or is_asked:
         try:
             if not is_asked:
@@ -142,6 +141,8 @@ def latest_of(
         except FlinkError:  # it cannot be saved
             pass
     withdraw(rest, folder, job)
+    if rest.state(job) == FINISHED:
+        return stopped_with(rest, job) or ""
     checkpoint = last_kept(rest, job)
     if checkpoint is not None:
         tell(f"note: job {job} goes back to {checkpoint}; {TWICE}")

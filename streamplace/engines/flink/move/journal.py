@@ -87,7 +87,7 @@ class MoveLock:
     def release(self) -> None:
         """Release the lock at the end of the move."""
         for name in reversed(self.names):
-            self.folder.delete(name.removesuffix(SUFFIX) + BEAT)
+            self.folder.delete(_beat(name))
             self.folder.delete(name)
 
 
@@ -100,7 +100,7 @@ def renewing(lock: MoveLock) -> Iterator[None]:
         while not over.wait(BEAT_SECONDS):
             for name in [*lock.names]:
                 with suppress(FlinkError):  # job ids protect the job even without the lock
-                    lock.folder.write(name.removesuffix(SUFFIX) + BEAT, "")
+                    lock.folder.write(_beat(name), "")
 
     thread = threading.Thread(target=renew, daemon=True)
     thread.start()
@@ -125,11 +125,11 @@ class JobLocks:
     def listed(cls, folder: SavepointFolder, job: str) -> "JobLocks":
         """List the locks of a job."""
         entries = folder.entries(f"{PREFIX}{job}.")
-        last = max((_number(entry.name) for entry in entries), default=0)
+        last = max((lock_number(entry.name) for entry in entries), default=0)
         if not last:
             return cls()
         name = file_name(job, last)
-        own = (name, name.removesuffix(SUFFIX) + BEAT)
+        own = (name, _beat(name))
         age = min((entry.age for entry in entries if entry.name in own), default=0.0)
         return cls(last, age, read_journal(folder, name))
 
@@ -162,14 +162,17 @@ def is_held(journal: Journal, age: float) -> bool:
 def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
     """Lock a job.
 
-    A lock whose holder has ended is replaced by one with the next number. A lock that another
-    command has created since the locks were listed counts, too. Raises MoveUnderWay when another
-    command holds the lock.
+    A lock whose holder has ended is replaced by one with the next number; this process keeps its
+    own. A lock that another command has created since the locks were listed counts, too. Raises
+    MoveUnderWay when another command holds the lock.
     """
     locks.refuse_holder(journal.job)
     older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
+    if locks.journal == journal:  # the file of a lock is as old as its move
+        folder.write(_beat(older[-1]), "")
+        return MoveLock(folder, journal, older)
     if locks.journal is not None and locks.journal.holder == journal.holder:
-        folder.write(older[-1], journal.model_dump_json())  # others respect it: this process runs
+        folder.write(older[-1], journal.model_dump_json())
         return MoveLock(folder, journal, older)
     name = file_name(journal.job, locks.last + 1)
     if not folder.create(name, journal.model_dump_json()):
@@ -190,7 +193,7 @@ def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
 def unfinished(folder: SavepointFolder) -> list[Journal]:
     """Journals of moves that have not finished, whether in progress or interrupted."""
     found = (entry.name for entry in folder.entries(PREFIX) if entry.name.endswith(SUFFIX))
-    names = sorted(found, key=_number)
+    names = sorted(found, key=lock_number)
     journals = [journal for name in names if (journal := read_journal(folder, name)) is not None]
     latest = {journal.job: journal for journal in journals}
     return [*latest.values()]
@@ -202,8 +205,9 @@ def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
     Raises SettingError when there is none, or more than one.
     """
     journals = unfinished(folder)
-    if job is not None:
-        journals = [j for j in journals if job in (j.job, j.successor)]
+    if job is not None:  # it may have been moved, and moved again
+        own = [journal for journal in journals if journal.job == job]
+        journals = own or [journal for journal in journals if journal.successor == job]
     if not journals:
         of = "" if job is None else f" of job {quoted(job)}"
         raise SettingError(
@@ -227,12 +231,17 @@ def file_name(job: str, number: int) -> str:
     return f"{PREFIX}{job}.{number}{SUFFIX}"
 
 
+def lock_number(name: str) -> int:
+    """Number of a lock, from the name of a file; 0 if the file is no lock."""
+    text = name.removesuffix(SUFFIX).rpartition(".")[2]
+    return int(text) if name.endswith(SUFFIX) and text.isdecimal() else 0
+
+
 def now() -> datetime:
     """Current time, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def _number(name: str) -> int:
-    """Number of a lock, from the name of a file; 0 if the file is no lock."""
-    text = name.removesuffix(SUFFIX).rpartition(".")[2]
-    return int(text) if name.endswith(SUFFIX) and text.isdecimal() else 0
+def _beat(name: str) -> str:
+    """Name of the file that renews a lock."""
+    return name.removesuffix(SUFFIX) + BEAT

@@ -19,12 +19,13 @@ from streamplace.engines.flink.move.journal import (
     SUFFIX,
     Journal,
     is_held,
+    lock_number,
     now,
     read_journal,
     unfinished,
 )
 from streamplace.engines.flink.move.state import (
-    checkpoint_counts,
+    latest_checkpoints,
     restored_path,
     stopped_with,
     suppress_missing,
@@ -96,15 +97,16 @@ def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> 
     completed = _completed_since(rest, savepoint.path, states)
     heirs = {*chain_of(savepoint.job), *completed}
     goes_on = any(states.get(job, FINISHED) not in ENDED for job in heirs)
-    for job, number in completed.items():
-        if not number and not (goes_on and states[job] in ENDED):
+    for job, has_completed in completed.items():
+        if not has_completed and not (goes_on and states[job] in ENDED):
             return f"job {job} was started from it and has completed no checkpoint since"
     return None
 
 
-def _completed_since(rest: Rest, path: str, states: Mapping[str, str]) -> dict[str, int]:
-    """Completed checkpoints of the jobs that were started from a savepoint, by job.
+def _completed_since(rest: Rest, path: str, states: Mapping[str, str]) -> dict[str, bool]:
+    """Whether the jobs that were started from a savepoint have completed a checkpoint, by job.
 
+    Savepoints do not count, because Flink does not restart a job from those that it made meanwhile.
     Jobs that have finished or were cancelled are left out.
     """
     completed = {}
@@ -113,7 +115,7 @@ def _completed_since(rest: Rest, path: str, states: Mapping[str, str]) -> dict[s
             continue
         with suppress_missing():  # it takes no checkpoints
             if same_place(path, restored_path(rest, job)):
-                completed[job] = checkpoint_counts(rest, job).completed
+                completed[job] = latest_checkpoints(rest, job).get("completed") is not None
     return completed
 
 
@@ -129,7 +131,6 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
     if (reason := needed_by(rest, folder, savepoint)) is not None:
         raise SettingError(f"{shown(path, 300)} is not removed: {reason}")
     dispose(rest, folder, path)
-    folder.delete(f"{RECORD_PREFIX}{savepoint.job}{RECORD_SUFFIX}")
 
 
 def dispose(rest: Rest, folder: SavepointFolder, path: str) -> None:
@@ -179,7 +180,8 @@ def remove_lock(folder: SavepointFolder, lock: LeftLock) -> None:
 
 def _left_lock(rest: Rest, folder: SavepointFolder, job: str, entries: list[FileEntry]) -> LeftLock:
     own = [entry for entry in entries if entry.name.startswith(f"{PREFIX}{job}.")]
-    names, age = tuple(entry.name for entry in own), min(entry.age for entry in own)
+    names = tuple(sorted((entry.name for entry in own), key=lock_number))
+    age = min(entry.age for entry in own)
     journals = [read_journal(folder, name) for name in names if name.endswith(SUFFIX)]
     readable = [journal for journal in journals if journal is not None]
     if readable:

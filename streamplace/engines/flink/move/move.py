@@ -117,6 +117,7 @@ class FlinkMove:
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
+        job = only_job(self.rest, job)
         folder_uri(self.rest, self.settings.savepoints, self.program.settings)
         document = self.rest.running_job(job)
         layout = layout_of(self.rest, job, document, vectors)
@@ -166,6 +167,7 @@ class FlinkMove:
             check_saving(self.rest, folder, journal.job, self.settings.saving, self.tell)
             lock = acquire(folder, journal, locks)
             stack.enter_context(releasing(lock, self.tell))
+            stack.enter_context(renewing(lock))
             with remembered(folder.rest, journal.job):
                 transaction = stack.enter_context(
                     self._transaction(folder, lock, rate, plan.after, plan.before)
@@ -220,7 +222,7 @@ class FlinkMove:
             When no move was interrupted.
         """
         with self.folder() as folder:
-            journal = broken_off(folder, job)
+            journal = broken_off(folder, job and only_job(self.rest, job))
             journal = journal.model_copy(update={"holder": Holder.current()})
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
             with suppress(FlinkError):
@@ -233,12 +235,12 @@ class FlinkMove:
             if self.settings.settling.compares_rates:
                 self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
             with resumable(self.resume_line(journal.job)), ExitStack() as stack:
-                with renewing(lock):
-                    places = journal.after, journal.before
-                    if self.without_lost is not None:
-                        places = self.without_lost(journal)
-                    needed = set[str]().union(*map(devices_in, places))
-                    await_devices(folder.rest, needed, self.settings.seconds, self.tell)
+                stack.enter_context(renewing(lock))
+                places = journal.after, journal.before
+                if self.without_lost is not None:
+                    places = self.without_lost(journal)
+                needed = set[str]().union(*map(devices_in, places))
+                await_devices(folder.rest, needed, self.settings.seconds, self.tell)
                 transaction = stack.enter_context(self._transaction(folder, lock, None, *places))
                 held = stack.pop_all()
             with releasing(lock, self.tell), held:
@@ -314,7 +316,7 @@ class FlinkMove:
         forward = self.program.with_settings(
             {**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"}
         )
-        with renewing(lock), ExitStack() as uploads:
+        with ExitStack() as uploads:
             managers = left_without(folder.rest, *chain_of(journal.job))
             ways = [
                 Way(

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.leftovers import dispose, record
-from streamplace.engines.flink.move.state import last_checkpoint_size, outlives
+from streamplace.engines.flink.move.state import last_checkpoint, outlives
 from streamplace.engines.flink.move.stopping import Saving, stopped_at
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
@@ -31,7 +31,7 @@ def check_saving(
 
     If wanted, a trial savepoint is created and removed.
     """
-    folder.check_room(last_checkpoint_size(rest, job))
+    folder.check_room(last_checkpoint(rest, job).get("state_size", 0))
     if not saving.trial and _ends_for_good(rest, job):
         tell(
             f"note: if job {job} cannot be saved, Flink ends it, and its checkpoints with it; to "

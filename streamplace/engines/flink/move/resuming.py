@@ -15,9 +15,9 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import listed
 
 LOOK_SECONDS = 0.5
-_NEW = ("--placement", "--rate", "--output", "-o")
+_NEW = ("--placement", "--rate", "--nic", "--output", "-o")
 """Options with a value that a resumed move does not accept."""
-_FLAGS = ("--resume", "--json", "--probe")
+_FLAGS = ("--resume", "--json", "--probe", "--dry-run")
 _FILES = (
     "--cluster",
     "--library",
@@ -27,8 +27,6 @@ _FILES = (
     "--cert",
     "--cacert",
 )
-
-
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 """Name and password of an address, which are removed from commands in messages and files."""
 
@@ -47,17 +45,17 @@ def resume_words(words: Sequence[str], jar: Path) -> str:
     'streamplace flink move /j/a.jar --rest http://NAME:PASSWORD@host --resume'
     """
     options, arguments = _parted(words)
-    options = [*_whole(options, str(jar))]
+    options = [*_whole(options, jar)]
     return shlex.join(["streamplace", *options, "--resume", *arguments])
 
 
-def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
+def _whole(options: Sequence[str], jar: Path) -> Iterator[str]:
     for before, word in zip(("", *options), options, strict=False):
         if word.startswith(_NEW) or before in _NEW or word in _FLAGS:
             continue
         word = _LOGIN.sub("NAME:PASSWORD@", word)
         option, equals, path = word.partition("=")
-        if word == jar or before in _FILES:
+        if Path(word) == jar or before in _FILES:
             yield str(Path(word).resolve())
         elif equals and option in _FILES:
             yield f"{option}={Path(path).resolve()}"

@@ -22,9 +22,6 @@ from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError
 from streamplace.model.messages import shown
 
-CHAIN = 6
-"""Number of jobs of a move whose state is searched: the first, its successor, and returns."""
-
 
 class SavedState(NamedTuple):
     """A complete savepoint or checkpoint."""
@@ -46,7 +43,7 @@ def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | Non
     The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
     job that are older than the move are ignored, because they may be much older.
     """
-    for job in reversed(chain_of(journal.job, CHAIN)):
+    for job in reversed(chain_of(journal.job)):
         states = [
             SavedState(folder.path(entry.name), job, entry.age)
             for entry in folder.complete(folder.uri, f"savepoint-{job[:6]}-")
@@ -72,8 +69,7 @@ def last_path(folder: SavepointFolder, journal: Journal) -> str | None:
 def concerns(journal: Journal, path: str) -> bool:
     """Whether a savepoint or checkpoint belongs to the jobs of a move."""
     made_by = maker(path)
-    chain = chain_of(journal.job, CHAIN)
-    of_chain = bool(made_by) and any(made_by in (job, job[: len(made_by)]) for job in chain)
+    of_chain = bool(made_by) and any(job.startswith(made_by) for job in chain_of(journal.job))
     return of_chain or (journal.savepoint is not None and same_place(path, journal.savepoint))
 
 

@@ -125,13 +125,16 @@ def completed_path(rest: Rest, job: str) -> str | None:
     return None if row is None else _path(row)
 
 
+def last_checkpoint(rest: Rest, job: str) -> CheckpointAnswer:
+    """Last completed checkpoint of a job; empty if there is none."""
+    with suppress(Refusal):  # it takes none
+        return latest_checkpoints(rest, job).get("completed") or {}
+    return {}
+
+
 def last_checkpoint_seconds(rest: Rest, job: str) -> float:
     """Duration of the last checkpoint of a job in seconds; 0 if there is none."""
-    try:
-        row = latest_checkpoints(rest, job).get("completed")
-    except Refusal:  # it takes none
-        return 0.0
-    return 0.0 if row is None else row.get("end_to_end_duration", 0) / 1000
+    return last_checkpoint(rest, job).get("end_to_end_duration", 0) / 1000
 
 
 def restored_path(rest: Rest, job: str) -> str | None:
@@ -161,15 +164,6 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
         is_kept = is_failure or not retention["delete_on_cancellation"]
         return bool(retention["enabled"] and is_kept)
     return False
-
-
-def last_checkpoint_size(rest: Rest, job: str) -> int:
-    """Size of the last checkpoint of a job in bytes; 0 if there is none."""
-    try:
-        row = latest_checkpoints(rest, job).get("completed")
-    except Refusal:  # it takes none
-        return 0
-    return 0 if row is None else row.get("state_size", 0)
 
 
 class CheckpointTotals(NamedTuple):

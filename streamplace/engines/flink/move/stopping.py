@@ -35,12 +35,14 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     """Stop a job with a savepoint and return its path.
 
     All machines of the cluster must be able to write to the folder; None stands for the cluster's
-    own. Raises FlinkError when the savepoint fails; the job continues to run.
+    own. Requests that Flink does not answer are repeated. Raises FlinkError when the savepoint
+    fails; the job continues to run.
     """
-    request = begin_stop(rest, job, folder, secrets.token_hex(16))
-    path = stopped_at(rest.patient(SAVEPOINT_SECONDS, rest.tell), job, request)
-    rest.wait(job, ENDED)
-    rest.wait_released()
+    patient = rest.patient(SAVEPOINT_SECONDS, rest.tell)
+    request = begin_stop(patient, job, folder, secrets.token_hex(16))
+    path = stopped_at(patient, job, request)
+    patient.wait(job, ENDED)
+    patient.wait_released()
     return path
 
 

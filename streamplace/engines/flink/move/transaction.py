@@ -47,7 +47,7 @@ from streamplace.engines.flink.move.stopping import begin_stop, stop_status, sto
 from streamplace.engines.flink.pin.apply import refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import fault_of, verify
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import chain_states, submit, withdraw
+from streamplace.engines.flink.program.submission import chain_states, is_spent, submit, withdraw
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import (
     ENDED,
@@ -340,8 +340,8 @@ class Transaction:
             raise FlinkError(f"the move failed; the job has finished, as job {job}")
         path = last_kept(self.rest, job) or start_of(self.rest, self.journal, job)
         self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
-        self._start_back(successor(job), path, "the move failed")
-        raise FlinkError(f"the move failed; {self._again} as job {successor(job)}")
+        again = self._start_back(successor(job), path, "the move failed")
+        raise self._returned("the move failed", again)
 
     def _go_back(self, path: str, error: BaseException) -> None:
         """Start a job on its previous devices; then raise an error, unless interrupted."""
@@ -358,31 +358,37 @@ class Transaction:
             raise self._not_returned(why, failure, path, new) from None
         if not path:
             raise FlinkError(f"{why}; job {new} has finished by itself") from None
-        self._start_back(successor(new), path, why)
+        again = self._start_back(successor(new), path, why)
         if isinstance(error, Exception):
-            raise FlinkError(f"{why}; {self._again} as job {successor(new)}") from None
+            raise self._returned(why, again) from None
 
-    @property
-    def _again(self) -> str:
+    def _returned(self, why: str, job: str) -> FlinkError:
+        how = "again, without the devices that were lost"
         if self.ways[1].places == self.journal.before:
-            return "the job runs on its previous devices again,"
-        return "the job runs again, without the devices that were lost,"
+            how = "on its previous devices again"
+        return FlinkError(f"{why}; the job runs {how}, as job {job}")
 
-    def _start_back(self, job: str, path: str, why: str) -> None:
-        """Start a job on its previous devices; raise an error with advice if that fails."""
+    def _start_back(self, job: str, path: str, why: str) -> str:
+        """Start a job on its previous devices and return its id, which may be a later one.
+
+        Raises an error with advice if that fails.
+        """
         try:
             self._start(job, 1, path)
         except (NoAnswer, CopyRuns, EndedByOthers):
             raise
         except FlinkError as failure:
+            if is_spent(failure):  # it has run there, and ended so long ago that Flink forgot it
+                return self._start_back(successor(job), path, why)
             raise self._not_returned(why, failure, path, job) from None
         self._remember(path)
+        return job
 
     def _check_decided(self, error: BaseException) -> None:
         """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
         if isinstance(error, NoAnswer | CopyRuns | EndedByOthers):
             raise error
-        if not chain_states(self.rest, self.journal.job):
+        if not is_spent(error) and not chain_states(self.rest, self.journal.job):
             raise self._forgotten() from None
 
     def _forgotten(self) -> FlinkError:

@@ -20,13 +20,14 @@ from streamplace.engines.flink.pin.fitting import (
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import FITS, appears, explained
+from streamplace.engines.flink.program.submission import FITS, appears, exists, explained, is_spent
 from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uploaded
 from streamplace.engines.flink.rest.client import (
     FINISHED,
     FlinkError,
     NoAnswer,
+    Refusal,
     Rest,
     slot_pauses,
 )
@@ -76,7 +77,7 @@ def apply(
     check_cluster(rest, vectors)
     rest.wait_released()
     with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
-        job = _submitted(rest, jar, request)
+        job = _submitted(rest, jar, request, savepoint)
     try:
         wait_started(rest, job, seconds, all_devices(vectors))
     except StillStarting:
@@ -157,8 +158,27 @@ def _run(jar: ClusterJar, request: dict[str, object]) -> str:
         raise explained(error) from None
 
 
-def _submitted(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
-    """Submit a job with an id, and return that; if Flink does not answer, the job is looked up."""
+def _submitted(
+    rest: Rest, jar: ClusterJar, request: dict[str, object], savepoint: Savepoint | None
+) -> str:
+    """Submit a job with an id, and return that; if Flink does not answer, the job is looked up.
+
+    Flink remembers the ids of jobs from a savepoint that ended long ago, so it gets the next one.
+    """
+    refused: list[str] = []
+    while True:
+        try:
+            return _submitted_once(rest, jar, request)
+        except Refusal as error:
+            job = str(request["jobId"])
+            if savepoint is None or not is_spent(error) or exists(rest, job, error):
+                raise
+            refuse_copy(rest, savepoint.path)
+            refused.append(job)
+            request["jobId"] = free_id(rest, savepoint.path, refused)
+
+
+def _submitted_once(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
     job = str(request["jobId"])
     try:
         return _run(jar, request)
@@ -193,8 +213,8 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
         refuse_lost(rest, needed)
         if time.monotonic() > deadline:
             refuse_restoring(document, job, seconds)
-            late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
-            raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
+            late = [f"; {quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
+            raise FlinkError(f"job {job} does not run after {seconds:g} s{''.join(late)}")
         time.sleep(next(pauses))
 
 

@@ -24,7 +24,7 @@ FUTURE = "new-"
 """Prefix of the names of devices that can be added later."""
 FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""
-_SUBTASK = re.compile(r"(.+?)#+(\d+)")
+_SUBTASK = re.compile(r"(.+?)#+(\d{1,9})")
 
 
 def index_name(index: int) -> str:

@@ -127,21 +127,23 @@ def vectors_of(
 ) -> dict[str, list[str] | str]:
     """Operator → devices of its subtasks, from a placement of operators or of subtasks.
 
-    ``parallelism`` has the operators with more than one subtask; None if it is unknown.
+    ``parallelism`` has the operators with more than one subtask; None if it is unknown. Subtasks
+    are ordered by their numbers, because the entries of a file may have been sorted by name.
 
-    >>> vectors_of({"src -> trim": "a", "map#0": "a", "map#1": "b"})
+    >>> vectors_of({"src -> trim": "a", "map#1": "b", "map#0": "a"})
     {'src': 'a', 'trim': 'a', 'map': ['a', 'b']}
     >>> vectors_of({"src#0": "a", "map": "b"}, {"map": 2})
     {'src#0': ['a'], 'map': ['b', 'b']}
     """
-    split: dict[str, list[str]] = {}
+    subtasks: dict[str, list[tuple[int, str]]] = {}
     whole: dict[str, list[str] | str] = {}
     for name, device in assignment.items():
         owner = None if name in (parallelism or ()) else subtask_owner(name, assignment)
         if owner is not None and (parallelism is None or owner in parallelism):
-            split.setdefault(owner, []).append(device)
+            subtasks.setdefault(owner, []).append((int(name.rpartition("#")[2]), device))
         else:
             whole[name] = device if parallelism is None else [device] * parallelism.get(name, 1)
+    split = {owner: [device for _, device in sorted(own)] for owner, own in subtasks.items()}
     _check_numbers(split, whole, parallelism or {})
     return by_operator({**whole, **split})
 

@@ -83,20 +83,24 @@ def fixed_parts(
 
     A program that sets another parallelism than the job has is not that of the job, and raises
     FlinkError, unless the numbers ``may_differ``, because the adaptive scheduler changes them.
+    Operators may share a name and have different numbers.
     """
     planned = planned_twice(rest, program)
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
-    fixed = {planned.name[id_]: number for id_, number in planned.fixed.items()}
-    fixed = {name: number for name, number in fixed.items() if name not in free}
+    fixed: dict[str, set[int]] = {}
+    for id_, number in planned.fixed.items():
+        if planned.name[id_] not in free:
+            fixed.setdefault(planned.name[id_], set()).add(number)
     found, task_of = set[str](), dict[str, str]()
     for task in tasks:
         own = {task.name, *operators_in(task.name), *unfused(task.name, fixed)}
         own.update(map(lasting, task.texts))
         task_of |= dict.fromkeys(own, task.name)
         for name in own & fixed.keys():
-            if fixed[name] != task.parallelism and not may_differ:
+            if task.parallelism not in fixed[name] and not may_differ:
+                numbers = " or ".join(map(str, sorted(fixed[name])))
                 raise FlinkError(
-                    f"{spot(program.jar)} sets parallelism {fixed[name]} for operator "
+                    f"{spot(program.jar)} sets parallelism {numbers} for operator "
                     f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
                     "arguments that the job was submitted with"
                 )

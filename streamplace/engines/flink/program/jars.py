@@ -1,5 +1,6 @@
 """Jars: compile the class that pins a job, and add it to an unchanged job's jar."""
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 from lzma import LZMAError
 from pathlib import Path
 
@@ -24,6 +26,9 @@ LONGEST_MANIFEST = 2**24
 """Maximum size of a manifest in bytes; manifests of signed jars list a hash of every class."""
 DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
 """Errors of reading a jar with encrypted, truncated or unknown kinds of entries."""
+_CONTINUED = re.compile(rb"(?:\r\n|\n|\r) ")
+"""Line break within an entry of a manifest. The entries before an empty line are those of the jar.
+"""
 MAIN = "Placed"
 IDS = "PlacedIds"
 FILES = "MoveFiles"
@@ -71,7 +76,7 @@ def check_jar(path: Path) -> None:
 
 
 def main_class(jar: Path) -> str | None:
-    """Main class in the manifest of a jar."""
+    """Main class in the manifest of a jar, as Flink finds it."""
     check_jar(jar)
     with _opened(jar) as opened:
         if MANIFEST not in opened.namelist():
@@ -83,11 +88,10 @@ def main_class(jar: Path) -> str | None:
             f"{spot(jar)}: has a manifest of more than {LONGEST_MANIFEST // 2**20} MiB; rebuild "
             "the jar, or give --entry-class"
         )
-    for line in manifest.decode(errors="replace").replace("\r\n ", "").splitlines():
-        key, _, value = line.partition(": ")
-        if key in ("Main-Class", "program-class"):
-            return value.strip()
-    return None
+    text = _CONTINUED.sub(b"", manifest).decode(errors="replace")
+    pairs = (line.partition(": ") for line in takewhile(bool, text.splitlines()))
+    main = {key.lower(): value.strip() for key, _, value in pairs}
+    return main.get("program-class", main.get("main-class"))
 
 
 @contextmanager

@@ -15,8 +15,12 @@ ANSWER_SECONDS = 60.0
 """Timeout for the answer to a submission, after which the job is looked up."""
 LOOK_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
+SPENT_SECONDS = 60.0
+"""Time within which a job appears that another command is submitting, and whose id is refused."""
 FITS = "the job fits its placement"
 """Message of the pinning class after it has checked a job."""
+DUPLICATE = "DuplicateJobSubmissionException"
+"""Exception for an id that Flink has accepted before, whether or not it still lists the job."""
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
     f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
@@ -49,9 +53,25 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
             if appears(rest, job):
                 return
         except Refusal as error:
-            if rest.state(job) is None:
+            if not exists(rest, job, error):
                 raise explained(error) from None
             return
+
+
+def is_spent(error: BaseException) -> bool:
+    """Whether Flink refuses to start a job because it has accepted its id before."""
+    return isinstance(error, Refusal) and DUPLICATE in error.complaint
+
+
+def exists(rest: Rest, job: str, error: FlinkError) -> bool:
+    """Whether Flink lists a job that it refuses to start, now or soon.
+
+    If its id is spent and it does not appear, it ended long ago.
+    """
+    if not is_spent(error):
+        return rest.state(job) is not None
+    rest.tell(f"job {job} was submitted before; looking for it")
+    return appears(rest, job, SPENT_SECONDS)
 
 
 def explained(error: FlinkError) -> FlinkError:
@@ -64,9 +84,9 @@ def explained(error: FlinkError) -> FlinkError:
     return FlinkError(fault.partition("\n")[0]) if ours else error
 
 
-def appears(rest: Rest, job: str) -> bool:
-    """Whether a job exists, or will within seconds."""
-    deadline = time.monotonic() + LOOK_SECONDS
+def appears(rest: Rest, job: str, seconds: float | None = None) -> bool:
+    """Whether a job exists, or will within some seconds."""
+    deadline = time.monotonic() + (LOOK_SECONDS if seconds is None else seconds)
     while rest.state(job) is None:
         if time.monotonic() > deadline:
             return False
@@ -75,12 +95,15 @@ def appears(rest: Rest, job: str) -> bool:
 
 
 def withdraw(rest: Rest, folder: SavepointFolder, job: str) -> None:
-    """Ensure that a job neither runs nor will: cancel it, or use up its id."""
+    """Ensure that a job neither runs nor will: cancel it, or use up its id.
+
+    A job that Flink does not list, and whose id is used up, ended long ago.
+    """
     if rest.state(job) is None:
         try:
             folder.spend(job)
-        except FlinkError:
-            if rest.state(job) is None:
+        except FlinkError as error:
+            if not exists(rest, job, error) and not is_spent(error):
                 raise
     if rest.state(job) not in (None, *ENDED):
         rest.cancel(job)

@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.client import SUBMIT_SECONDS, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.transport import plain_name
 
-_MISSING = re.compile(r"Jar file \S+ does not exist")
+_MISSING = re.compile(r"Jar file .+ does not exist")
 _NAME = re.compile(r"streamplace-(?:move-[0-9a-f]+-)?[0-9a-f]+-([0-9a-f]{12}\.\d+\.\d+)[._]")
 OLD_SECONDS = 24 * 3600.0
 """Age at which a jar of a command on another machine counts as left behind."""
@@ -76,12 +77,12 @@ def uploaded(rest: Rest, make: Callable[[], AbstractContextManager[Path]]) -> It
 
 
 def own_name(name: str) -> str:
-    """Unique name of a jar, with the process that uploads it.
+    """Unique name of a jar, with the process that uploads it; Flink shows it as it is.
 
-    >>> own_name("placed-job.jar").endswith("_placed-job.jar")
+    >>> own_name("my job.jar").endswith("_my_job.jar")
     True
     """
-    return f"streamplace-{secrets.token_hex(8)}-{Holder.current().mark}_{name}"
+    return f"streamplace-{secrets.token_hex(8)}-{Holder.current().mark}_{plain_name(name)}"
 
 
 def is_own(name: str) -> bool:
@@ -112,5 +113,6 @@ def remove_left_jars(rest: Rest, now: float) -> list[str]:
     """Remove the jars of commands that have ended, and return their names."""
     left = left_jars(rest, now)
     for jar in left:
-        rest.remove_jar(jar)
+        with suppress(Refusal):  # another command has removed it
+            rest.remove_jar(jar)
     return [*left.values()]

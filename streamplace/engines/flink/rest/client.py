@@ -221,21 +221,22 @@ class Rest:
 
     def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
         """Run a jar's main class and return the id of the job that it submits."""
-        document: dict[str, Any] = {"programArgsList": list(arguments)}
-        if entry_class is not None:
-            document["entryClass"] = entry_class
+        entry = {} if entry_class is None else {"entryClass": entry_class}
+        document: dict[str, object] = {"programArgsList": [*arguments], **entry}
         return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
 
-    def cancel(self, job: str) -> None:
-        """Cancel a job, unless it has ended, and wait until it has released its slots."""
-        if self.job(job)["state"] not in ENDED:
+    def cancel(self, job: str) -> str:
+        """Cancel a job, unless it has ended; return its last state when its slots are released."""
+        state = str(self.job(job)["state"])
+        if state not in ENDED:
             try:
                 self._ask("PATCH", f"/jobs/{quote(job, safe='')}")
             except Refusal:
                 if self.job(job)["state"] not in ENDED:  # it did not end by itself
                     raise
-            self.wait(job, ENDED)
+            state = self.wait(job, ENDED)
         self.wait_released()
+        return state
 
     def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
         """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.
@@ -295,11 +296,10 @@ class Rest:
 
     def failure(self, job: str) -> str:
         """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
-        deadline = time.monotonic() + CAUSE_SECONDS
-        while not (traces := self._traces(job)) and self.job(job)["state"] in FAILED:
-            if time.monotonic() > deadline:
-                break
+        deadline, traces = time.monotonic() + CAUSE_SECONDS, self._traces(job)
+        while not traces and time.monotonic() < deadline and self.job(job)["state"] in FAILED:
             time.sleep(POLL_SECONDS)
+            traces = self._traces(job)
         return root_cause(traces[0] if traces else "no exception is known")
 
     def _traces(self, job: str) -> list[str]:

@@ -18,9 +18,12 @@ def other_jobs(rest: Rest, job: str) -> list[str]:
 
 
 def only_job(rest: Rest, given: str | None = None) -> str:
-    """Id of the given job, else of the only one that has not ended."""
+    """Id of the given job, else of the only one that has not ended.
+
+    Flink takes ids in capitals, too, but the id of a successor is made from small letters.
+    """
     if given is not None:
-        return given
+        return given.lower()
     states, live = rest.jobs(), rest.live_jobs()
     if len(live) > 1:
         raise SettingError(
@@ -44,7 +47,7 @@ def successor(job: str) -> str:
 
 
 def chain_of(job: str, length: int = 8) -> list[str]:
-    """Ids of a job and of its successors, in order."""
+    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns."""
     ids = [job]
     while len(ids) < length:
         ids.append(successor(ids[-1]))

@@ -1,5 +1,6 @@
 """Tasks of a job: their operators, parallelism and devices, and how long they restore state."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -105,10 +106,8 @@ def _subtasks(rest: Rest, job: str, vertex: str) -> list[Subtask]:
 
 
 def _devices(rest: Rest, job: str, vertex: str) -> dict[str, int]:
-    devices: dict[str, int] = {}
-    for subtask in _subtasks(rest, job, vertex):
-        device = str(subtask.get("taskmanager-id") or "(unassigned)")
-        devices[device] = devices.get(device, 0) + 1
+    subtasks = _subtasks(rest, job, vertex)
+    devices = Counter(str(row.get("taskmanager-id") or "(unassigned)") for row in subtasks)
     return dict(sorted(devices.items()))
 
 

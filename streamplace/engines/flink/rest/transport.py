@@ -239,8 +239,13 @@ def multipart(jar: Path) -> tuple[bytes, str]:
     boundary = secrets.token_hex(16)
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; '
-        f'filename="{re.sub(r"[^A-Za-z0-9_.-]", "_", jar.name)}"\r\n'
+        f'filename="{plain_name(jar.name)}"\r\n'
         "Content-Type: application/x-java-archive\r\n\r\n"
     )
     body = head.encode() + jar.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
     return body, f"multipart/form-data; boundary={boundary}"
+
+
+def plain_name(name: str) -> str:
+    """Name of a file without characters that have a meaning in requests."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)

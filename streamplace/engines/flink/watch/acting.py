@@ -23,6 +23,7 @@ from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, R
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.replacing import Notices
 from streamplace.errors import StreamplaceError
 from streamplace.io.placements import Prediction
 from streamplace.io.watch_store import (
@@ -205,7 +206,7 @@ class WatchMover:
         why: str = "the watch was ended meanwhile",
     ) -> str | None:
         """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
-        told, began = "", time.monotonic()
+        breakdowns, began = Notices(self.tell), time.monotonic()
         while True:
             try:
                 return self.settle(number, decision, name, why)
@@ -213,9 +214,7 @@ class WatchMover:
                 is_late = time.monotonic() - began > GIVE_UP_SECONDS
                 if is_late and isinstance(error, Undecided):
                     return self._looked_up(number, decision, str(error))
-                if str(error) != told:
-                    self.tell(f"{error}; trying again")
-                told = str(error)
+                breakdowns(f"{error}; trying again")
             time.sleep(AGAIN_SECONDS)
 
     def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved, name: str) -> str:

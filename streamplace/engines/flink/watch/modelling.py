@@ -55,8 +55,6 @@ A rate that the layout carries easily does not tell that an operator has become 
 """
 LONGEST_SECONDS, MOST_DOUBLED = 86_400.0, 10
 """Longest time until that is tried again after a measurement has failed; it doubles so often."""
-
-
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 

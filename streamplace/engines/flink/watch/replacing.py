@@ -152,7 +152,11 @@ class Replacing:
         return self.start_again(run, run, shortages)
 
     def start_again(self, run: PlacedJob, new: PlacedJob, shortages: Notices) -> PlacedJob:
-        """Cancel a job and start it from its last state, on the devices of another one."""
+        """Cancel a job and start it from its last state, on the devices of another one.
+
+        A job that has finished meanwhile, or was stopped by others, is not started again. Until it
+        has ended, it may complete checkpoints, and Flink then deletes the earlier ones.
+        """
         path = self._ask(lambda: resumable(self.rest, run.job))
         decision = replacement(run, new, path)
         number = 0
@@ -163,23 +167,37 @@ class Replacing:
             shortages(f"{error}; nothing is started without a record")
             return run
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
-        self._cancel(run.job)
-        started = self._start(new, path)
+        if self._cancel(run.job) == FINISHED:
+            if self.log is not None:
+                self.log.end(number, decision, UNBEGUN, "the job ended by itself", run.job)
+            return run
+        decision = self._ended(self.log, number, decision)
+        started = self._start(new, decision.transaction or None)
         if self.log is not None:
             self._end(self.log, number, decision, started)
         return started
 
-    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
-        """Find out what became of a replacement, and finish it; return the job that runs."""
-        state = self.rest.jobs().get(decision.job, FINISHED)
+    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str:
+        """Find out what became of a replacement, and finish it; return the job that runs.
+
+        Flink cancels the job for its replacement, so a job that has finished was not replaced.
+        Raises FlinkError for a job that has saved no state: nothing would tell a copy that runs.
+        """
+        state = self.rest.jobs().get(decision.job)
         if state == CANCELLING:
             self._cancel(decision.job)
-        elif state not in ENDED:
+        elif state == FINISHED or state not in (None, *ENDED):
             log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
             return decision.job
+        if state is not None:
+            decision = self._ended(log, number, decision)
         if not (path := decision.transaction):
             log.end(number, decision, FAILED, "the watch was ended meanwhile", "")
-            return None
+            raise FlinkError(
+                f"an earlier watch has ended job {decision.job} to start it elsewhere, and was "
+                "ended itself; the job had saved no state, so start it again as it was first "
+                "submitted"
+            )
         self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
         before = PlacedJob(decision.job, dict(decision.layout))
         started = self._start(before, path, is_begun=True)
@@ -203,8 +221,18 @@ class Replacing:
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
 
-    def _cancel(self, job: str) -> None:
-        """End a job, however long its tasks take to end."""
+    def _ended(self, log: WatchLog | None, number: int, decision: WatchDecision) -> WatchDecision:
+        """Return the decision on a job that has ended, with what it has saved last."""
+        last = self._ask(lambda: resumable(self.rest, decision.job))
+        if last in (None, decision.transaction):
+            return decision
+        later = replace(decision, transaction=last)
+        if log is not None:
+            log.amend(number, later)
+        return later
+
+    def _cancel(self, job: str) -> str:
+        """End a job, however long its tasks take to end; return its last state."""
         delays = Notices(self.tell)
         while True:
             try:

@@ -226,15 +226,14 @@ def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
     Of a job that was started elsewhere while it was watched, the id counts that the watch knows.
     """
     begun = store.unfinished()
-    if given is None:
-        try:
-            given = only_job(rest)
-        except SettingError:
-            known = rest.jobs()
-            ended = [job for job in begun if job in known]
-            if rest.live_jobs() or len(ended) != 1:
-                raise
-            return ended[0]
+    try:
+        given = only_job(rest, given)
+    except SettingError:
+        known = rest.jobs()
+        ended = [job for job in begun if job in known]
+        if rest.live_jobs() or len(ended) != 1:
+            raise
+        return ended[0]
     for job, decision in begun.items():
         if decision.kind == "replace" and continues(
             rest, given, decision.job, decision.transaction
