@@ -1,7 +1,7 @@
 """Fitting: time step, duration and capacity with which a run measures sustained throughput."""
 
 from dataclasses import dataclass, replace
-from math import ceil, floor, inf, log10
+from math import ceil, floor, inf, lcm, log10
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -221,7 +221,8 @@ def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> floa
         dt = _short_enough(instance, under_way, dt, asked.capacity)
     if asked.duration is None:
         return dt
-    return asked.duration / min(ceil(asked.duration / dt - 1e-9), most_ticks(instance))
+    ticks = max(1, ceil(asked.duration / dt - 1e-9))
+    return asked.duration / min(ticks, most_ticks(instance))
 
 
 def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
@@ -282,7 +283,7 @@ def common_ticks(advances: Floats) -> int:
     most = MANY * ceil(longest)
     if not len(advances) or (np.abs(advances - whole) > 1e-6).any():
         return most
-    return int(min(np.lcm.reduce(whole), most))
+    return min(lcm(*whole.tolist()), most)
 
 
 def most_ticks(instance: Instance) -> int:

@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 @kernel
 def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     """Compile one placement."""
-    remote, wire, delay = _remote_streams(instance, placement, wiring.dt)
+    remote, wire, delay = _remote_streams(instance, placement, wiring.dt, wiring.ticks)
     devices, turn_start, turns = _turns(instance, placement)
     cost, send_cost = _costs(instance, placement, remote, wiring.window_of)
     per_slice = wiring.slice_seconds
@@ -108,8 +108,13 @@ def _turns(instance: Instance, placement: Ints) -> tuple[Ints, Indices, Indices]
 
 
 @kernel
-def _remote_streams(instance: Instance, placement: Ints, dt: float) -> tuple[Ints, Floats, Ints]:
-    """Whether streams cross devices, seconds that a tuple holds the link, and latency in ticks."""
+def _remote_streams(
+    instance: Instance, placement: Ints, dt: float, ticks: int
+) -> tuple[Ints, Floats, Ints]:
+    """Whether streams cross devices, seconds that a tuple holds the link, and latency in ticks.
+
+    A latency that is longer than the run counts as long as the run: no tuple arrives in either.
+    """
     m = len(instance.source)
     remote = np.zeros(m, np.int32)
     wire = np.zeros(m)
@@ -119,7 +124,7 @@ def _remote_streams(instance: Instance, placement: Ints, dt: float) -> tuple[Int
         if a != b:
             remote[e] = 1
             wire[e] = instance.gap + instance.payload[e] * instance.seconds_per_byte[a, b]
-            delay[e] = int(np.ceil(instance.latency[a, b] / dt - 1e-9))
+            delay[e] = int(min(np.ceil(instance.latency[a, b] / dt - 1e-9), ticks))
     return remote, wire, delay
 
 
