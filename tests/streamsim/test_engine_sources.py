@@ -146,6 +146,13 @@ def test_two_sources_of_a_join_are_held_back_together() -> None:
     assert reached.relative[0] == pytest.approx(0.5, abs=0.01)
 
 
+def test_a_join_with_a_rate_is_refused() -> None:
+    """Its own tuples would be missing in all inputs but one."""
+    both = on_one_device([100, 50], ([0, 0], [1, 1]), joins=[False, True])
+    with pytest.raises(ValueError, match="operator 1 joins its inputs and has a rate"):
+        simulate(both, [[0, 0]])
+
+
 def test_a_set_is_as_old_as_its_oldest_tuple() -> None:
     """One side takes 0.5 s over its link, the other none: joined tuples are 0.5 s old."""
     latency = np.zeros((3, 3))
