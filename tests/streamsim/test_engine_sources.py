@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamsim import build_instance, throughput
 from streamsim.engine import Burst, Constant, Ramp, Replay, Settings, observe, simulate, trace
-from streamsim.engine.equivalents import source_equivalents
+from streamsim.engine.runs import source_equivalents
 from streamsim.instance import Instance
 
 JOINING = Settings(duration=60, dt=0.02, warm_up=30, capacity=40)

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Indices, Ints
-from streamsim.engine.capacities import capacities
 from streamsim.engine.nics import Nics, nic_resources
 from streamsim.engine.wiring import Wiring
 from streamsim.equation import OVERFULL
@@ -13,6 +12,8 @@ from streamsim.instance import Instance
 from streamsim.jit import kernel
 from streamsim.loads import core_constant, slowdown, write_constants
 from streamsim.topology import group_by
+
+TICKS = 4.0  # capacity in ticks of full rate without latency; two suffice without oscillation
 
 
 class Plan(NamedTuple):
@@ -224,3 +225,47 @@ def _same_link(instance: Instance, placement: Ints, e: int, f: int) -> bool:
         placement[instance.source[e]] == placement[instance.source[f]]
         and placement[instance.target[e]] == placement[instance.target[f]]
     )
+
+
+@kernel
+def capacities(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
+    """Capacity of each stream in tuples under one placement.
+
+    A capacity given by the user holds for all streams. Otherwise it is the number of tuples at full
+    rate in `TICKS` ticks, in the stream's latency, and in the longer of two times: twice the
+    longest latency (for so long a sender blocked on one stream starves the receivers of its
+    others), and the longest advance of a window (whose results come all at once and delay
+    everything on the same device or link). Into a join, the time by which the other inputs arrive
+    later is added. Queues in proportion to their rates fill in the same time, so that a slow stream
+    does not settle later than a fast one.
+    """
+    m = len(instance.source)
+    if wiring.capacity > 0.0:
+        return np.full(m, wiring.capacity)
+    ticks = np.full(m, TICKS)
+    for e in range(m):
+        ticks[:] = np.maximum(ticks, TICKS + 2.0 * delay[e])
+    for k in range(len(instance.windows)):
+        ticks[:] = np.maximum(ticks, TICKS + instance.windows[k, 2] / wiring.dt)
+    if np.any(wiring.joins):
+        ticks += _lead(instance, wiring, remote, delay)
+    return instance.tuples * (wiring.peak * wiring.dt) * (ticks + delay)
+
+
+@kernel
+def _lead(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
+    """Ticks by which the tuples of a stream reach a join earlier than those of its last input."""
+    latest = np.zeros(len(instance.rate))
+    arrival = np.empty(len(instance.source))
+    for e in range(len(instance.source)):
+        u = instance.source[e]
+        arrival[e] = latest[u] + remote[e] * (1.0 + delay[e])
+        if wiring.window_of[u] >= 0:
+            row = instance.windows[wiring.window_of[u]]
+            arrival[e] += (row[1] + row[2]) / wiring.dt
+        v = instance.target[e]
+        latest[v] = max(latest[v], arrival[e])
+    for e in range(len(arrival)):
+        v = instance.target[e]
+        arrival[e] = latest[v] - arrival[e] if wiring.joins[v] else 0.0
+    return arrival
