@@ -59,7 +59,8 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     if len(taken):
         constant = np.minimum(taken[devices], 1.0) * budget
         budget -= constant
-    share = _shares(instance, wiring, placement, turn_start, turns, budget)
+    weighed = _full_costs(instance, placement, remote, send_cost) if wiring.policy == 2 else cost
+    share = _shares(wiring, weighed, turn_start, turns, budget)
     most = _most(instance, placement, per_slice, taken)
     link_start, link_streams = _links(instance, placement, remote)
     return Plan(
@@ -142,14 +143,36 @@ def _costs(
     send_cost = np.zeros(n)
     for e in range(len(remote)):
         u = instance.source[e]
-        handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
-        handling *= slowdown(instance, placement[u])
+        handling = _handling(instance, e, placement[u])
         send_cost[u] += handling * instance.selectivity[e] * remote[e]
     for v in range(n):
         cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
         if window_of[v] < 0:
             cost[v] += send_cost[v]
     return cost, send_cost
+
+
+@kernel
+def _handling(instance: Instance, e: int, d: int) -> float:
+    """Core seconds in which device d sends or receives a tuple of stream e."""
+    handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
+    return float(handling * slowdown(instance, d))
+
+
+@kernel
+def _full_costs(instance: Instance, placement: Ints, remote: Ints, send_cost: Floats) -> Floats:
+    """Core seconds per input tuple at full rate, for sending and receiving as well."""
+    cost = np.empty(len(placement))
+    for v in range(len(placement)):
+        cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
+        if instance.input_rate[v] > 0.0:
+            cost[v] += send_cost[v] * (instance.output_rate[v] / instance.input_rate[v])
+    for e in range(len(remote)):
+        v = instance.target[e]
+        if remote[e] and instance.input_rate[v] > 0.0:
+            received = instance.tuples[e] / instance.input_rate[v]
+            cost[v] += received * _handling(instance, e, placement[v])
+    return cost
 
 
 @kernel
@@ -177,12 +200,7 @@ def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) 
 
 @kernel
 def _shares(
-    instance: Instance,
-    wiring: Wiring,
-    placement: Ints,
-    turn_start: Indices,
-    turns: Indices,
-    budget: Floats,
+    wiring: Wiring, cost: Floats, turn_start: Indices, turns: Indices, budget: Floats
 ) -> Floats:
     """Equal shares of each device's budget, or shares in proportion to weight × cost."""
     share = np.empty(len(turns))
@@ -192,8 +210,7 @@ def _shares(
         for v in mine:
             share[v] = 1.0
             if wiring.policy == 2:
-                seconds = instance.seconds[v, instance.device_type[placement[v]]]
-                share[v] = wiring.weights[v] * seconds
+                share[v] = wiring.weights[v] * cost[v]
             total += share[v]
         for v in mine:
             share[v] *= budget[k] / total if total > 0 else 0.0
