@@ -282,7 +282,7 @@ def _is_guarded(path: Path) -> bool:
 
 
 def _is_private(group: int) -> bool:
-    """Whether a group is root's, or has the user's name and no other members."""
+    """Whether a group is root's, or has the user's name and is the group of nobody else."""
     import grp
     import pwd
 
@@ -292,7 +292,8 @@ def _is_private(group: int) -> bool:
         user, owner = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
     except KeyError:
         return False
-    return owner.gr_name == user and set(owner.gr_mem) <= {user}
+    first = (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == group)
+    return owner.gr_name == user and {*owner.gr_mem, *first} <= {user}
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -323,20 +323,6 @@ def test_what_another_user_could_have_written_is_never_loaded(
     assert not loads.called
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="files have no such modes")
-def test_a_note_is_kept_where_nobody_else_could_have_written_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise it is not believed, and what it notes is done again and again."""
-    shared, own = tmp_path / "shared", tmp_path / "own"
-    shared.mkdir()
-    shared.chmod(0o777)
-    monkeypatch.setattr(kernel_cache, "_folders", lambda _: iter((shared, own)))
-    assert not kernel_cache.is_noted("prepared")
-    kernel_cache.note("prepared")
-    assert kernel_cache.is_noted("prepared")
-
-
 @pytest.mark.parametrize("place", ["NUMBA_CACHE_DIR"], indirect=True)
 def test_a_folder_in_which_all_keep_their_own_is_no_danger(code: Code, place: Path) -> None:
     """As the temporary folder, whose sticky bit lets nobody replace what is another's."""
