@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import Mapped, workers_of, workers_options
+from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Placement, Problem, Relocation, place, simulate
 from streamplace.drawing.figures import new_figure, save
@@ -207,14 +207,6 @@ def table_of_drives(drives: list[Drive]) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def markdown(rows: list[dict[str, Any]]) -> str:
-    """Table of rows that have the same columns."""
-    head = list(rows[0])
-    lines = [head, ["---"] * len(head)]
-    lines += [[c if isinstance(c, str) else f"{c:.3f}" for c in row.values()] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def draw(steps: list[Step], drives: list[Drive], path: Path) -> None:

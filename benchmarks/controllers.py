@@ -6,8 +6,9 @@ Eight traces of a week, three of them published (datasets/traces) and five gener
 are scaled so that four applications (datasets/applications) need 24 cores at their peaks. Plans
 choose among four types of machines. Every policy decides every five minutes without knowing the
 rates to come. The page gets a table over all pairs of trace and application, and one by trace. No
-parameter of any policy was chosen by these traces, but by those of `development_traces.py`, which
-`--development` replays instead.
+parameter of any policy was chosen by these traces, but by `development_rates`, which
+``--development`` replays instead: they differ in their generators, their seed and their periods, so
+that a parameter which fits these by chance gains nothing on the page.
 """
 
 import functools
@@ -18,7 +19,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-from development_traces import development_traces
 
 from streamplace import Offer, StreamGraph, plan, read_graph
 from streamplace.api.plan_request import BOUND_NODES
@@ -44,7 +44,7 @@ OFFERS = [
 ]
 BUDGET = Budget(evaluations=3000)
 SEED, DAYS, ROW, CORES, MIPS = 20_271, 7, 300.0, 24.0, 2500.0
-DAY = 86_400.0
+DAY, DEVELOPMENT_SEED = 86_400.0, 4_711
 BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
 OURS = "work-function"
 
@@ -67,6 +67,55 @@ def generated() -> Iterator[tuple[str, Floats]]:
     yield "steps", levels[: len(time_)] * rng.lognormal(0.0, 0.02, len(time_))
     walk = np.cumsum(rng.normal(0.0, 0.02, len(time_)))
     yield "random walk", np.exp(np.clip(walk - walk.max(), -2.0, 0.0))
+
+
+def development_rates() -> Iterator[tuple[str, Floats]]:
+    """Names and rates of a week, in rows of five minutes, by which parameters are chosen."""
+    rng = np.random.default_rng(DEVELOPMENT_SEED)
+    at = np.arange(0.0, DAYS * DAY, ROW) / 3600
+    hour, day, rows = at % 24, (at // 24).astype(int), len(at)
+
+    tilted = np.where(hour < 8, hour / 8, (24 - hour) / 16)
+    yield "tilted days", (0.3 + tilted**1.5) * rng.lognormal(0.0, 0.05, rows)
+
+    turn = 2 * np.pi * at / 9
+    waves = 1.6 + np.sin(turn) + 0.3 * np.sin(3 * turn + 1)
+    yield "nine hours", waves * rng.lognormal(0.0, 0.03, rows)
+
+    work = np.clip(hour - 7, 0, 1) * np.clip(18.5 - hour, 0, 1)
+    yield "office", (0.25 + work * np.where(day < 5, 1.0, 0.3)) * rng.lognormal(0.0, 0.03, rows)
+
+    bursts = 1 + 0.3 * np.sin(2 * np.pi * at / 24)
+    for start in rng.uniform(0, at[-1], 9).tolist():
+        age = np.maximum(at - start, 0.0)
+        bursts += (at >= start) * rng.uniform(0.5, 2.0) * np.exp(-age / rng.uniform(0.3, 2.0))
+    yield "bursts", bursts * rng.lognormal(0.0, 0.03, rows)
+
+    held = np.repeat(rng.lognormal(0.0, 0.4, rows), rng.geometric(1 / 72, rows))[:rows]
+    yield "shifts", held * rng.lognormal(0.0, 0.04, rows)
+
+    yield "returning", np.exp(0.35 * _correlated(rng, rows, 72)) * rng.lognormal(0.0, 0.01, rows)
+
+    growing = (1.2 + np.sin(2 * np.pi * (at - 9) / 24)) * (1 + at / at[-1])
+    yield "growing days", growing * np.exp(0.06 * _correlated(rng, rows, 10))
+
+    peaks = np.full(rows, 0.35)
+    for number in range(DAYS):
+        for middle, width in ((8.5, 1.0), (13.0, 1.5), (20.5, 2.0)):
+            centre = 24 * number + middle + rng.normal(0.0, 0.4)
+            peaks += rng.uniform(0.6, 1.1) * np.exp(-(((at - centre) / width) ** 2) / 2)
+    yield "three peaks", peaks * rng.lognormal(0.0, 0.04, rows)
+
+
+def _correlated(rng: np.random.Generator, rows: int, memory: float) -> Floats:
+    """Noise of mean 0 and deviation 1 that forgets within so many rows."""
+    keep = np.exp(-1 / memory)
+    drawn, values = rng.normal(0.0, np.sqrt(1 - keep**2), rows), np.empty(rows)
+    now = float(rng.normal())
+    for row in range(rows):
+        now = keep * now + float(drawn[row])
+        values[row] = now
+    return values
 
 
 def traces() -> Iterator[tuple[str, RateTrace]]:
@@ -170,7 +219,7 @@ def main(
     """Replay all policies on all traces and applications."""
     if development and output is not None:
         raise click.UsageError("the page has the traces that judge; drop --development or --output")
-    every = whole_of(development_traces()) if development else traces()
+    every = whole_of(development_rates()) if development else traces()
     chosen = [(n, t) for n, t in every if wanted is None or n in wanted.split(",")]
     rows: list[tuple[str, str, Floats]] = []
     for (name, trace), job in itertools.product(chosen, applications.split(",")):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from studies import markdown
 
 from streamplace import Problem, place, train
 from streamplace.drawing.figures import new_figure, save
@@ -197,15 +198,6 @@ def table_of_stages(problem: Problem, found: dict[str, Any], measure: RayPasses)
     return rows
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
-    """Table of rows; the first has all columns."""
-    head = list(rows[0])
-    cells = [[row.get(name, "–") for name in head] for row in rows]
-    lines = [head, ["---"] * len(head)]
-    lines += [[c if isinstance(c, str) else f"{c:.2f}" for c in row] for row in cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def draw(real: dict[str, Any], curves: dict[str, Any], path: Path) -> None:
     """Measured against simulated passes, and what the last stage learns."""
     figure, (left, right) = new_figure(2)
@@ -238,7 +230,7 @@ def main(folder: Path, epochs: int, real_epochs: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     found = dict(tables(folder, epochs, real_epochs))
     (folder / "doppler.json").write_text(json.dumps(found), "utf-8")
-    text = "\n".join(markdown(found[name]) for name in ("placers", "transfers", "stages"))
+    text = "\n".join(markdown(found[name], digits=2) for name in ("placers", "transfers", "stages"))
     text += "\nPearson {pearson:.2f}, Spearman {spearman:.2f}\n".format(**found["real"])
     (folder / "doppler.md").write_text(text, "utf-8")
     draw(found["real"], found["curves"], folder / "doppler.svg")

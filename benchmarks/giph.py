@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import Mapped, workers_of, workers_options
+from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem, train
 from streamplace.drawing.figures import new_figure, save
@@ -272,14 +272,6 @@ def table_of_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def markdown(title: str, rows: list[dict[str, Any]]) -> str:
-    """Titled table of rows that have the same columns."""
-    head = list(rows[0])
-    lines = [head, ["---"] * len(head)]
-    lines += [[c if isinstance(c, str) else f"{c:.3f}" for c in row.values()] for row in rows]
-    return f"{title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """Mean SLR over the steps: one network, many networks, and cars."""
     figure, axes = new_figure(3, width=10.0, height=3.2)
@@ -309,8 +301,8 @@ def only(names: Sequence[str], folder: Path, given: argparse.Namespace) -> None:
         for name in ("giph", *names)
         for placing, training in [seconds_of(BY_NAME[name], some, folder) for _ in range(2)][1:]
     ]
-    print(markdown("Table 6", table_of_pairs(rows, (*names, "heft"))))
-    print(markdown("Table 7", table_of_seconds(timed)), end="")
+    print(markdown(table_of_pairs(rows, (*names, "heft")), "Table 6"))
+    print(markdown(table_of_seconds(timed), "Table 7"), end="")
 
 
 def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
@@ -318,17 +310,17 @@ def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
     for variant in VARIANTS:
         trained(variant, folder, epochs)
     rows = studies(folder, count, by)
-    tables = (
-        ("Figure 4, one network", table_of_search(rows[SINGLE])),
-        ("Figure 4, many networks", table_of_search(rows[MULTIPLE])),
-        ("Figure 5", table_of_depths(rows[MULTIPLE])),
-        ("Figure 6", table_of_changes(rows["changing"])),
-        ("Figure 9", table_of_search(rows["cars"])),
-        ("Table 6", table_of_pairs(rows[MULTIPLE])),
-        ("Table 7", table_of_seconds(rows["seconds"])),
-    )
+    tables = {
+        "Figure 4, one network": table_of_search(rows[SINGLE]),
+        "Figure 4, many networks": table_of_search(rows[MULTIPLE]),
+        "Figure 5": table_of_depths(rows[MULTIPLE]),
+        "Figure 6": table_of_changes(rows["changing"]),
+        "Figure 9": table_of_search(rows["cars"]),
+        "Table 6": table_of_pairs(rows[MULTIPLE]),
+        "Table 7": table_of_seconds(rows["seconds"]),
+    }
     (folder / "giph.json").write_text(json.dumps(rows), "utf-8")
-    text = "\n".join(markdown(*table) for table in tables)
+    text = "\n".join(markdown(table, title) for title, table in tables.items())
     (folder / "giph.md").write_text(text, "utf-8")
     draw(rows, folder / "giph.svg")
     print(text, end="")

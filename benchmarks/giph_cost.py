@@ -10,9 +10,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from giph import BATCH, EPOCHS, LEARNED, MULTIPLE, markdown, problems_of
+from giph import BATCH, EPOCHS, LEARNED, MULTIPLE, problems_of
 from numpy.typing import NDArray
 from streamsim.passes.sending import sending_times
+from studies import markdown
 
 from streamplace import Problem, train
 from streamplace.objectives.registry import OBJECTIVES, objective
@@ -84,7 +85,7 @@ def main(folder: Path, count: int, epochs: int) -> None:
         for one, least in zip(problems, best, strict=True)
     ]
     rows.append({"": "heft"} | {f"{point:g} N steps": float(np.mean(heft)) for point in POINTS})
-    text = markdown("Cost as a multiple of the least known", rows)
+    text = markdown(rows, "Cost as a multiple of the least known")
     (folder / "giph-cost.md").write_text(text, "utf-8")
     print(text, end="")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from giph import BATCH, EPOCHS, markdown
-from giph_measured import MAKESPAN, Recording, best_so_far
-from studies import Mapped, workers_of, workers_options
+from giph import BATCH, EPOCHS
+from giph_noise import MAKESPAN, Recording, best_so_far
+from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem, train
 from streamplace.families.registry import FAMILIES
@@ -95,8 +95,8 @@ def tables(found: list[dict[str, dict[str, Any]]]) -> str:
         counts.append({"": name} | shares | {"most": str(int(moves.max()))})
     return "\n".join(
         (
-            markdown(f"Figure 7 (a): mean SLR, {len(found)} graphs", curves),
-            markdown("Figure 7 (b): share of the moved tasks by how often they moved", counts),
+            markdown(curves, f"Figure 7 (a): mean SLR, {len(found)} graphs"),
+            markdown(counts, "Figure 7 (b): share of the moved tasks by how often they moved"),
         )
     )
 

@@ -1,29 +1,74 @@
 """GiPH under noise: Figure 4 of its paper, where times vary by up to a fifth.
 
 Run ``python benchmarks/giph_noise.py -o out/`` (what is trained in ``out/`` already, also by
-``giph.py``, is taken from there). Policies measure noisy passes (`giph_measured`), when they walk
-and, where a row says so, when they learn; what they look at are the expected times. Prints the
-table and writes it as ``giph-noise.md``.
+``giph.py``, is taken from there). Policies measure noisy passes when they walk and, where a row
+says so, when they learn; what they look at are the expected times. Every computation and every
+transfer of a measured pass takes its expected time times a factor that is uniform on [1 - σ, 1 + σ]
+and is drawn anew for every measurement (appendix B.5). Prints the table and writes it as
+``giph-noise.md``.
 """
 
 import argparse
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from giph import BATCH, BY_NAME, EPOCHS, LEARNED, MULTIPLE, markdown, problems_of, trained
-from giph_measured import MAKESPAN, Recording, best_so_far, noisy
-from studies import Mapped, workers_of, workers_options
+from giph import BATCH, BY_NAME, EPOCHS, LEARNED, MULTIPLE, problems_of, trained
+from streamsim.passes import GIPH, makespans
+from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem, train
 from streamplace.model.arrays import Floats, Ints
+from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
+MAKESPAN = OBJECTIVES["makespan"]
 SIGMA = 0.2
 POLICIES = ("giph", "giph-task-eft", "placeto")
 WALKS = ("random", "eft", *POLICIES, *(f"{name}, trained with noise" for name in POLICIES))
+
+
+def noisy(problem: Problem, places: Ints, sigma: float, rng: np.random.Generator) -> Floats:
+    """Seconds [B] of one pass under each placement [B, N], measured under noise."""
+    size, one = len(places), problem.one_pass
+    work = rng.uniform(1 - sigma, 1 + sigma, (size, one.n_operators))
+    send = rng.uniform(1 - sigma, 1 + sigma, (size, one.n_streams))
+    return makespans(one, places, GIPH, work_factors=work, send_factors=send)
+
+
+@dataclass
+class Recording:
+    """Measured placements, in order, and what was measured."""
+
+    sigma: float
+    rng: np.random.Generator
+    places: list[Ints] = field(default_factory=list)
+    seconds: list[Floats] = field(default_factory=list)
+
+    def objective(self) -> Objective:
+        """Makespan that measures so, and records."""
+        return replace(MAKESPAN, evaluate=self._measured, ordered=False)
+
+    def _measured(self, problem: Problem, placements: Ints) -> Floats:
+        places = np.array(np.atleast_2d(placements), np.int32)
+        self.places.append(places)
+        self.seconds.append(noisy(problem, places, self.sigma, self.rng))
+        return self.seconds[-1]
+
+    def walk(self) -> tuple[Ints, Floats]:
+        """Placements [T, N] and their measured seconds [T]."""
+        return np.concatenate(self.places), np.concatenate(self.seconds)
+
+
+def best_so_far(seconds: Floats) -> Ints:
+    """Number of the placement of the least measurement up to each one."""
+    best = np.zeros(len(seconds), np.int32)
+    for t in range(1, len(seconds)):
+        best[t] = t if seconds[t] < seconds[best[t - 1]] else best[t - 1]
+    return best
 
 
 def trained_under_noise(name: str, folder: Path, epochs: int, learned: int) -> None:
@@ -91,7 +136,7 @@ def main(folder: Path, count: int, epochs: int, learned: int, by: Mapped) -> Non
             {"": name, "without noise": silent, "under noise": expected, "as measured": seconds}
         )
     title = f"Makespan × HEFT after 2 N steps, {len(found)} problems, {epochs} epochs on {learned}"
-    text = markdown(title, rows)
+    text = markdown(rows, title)
     (folder / "giph-noise.md").write_text(text, "utf-8")
     print(text, end="")
 

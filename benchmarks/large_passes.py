@@ -6,6 +6,7 @@ python benchmarks/large_passes.py [--tasks 100000] [--seconds 30]
 import argparse
 import resource
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,10 @@ WIDTH = 1000
 DEVICES = 16
 
 
-def layered(n: int, rng: np.random.Generator) -> Pairs:
-    """Layers of a thousand tasks, each fed by two of the layer before."""
-    target = np.repeat(np.arange(WIDTH, n), 2)
-    source = (target // WIDTH - 1) * WIDTH + rng.integers(0, WIDTH, len(target))
+def layered(n: int, rng: np.random.Generator, width: int = WIDTH) -> Pairs:
+    """Layers of tasks, each fed by two of the layer before."""
+    target = np.repeat(np.arange(width, n), 2)
+    source = (target // width - 1) * width + rng.integers(0, width, len(target))
     return np.unique(np.stack([source, target], axis=1), axis=0)
 
 
@@ -49,13 +50,15 @@ def chains(n: int, rng: np.random.Generator) -> Pairs:
     return np.unique(np.concatenate([pairs, ties]), axis=0)
 
 
-SHAPES = {"layered": layered, "fork-join": fork_join, "chains": chains}
+SHAPES: dict[str, Callable[[int, np.random.Generator], Pairs]] = {
+    "layered": layered,
+    "fork-join": fork_join,
+    "chains": chains,
+}
 
 
-def problem_of(shape: str, n: int) -> Problem:
-    """A graph of a shape whose tasks work and send about equally long."""
-    rng = np.random.default_rng(0)
-    pairs = SHAPES[shape](n, rng)
+def problem_of(name: str, pairs: Pairs, devices: int, rng: np.random.Generator) -> Problem:
+    """A graph whose tasks work and send about equally long, on uneven devices."""
     n = int(pairs.max()) + 1
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     operators = Operators(
@@ -65,19 +68,26 @@ def problem_of(shape: str, n: int) -> Problem:
         fires_all=np.ones(n, bool),
     )
     streams = Streams(operators, *pairs[order].T, payload=rng.uniform(50, 150, len(pairs)))
-    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, DEVICES))]
-    bandwidth = 8 / rng.uniform(0.006, 0.014, (DEVICES, DEVICES))
-    graph = StreamGraph(shape, operators, streams)
+    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, devices))]
+    bandwidth = 8 / rng.uniform(0.006, 0.014, (devices, devices))
+    graph = StreamGraph(name, operators, streams)
     return Problem(graph, Cluster.of(machines, bandwidth=bandwidth))
+
+
+def layered_problem(n: int, width: int, devices: int) -> Problem:
+    """Layers of tasks on uneven devices."""
+    rng = np.random.default_rng(0)
+    return problem_of("layered", layered(n, rng, width), devices, rng)
 
 
 def main(tasks: int, seconds: float) -> None:
     """Print the table."""
-    place(problem_of("layered", 5000), placer="auto", budget=Budget(1.0))  # compiles
+    place(layered_problem(5000, WIDTH, DEVICES), placer="auto", budget=Budget(1.0))  # compiles
     print("| graph | tasks | HEFT | in s | auto | of HEFT | of the bound |")
     print("|---|---|---|---|---|---|---|")
-    for shape in SHAPES:
-        problem = problem_of(shape, tasks)
+    for shape, pairs_of in SHAPES.items():
+        rng = np.random.default_rng(0)
+        problem = problem_of(shape, pairs_of(tasks, rng), DEVICES, rng)
         problem.one_pass  # noqa: B018 - compiled before
         begin = time.perf_counter()
         heft = place(problem, placer="heft")

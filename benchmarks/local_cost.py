@@ -9,7 +9,6 @@ tuple is measured with and without sampling of stacks, in turn, while the job ru
 takes about four minutes a job.
 """
 
-import json
 import math
 import tempfile
 import time
@@ -20,6 +19,7 @@ from statistics import mean
 from urllib.parse import quote
 
 import click
+from measured_rows import append_row
 
 from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
 from streamplace.engines.flink.cpu.task_cpu import between, snapshot
@@ -75,8 +75,7 @@ def main(jobs: tuple[str, ...], repeats: int, output: Path | None) -> None:
             for _ in range(repeats):
                 rows.append({"job": name, **run(rest, uploaded, *JOBS[name])})
                 if output is not None:
-                    with output.open("a") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
+                    append_row(output, rows[-1])
                 click.echo(line(rows[-1]), err=True)
     click.echo(table(rows))
 

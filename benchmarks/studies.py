@@ -1,7 +1,7 @@
-"""Where a study computes: on the cores of this machine, or on Ray."""
+"""What studies share: computing on the cores of this machine or on Ray, and tables of rows."""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,3 +19,14 @@ def workers_options(parser: argparse.ArgumentParser) -> None:
 def workers_of(given: argparse.Namespace) -> Mapped:
     """Return the parallel map that the options select."""
     return partial(parallel_map, jobs=given.jobs, on=given.on)
+
+
+def markdown(rows: Sequence[Mapping[str, Any]], title: str = "", digits: int = 3) -> str:
+    """Table of rows, of which the first has all columns, below its title."""
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        cells = [row.get(name, "–") for name in head]
+        lines.append([c if isinstance(c, str) else f"{c:.{digits}f}" for c in cells])
+    above = f"{title}\n\n" if title else ""
+    return above + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

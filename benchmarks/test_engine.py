@@ -1,13 +1,7 @@
 """Speed of the simulation engine on benchmark graphs of 6 to 26 operators."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
-
 from engine_cases import SHAPES, branched, mixed_placements
 from streamsim.engine import Settings, observe, simulate, simulate_every_tick
 

@@ -9,11 +9,11 @@ import time
 
 import numpy as np
 import pytest
+from large_passes import layered_problem
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
-from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
 from streamplace.model.problem import random_placements
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
@@ -22,25 +22,10 @@ TASKS, DEVICES = 30, 20
 PUBLISHED_S = {"giph": 0.340, "placeto": 0.162}
 
 
-@pytest.fixture(scope="module")
-def problem() -> Problem:
-    """Layers of five tasks, each fed by two of the layer before."""
-    rng = np.random.default_rng(0)
-    target = np.repeat(np.arange(5, TASKS), 2)
-    source = (target // 5 - 1) * 5 + rng.integers(0, 5, len(target))
-    pairs = np.unique(np.stack([source, target], axis=1), axis=0)
-    rate = np.where(np.isin(np.arange(TASKS), pairs[:, 1]), 0.0, 1.0)
-    names, work = [f"t{i}" for i in range(TASKS)], rng.uniform(50e6, 150e6, TASKS)
-    operators = Operators(names, ipt=work, rate=rate, fires_all=np.ones(TASKS, bool))
-    streams = Streams(operators, *pairs.T, payload=rng.uniform(50, 150, len(pairs)))
-    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, DEVICES))]
-    bandwidth = 8 / rng.uniform(0.006, 0.014, (DEVICES, DEVICES))
-    graph = StreamGraph("layered", operators, streams)
-    return Problem(graph, Cluster.of(machines, bandwidth=bandwidth))
-
-
 @pytest.mark.parametrize("name", PUBLISHED_S)
-def test_steps_of_a_walk(benchmark: BenchmarkFixture, name: str, problem: Problem) -> None:
+def test_steps_of_a_walk(benchmark: BenchmarkFixture, name: str) -> None:
+    """Layers of five tasks, each fed by two of the layer before."""
+    problem = layered_problem(TASKS, 5, DEVICES)
     improver = MODELS[name].improver
     assert improver is not None
     walker = improver(shipped(name)).on(problem)

@@ -2,33 +2,11 @@
 
 import time
 
-import numpy as np
 import pytest
+from large_passes import layered_problem
 
-from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.tasks import Tasks, tasks_of
-
-
-def layered(n, width, devices, seed=0):
-    """Layers of tasks, each fed by two of the layer before."""
-    rng = np.random.default_rng(seed)
-    target = np.repeat(np.arange(width, n), 2)
-    source = (target // width - 1) * width + rng.integers(0, width, len(target))
-    pairs = np.unique(np.stack([source, target], axis=1), axis=0)
-    rate = np.where(np.isin(np.arange(n), pairs[:, 1]), 0.0, 1.0)
-    operators = Operators(
-        [f"t{i}" for i in range(n)],
-        ipt=rng.uniform(50e6, 150e6, n),
-        rate=rate,
-        fires_all=np.ones(n, bool),
-    )
-    streams = Streams(operators, *pairs.T, payload=rng.uniform(50, 150, len(pairs)))
-    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, devices))]
-    bandwidth = 8 / rng.uniform(0.006, 0.014, (devices, devices))
-    return Problem(
-        StreamGraph("layered", operators, streams), Cluster.of(machines, bandwidth=bandwidth)
-    )
 
 
 def straightforward(work, streams, latency, wire):
@@ -81,7 +59,7 @@ def quick(tasks: Tasks) -> float:
 
 
 def test_heft_on_thirty_tasks(benchmark):
-    problem = layered(30, 5, 20)
+    problem = layered_problem(30, 5, 20)
     tasks = tasks_of(problem)
     streams = list(
         zip(tasks.source.tolist(), tasks.target.tolist(), tasks.size.tolist(), strict=True)
@@ -97,7 +75,7 @@ def test_heft_on_thirty_tasks(benchmark):
 
 
 def test_heft_on_a_million_tasks(benchmark):
-    problem = layered(1_000_000, 1000, 16)
+    problem = layered_problem(1_000_000, 1000, 16)
     problem.one_pass  # noqa: B018 - compiled before
     makespan = benchmark.pedantic(lambda: quick(tasks_of(problem)), rounds=1, warmup_rounds=0)
     assert makespan > 0

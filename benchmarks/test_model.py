@@ -1,4 +1,4 @@
-"""Speed of the nouns: a million operators, and a data set of small graphs."""
+"""Speed of graphs: to generate, compile and expand large ones, and to read a data set."""
 
 import tracemalloc
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from streamplace import expand
+from streamplace.families.branched import Branched, branched
+from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.io.graphs import read_graphs, write_graphs
 from streamplace.model import Cluster, Operator, Operators, Problem, Stream, StreamGraph, Streams
 
@@ -58,3 +60,15 @@ def test_a_data_set_is_read(benchmark, tmp_path, name):
     graph = StreamGraph.of("chain", [Operator("v0", rate=1e4), *stages], streams)
     write_graphs([graph] * GRAPHS, tmp_path / name)
     assert len(benchmark(lambda: list(read_graphs(tmp_path / name)))) == GRAPHS
+
+
+def test_the_standard_benchmark_is_generated(benchmark):
+    """All 3,150 graphs of the standard benchmark."""
+    assert len(benchmark.pedantic(lambda: list(branched(Branched(), 0)), rounds=3)) == 3150
+
+
+def test_a_million_operators_are_generated(benchmark):
+    """One graph of 1,000,000 operators and 2,000,000 streams."""
+    parameters = RandomDag(operators=1_000_000, streams=2_000_000)
+    graph = benchmark.pedantic(lambda: next(random_dag(parameters, 0)), rounds=1, warmup_rounds=0)
+    assert graph.n_streams == 2_000_000

@@ -21,13 +21,13 @@ import pickle
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 import numba
@@ -88,9 +88,11 @@ def turn_among_processes(
 def note(name: str) -> None:
     """Keep a name beside the kernels, for this processor and these versions."""
     for folder in _folders(Path(__file__).absolute().parent):
+        file = folder / _noted(name)
         with suppress(OSError):
-            _write(folder / _noted(name), b"")
-            return
+            _write(file, b"")
+            if _is_ours(file):
+                return
 
 
 def is_noted(name: str) -> bool:
@@ -183,8 +185,7 @@ def _ingredients(function: FunctionType, seen: set[FunctionType]) -> Iterator[st
         plain = tuple(c for c in code.co_consts if not isinstance(c, CodeType))
         names = (*code.co_names, *code.co_freevars)
         yield repr((code.co_code, code.co_exceptiontable, plain, code.co_varnames, names))
-        for name in names:
-            value = scope.get(name)
+        for value in _values(names, scope):
             if isinstance(value, Dispatcher):
                 yield repr(_spelt_options(value.targetoptions))
                 if value.py_func not in seen:
@@ -193,6 +194,16 @@ def _ingredients(function: FunctionType, seen: set[FunctionType]) -> Iterator[st
                 yield repr(value)
             elif isinstance(value, type):
                 yield _spelt_class(value)
+
+
+def _values(names: Sequence[str], scope: Mapping[str, Any]) -> Iterator[Any]:
+    """Values of the names of a code; of a module, those of the other names in it."""
+    for name in names:
+        value = scope.get(name)
+        if isinstance(value, ModuleType):
+            yield from _values([other for other in names if other != name], vars(value))
+        else:
+            yield value
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -271,7 +282,7 @@ def _is_guarded(path: Path) -> bool:
 
 
 def _is_private(group: int) -> bool:
-    """Whether a group is root's, or has the user's name and no other members."""
+    """Whether a group is root's, or has the user's name and is the group of nobody else."""
     import grp
     import pwd
 
@@ -281,7 +292,8 @@ def _is_private(group: int) -> bool:
         user, owner = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
     except KeyError:
         return False
-    return owner.gr_name == user and set(owner.gr_mem) <= {user}
+    first = (entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == group)
+    return owner.gr_name == user and {*owner.gr_mem, *first} <= {user}
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -28,22 +28,24 @@ PREPARED: Final = f"prepared-{__version__}"
 Child = subprocess.Popen[str]
 
 
-def prepare_kernels() -> None:
-    """Compile what common commands need, unless this was done, or nothing can be kept.
+def prepare_kernels() -> bool:
+    """Compile what common commands need, unless this was done; return whether kernels are kept.
 
-    A process waits for another one that does the same. One that ends too early leaves kernels,
-    which the next one does not compile again, and nothing else.
+    Where they can be kept nowhere, none is compiled. A process waits for another one that does the
+    same. One that ends too early leaves kernels, which the next one does not compile again, and
+    nothing else.
     """
     if is_noted(PREPARED):
-        return
+        return True
     tell = partial(LOG.warning, "another process compiles the kernels; waiting for it …")
     turn = turn_among_processes(PREPARED, Path(__file__).parent, tell)
     if turn is None:
-        return
+        return False
     with turn:
         if not is_noted(PREPARED):
             _rehearse()
             note(PREPARED)
+    return True
 
 
 def _rehearse() -> None:

@@ -1,6 +1,7 @@
 import json
 import logging
 import os
+import runpy
 import subprocess
 import sys
 from collections import deque
@@ -79,9 +80,11 @@ def test_kernels_that_can_be_kept_nowhere_are_not_prepared(
     noted: set[str], log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preparing, "turn_among_processes", lambda *_: None)
-    preparing.prepare_kernels()
+    assert not preparing.prepare_kernels()
     assert not noted
     assert not log.messages
+    with pytest.raises(SystemExit, match="error: kernels can be kept nowhere"):
+        runpy.run_module("streamplace.kernels", run_name="__main__")
 
 
 def test_what_another_process_prepares_is_only_waited_for(
@@ -93,7 +96,7 @@ def test_what_another_process_prepares_is_only_waited_for(
         yield
 
     monkeypatch.setattr(preparing, "turn_among_processes", turn)
-    preparing.prepare_kernels()
+    assert preparing.prepare_kernels()
     assert not log.messages
 
 

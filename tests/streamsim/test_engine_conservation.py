@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamsim import build_instance
 from streamsim.engine import Settings, simulate, trace
-from streamsim.engine.equivalents import source_equivalents
+from streamsim.engine.runs import source_equivalents
 
 SETTINGS = st.builds(
     Settings,

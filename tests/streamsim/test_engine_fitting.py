@@ -120,6 +120,7 @@ def test_time_steps_follow_latencies_windows_capacities_and_durations() -> None:
     assert time_step(chain(0, 0, rate=1e5, devices=2), place, GivenSettings(capacity=1000)) == 0.002
     whole = time_step(far, place, GivenSettings(duration=1e9))
     assert 1e9 / whole == pytest.approx(most_ticks(far))
+    assert time_step(far, place, GivenSettings(duration=1e-12)) == 1e-12
 
 
 def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> None:
@@ -128,6 +129,8 @@ def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> N
     assert common_ticks(np.array([20.0, 30.0])) == 60
     assert common_ticks(np.array([20.5, 30.0])) == 600
     assert common_ticks(np.array([997.0, 1009.0])) == 20 * 1009
+    primes = np.array([503.0, 509.0, 521.0, 523.0, 541.0, 547.0, 557.0, 599.0])
+    assert common_ticks(primes) == 20 * 599  # all advance at once after more than 2⁶³ ticks
 
 
 @pytest.mark.parametrize(

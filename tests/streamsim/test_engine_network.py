@@ -7,7 +7,7 @@ import pytest
 from engine_cases import chain
 from streamsim import build_instance
 from streamsim.engine import Settings, observe, simulate, trace
-from streamsim.engine.equivalents import source_equivalents
+from streamsim.engine.runs import source_equivalents
 from streamsim.instance import Instance
 
 TWO = np.array([[0, 1e-6], [1e-6, 0]])  # links of 1 MB/s

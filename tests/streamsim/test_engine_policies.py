@@ -72,6 +72,13 @@ def test_weighted_shares_give_the_smallest_of_share_over_need(seed: int) -> None
     assert relative == pytest.approx(expected, abs=1e-3)
 
 
+def test_weighted_shares_count_what_sending_and_receiving_cost() -> None:
+    """Source and sink cost nothing else; each needs 5 ms per tuple, and half of its device."""
+    instance = chain(0, 0, rate=100, devices=2, overhead=5e-3)
+    runs = simulate(instance, [[0, 1]], Settings(policy="weighted"))
+    assert runs.relative == pytest.approx([1])
+
+
 def test_the_dynamic_policy_leaves_no_share_unused() -> None:
     """One heavy operator gets what its nine light neighbours do not need."""
     instance = chain(*[1e-4] * 9, 9e-3, rate=100)

@@ -204,9 +204,10 @@ def test_settling_is_detected_not_assumed() -> None:
     assert np.isnan(observe(chain(0, 0), [[0, 0]], pulsing).settled[0])
 
 
-def test_nothing_that_arrives_has_no_latency() -> None:
-    """A sink behind a window-long silence reports nan, not zero."""
-    instance = chain(0, 0, devices=2, latency=np.full((2, 2), 100.0))
+@pytest.mark.parametrize("latency", [100.0, 3e8])
+def test_nothing_that_arrives_has_no_latency(latency: float) -> None:
+    """A sink behind a window-long silence reports nan, not zero; 3·10⁹ ticks exceed 32 bits."""
+    instance = chain(0, 0, devices=2, latency=np.full((2, 2), latency))
     seen = observe(instance, [[0, 1]], Settings(duration=3, capacity=1e6))
     assert np.isnan(seen.latency[0])
     assert seen.runs.throughput[0] == 0

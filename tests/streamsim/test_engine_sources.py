@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamsim import build_instance, throughput
 from streamsim.engine import Burst, Constant, Ramp, Replay, Settings, observe, simulate, trace
-from streamsim.engine.equivalents import source_equivalents
+from streamsim.engine.runs import source_equivalents
 from streamsim.instance import Instance
 
 JOINING = Settings(duration=60, dt=0.02, warm_up=30, capacity=40)
@@ -144,6 +144,13 @@ def test_two_sources_of_a_join_are_held_back_together() -> None:
     assert throughput(slow, [[0, 1, 1]])[0] == pytest.approx(0.5)
     reached = simulate(slow, np.array([[0, 1, 1]]), JOINING)
     assert reached.relative[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_join_with_a_rate_is_refused() -> None:
+    """Its own tuples would be missing in all inputs but one."""
+    both = on_one_device([100, 50], ([0, 0], [1, 1]), joins=[False, True])
+    with pytest.raises(ValueError, match="operator 1 joins its inputs and has a rate"):
+        simulate(both, [[0, 0]])
 
 
 def test_a_set_is_as_old_as_its_oldest_tuple() -> None:

@@ -30,6 +30,7 @@ def twice(x):
     return 2 * x + STEP
 """
 ABOVE = """
+import below
 from streamsim.jit import kernel
 from below import Pair, twice
 
@@ -39,6 +40,10 @@ def total(values):
     for i in range(len(values)):
         found += twice(values[i])
     return found
+
+@kernel
+def double(value):
+    return below.twice(value)
 
 @kernel
 def first(pair):
@@ -70,6 +75,10 @@ class Code:
     def total(self) -> int:
         """2 · 0 + 1 + 2 · 1 + 1 + 2 · 2 + 1 by new kernels."""
         return int(self.imported().total(np.arange(3)))
+
+    def double(self) -> int:
+        """2 · 3 + 1 by a new kernel, which names the module of the other."""
+        return int(self.imported().double(3))
 
     def first(self) -> int:
         """Field ``one`` of a pair of 1 and 2 by new kernels."""
@@ -135,6 +144,17 @@ def test_what_was_compiled_is_found_and_replaced_when_what_it_uses_changes(
     after = {path.name for path in code.folder.rglob("*.nbc")}
     assert len(after) == len(before)
     assert not after & before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"), [("2 * x", "3 * x", 10), ("STEP = 1", "STEP = 5", 11)]
+)
+def test_what_is_used_by_the_name_of_its_module_is_noticed(
+    code: Code, old: str, new: str, expected: int
+) -> None:
+    assert code.double() == 7
+    code.write(BELOW.replace(old, new))
+    assert code.double() == expected
 
 
 def test_fields_that_change_places_are_another_type(code: Code) -> None:

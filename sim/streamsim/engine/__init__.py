@@ -7,18 +7,16 @@ from streamsim.lazy import loader
 if TYPE_CHECKING:
     from streamsim.engine.fitting import Doubt, Fit, GivenSettings, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
-    from streamsim.engine.observations import Observations, observe, observe_traced
+    from streamsim.engine.observations import Observations, Trace, observe, observe_traced, trace
     from streamsim.engine.runs import Runs, capacity_warnings, simulate, simulate_every_tick
     from streamsim.engine.settings import Policy, Settings
-    from streamsim.engine.tracing import Trace, trace
 
 _MODULES = {
     "fitting": "Doubt Fit GivenSettings fit settings_for",
     "generators": "Burst Constant Generator Ramp Replay",
-    "observations": "Observations observe observe_traced",
+    "observations": "Observations Trace observe observe_traced trace",
     "runs": "Runs capacity_warnings simulate simulate_every_tick",
     "settings": "Policy Settings",
-    "tracing": "Trace trace",
 }
 
 __all__ = [

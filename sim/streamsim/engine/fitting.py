@@ -1,16 +1,15 @@
 """Fitting: time step, duration and capacity with which a run measures sustained throughput."""
 
 from dataclasses import dataclass, replace
-from math import ceil, floor, inf, log10
+from math import ceil, floor, inf, lcm, log10
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.capacities import TICKS
-from streamsim.engine.runs import Runs, simulate
+from streamsim.engine.plan import TICKS
+from streamsim.engine.runs import SETTLED, Runs, simulate
 from streamsim.engine.settings import Policy, Settings, require_seconds
-from streamsim.engine.settling import SETTLED
 from streamsim.instance import Instance
 
 COARSEST, FINEST = 0.01, 1e-3  # longest and shortest chosen tick in seconds, unless windows differ
@@ -65,7 +64,7 @@ def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
     """Choose the settings that were not given, and check whether the run can be trusted.
 
     The duration is doubled until the input of every operator agrees with the admitted tuples,
-    within `streamsim.engine.settling.SETTLED` of its full rate, and the second half of the measured
+    within `streamsim.engine.runs.SETTLED` of its full rate, and the second half of the measured
     window gives the same throughput as all of it. A given duration that is too short for that is
     doubted, and so is a given capacity with which the placement carries less than with queues that
     follow from the rates.
@@ -208,7 +207,7 @@ def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> floa
     """Choose the seconds per tick; a link's latency and a window's advance take at least a tick.
 
     The tick is longer if a window or a given duration would otherwise take very many ticks, and
-    shorter if a given capacity must hold the tuples of `streamsim.engine.capacities.TICKS` ticks.
+    shorter if a given capacity must hold the tuples of `streamsim.engine.plan.TICKS` ticks.
     """
     dt = COARSEST
     under_way = _latencies(instance, placement)
@@ -221,7 +220,8 @@ def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> floa
         dt = _short_enough(instance, under_way, dt, asked.capacity)
     if asked.duration is None:
         return dt
-    return asked.duration / min(ceil(asked.duration / dt - 1e-9), most_ticks(instance))
+    ticks = max(1, ceil(asked.duration / dt - 1e-9))
+    return asked.duration / min(ticks, most_ticks(instance))
 
 
 def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
@@ -282,7 +282,7 @@ def common_ticks(advances: Floats) -> int:
     most = MANY * ceil(longest)
     if not len(advances) or (np.abs(advances - whole) > 1e-6).any():
         return most
-    return int(min(np.lcm.reduce(whole), most))
+    return min(lcm(*whole.tolist()), most)
 
 
 def most_ticks(instance: Instance) -> int:

@@ -1,4 +1,4 @@
-"""Observations: latency, queue lengths and settling times of many runs, and their throughput."""
+"""Observed runs: latency, queues and settling of many runs, and one run tick by tick."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.equivalents import source_equivalents
-from streamsim.engine.loop import Log, Sums
-from streamsim.engine.runs import Runs, no_sums, runs_of
+from streamsim.engine.loop import Log, Sums, empty_log, run_logged
+from streamsim.engine.runs import Runs, no_sums, runs_of, source_equivalents
 from streamsim.engine.settings import Settings
-from streamsim.engine.tracing import Trace, by_link, logged, trace_of
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 
@@ -35,6 +33,20 @@ class Observations(NamedTuple):
     settled: Floats  # [B] seconds after which throughput keeps within 1 % of its level, or nan
 
 
+class Trace(NamedTuple):
+    """One run in each of its T ticks; queues and backlogs are those at the end of the tick."""
+
+    seconds: Floats  # [T] end of the tick
+    throughput: Floats  # [T] source-equivalent tuples/s that arrive at the sinks
+    admitted: Floats  # [T] tuples/s that the sources admit
+    backlog: Floats  # [T] tuples that wait at the sources
+    queued: Floats  # [T, M] tuples at the receiver of each stream, in the caller's order
+    transit: Floats  # [T, M] tuples waiting for the link or in flight
+    device_utilisation: Floats  # [T, D]
+    link_utilisation: Floats  # [T, D, D]
+    latency: Floats  # [T] mean seconds since generation of arriving tuples, nan if there are none
+
+
 def observe(
     instance: Instance, placements: ArrayLike, settings: Settings | None = None
 ) -> Observations:
@@ -53,8 +65,28 @@ def observe(
     settings = settings or Settings()
     wiring = wire(instance, settings)
     batch = check_placements(instance, placements)
-    logs = (logged(instance, wiring, placement) for placement in batch)
+    logs = (_logged(instance, wiring, placement) for placement in batch)
     return _observed(instance, wiring, settings, batch, logs)
+
+
+def trace(instance: Instance, placement: ArrayLike, settings: Settings | None = None) -> Trace:
+    """Simulate one placement (shape [N]) and keep every tick.
+
+    Examples
+    --------
+    A sink that processes half its rate, with a queue of at most 20 tuples:
+
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[0], [2e-2]], source=[0], target=[1],
+    ...                           device_type=[0], seconds_per_byte=[[0]])
+    >>> run = trace(instance, [0, 0], Settings(duration=0.4, warm_up=0, capacity=20))
+    >>> run.queued[:, 0].tolist(), run.backlog.tolist()
+    ([5.0, 10.0, 15.0, 17.5], [0.0, 0.0, 0.0, 2.5])
+    """
+    settings = settings or Settings()
+    wiring = wire(instance, settings)
+    place = check_placements(instance, np.asarray(placement)[None])[0]
+    return _trace_of(instance, wiring, settings, place, _logged(instance, wiring, place))
 
 
 def observe_traced(
@@ -63,61 +95,63 @@ def observe_traced(
     """Simulate one placement (shape [N]) once, and return the results of `observe` and `trace`."""
     settings = settings or Settings()
     wiring = wire(instance, settings)
-    log = logged(instance, wiring, placement)
     batch = check_placements(instance, np.asarray(placement)[None])
+    log = _logged(instance, wiring, batch[0])
     observations = _observed(instance, wiring, settings, batch, [log])
-    return observations, trace_of(instance, wiring, settings, placement, log)
+    return observations, _trace_of(instance, wiring, settings, batch[0], log)
 
 
 def _observed(
     instance: Instance, wiring: Wiring, settings: Settings, batch: Ints, logs: Iterable[Log]
 ) -> Observations:
     count = len(batch)
-    order = np.argsort(instance.stream_index)
     sums = no_sums(instance, wiring, count)
-    shape = (count, len(QUANTILES))
-    seen = Observations(
-        runs=runs_of(instance, wiring, settings, sums),
-        latency=np.empty(count),
-        latency_quantiles=np.empty(shape),
-        processing=np.empty(count),
-        processing_quantiles=np.empty(shape),
-        mean_queue=np.empty((count, instance.n_streams)),
-        max_queue=np.empty((count, instance.n_streams)),
-        settled=np.empty(count),
-    )
+    order, per_tuple = np.argsort(instance.stream_index), source_equivalents(instance)
+    means, quantiles = np.empty((2, count)), np.empty((2, count, len(QUANTILES)))
+    mean_queue, max_queue = np.empty((2, count, instance.n_streams))
+    settled = np.empty(count)
     for b, log in enumerate(logs):
-        _add_up(b, log, wiring, sums)
-        sums.link[b] = by_link(instance, batch[b], log.link[wiring.warm_ticks :].sum(axis=0))
         window = Log(*(column[wiring.warm_ticks :] for column in log))
-        seen.latency[b], seen.latency_quantiles[b] = latencies(instance, window, 0)
-        seen.processing[b], seen.processing_quantiles[b] = latencies(instance, window, 1)
-        seen.mean_queue[b] = window.queued[:, order].mean(axis=0)
-        seen.max_queue[b] = window.queued[:, order].max(axis=0)
-        arrived = log.taken @ source_equivalents(instance)
-        seen.settled[b] = settling_time(arrived, settings.dt)
-    return seen._replace(runs=runs_of(instance, wiring, settings, sums))
+        _add_up(b, log, window, sums)
+        sums.link[b] = _by_link(instance, batch[b], window.link.sum(axis=0))
+        for since in range(2):
+            means[since, b], quantiles[since, b] = _latencies(window, per_tuple, since)
+        queued = window.queued[:, order]
+        mean_queue[b], max_queue[b] = queued.mean(axis=0), queued.max(axis=0)
+        settled[b] = _settling_time(log.taken @ per_tuple, settings.dt)
+    return Observations(
+        runs=runs_of(instance, wiring, settings, sums),
+        latency=means[0],
+        latency_quantiles=quantiles[0],
+        processing=means[1],
+        processing_quantiles=quantiles[1],
+        mean_queue=mean_queue,
+        max_queue=max_queue,
+        settled=settled,
+    )
 
 
-def latencies(instance: Instance, window: Log, since: int) -> tuple[float, Floats]:
+def _latencies(window: Log, per_tuple: Floats, since: int) -> tuple[float, Floats]:
     """Mean and quantiles of latency since generation (0) or admission (1).
 
     The tuples that a sink takes in during a tick count as one sample of their mean latency.
     """
-    weight = window.taken * source_equivalents(instance)
+    weight = window.taken * per_tuple
     arrived = weight > 0
     latency = window.delay[:, since][arrived] / window.taken[arrived]
-    return weighted_quantiles(latency, weight[arrived], QUANTILES)
+    return _weighted_quantiles(latency, weight[arrived], QUANTILES)
 
 
-def weighted_quantiles(
+def _weighted_quantiles(
     values: Floats, weights: Floats, levels: tuple[float, ...]
 ) -> tuple[float, Floats]:
     """Weighted mean and weighted quantiles, each the least value that reaches its level.
 
     Examples
     --------
-    >>> mean, quantiles = weighted_quantiles(np.array([3.0, 1.0]), np.array([1.0, 3.0]), (0.5, 0.9))
+    >>> mean, quantiles = _weighted_quantiles(
+    ...     np.array([3.0, 1.0]), np.array([1.0, 3.0]), (0.5, 0.9)
+    ... )
     >>> mean, quantiles.tolist()
     (1.5, [1.0, 3.0])
     """
@@ -129,16 +163,16 @@ def weighted_quantiles(
     return float(np.average(values, weights=weights)), values[order[at]]
 
 
-def settling_time(arrived: Floats, dt: float) -> float:
+def _settling_time(arrived: Floats, dt: float) -> float:
     """Seconds after which the throughput of every second is within `TOLERANCE` of the level.
 
     The level is the mean of the last quarter of the run; nan if the run leaves it there.
 
     Examples
     --------
-    >>> settling_time(np.array([0.0, 0, 1, 1, 1, 1, 1, 1]), dt=1.0)
+    >>> _settling_time(np.array([0.0, 0, 1, 1, 1, 1, 1, 1]), dt=1.0)
     2.0
-    >>> settling_time(np.arange(9.0), dt=1.0)
+    >>> _settling_time(np.arange(9.0), dt=1.0)
     nan
     """
     ticks = min(max(round(1.0 / dt), 1), len(arrived))
@@ -151,12 +185,12 @@ def settling_time(arrived: Floats, dt: float) -> float:
     return start * dt if start <= len(arrived) - quarter else np.nan
 
 
-def _add_up(b: int, log: Log, wiring: Wiring, sums: Sums) -> None:
-    """Compute row b of the sums over the measured window."""
-    warm = wiring.warm_ticks
-    sums.taken[b] = log.taken[warm:].sum(axis=0)
-    sums.emitted[b] = log.emitted[warm:].sum(axis=0)
-    sums.busy[b] = log.busy[warm:].sum(axis=0)
+def _add_up(b: int, log: Log, window: Log, sums: Sums) -> None:
+    """Compute row b of the sums over the measured window, the end of the log."""
+    sums.taken[b] = window.taken.sum(axis=0)
+    sums.emitted[b] = window.emitted.sum(axis=0)
+    sums.busy[b] = window.busy.sum(axis=0)
+    warm = len(log.taken) - len(window.taken)
     sums.opening[b] = _held(log, warm - 1) if warm else 0.0
     sums.closing[b] = _held(log, -1)
 
@@ -164,3 +198,42 @@ def _add_up(b: int, log: Log, wiring: Wiring, sums: Sums) -> None:
 def _held(log: Log, tick: int) -> Floats:
     """Tuples in every stream and backlog at the end of a tick."""
     return np.concatenate((log.queued[tick] + log.transit[tick], log.backlog[tick]))
+
+
+def _trace_of(
+    instance: Instance, wiring: Wiring, settings: Settings, place: Ints, log: Log
+) -> Trace:
+    """Trace of a run from its log."""
+    per_tuple = source_equivalents(instance)
+    arrived = log.taken @ per_tuple
+    order = np.argsort(instance.stream_index)
+    generated = wiring.generated.reshape(len(wiring.sources), settings.ticks, -1).sum(axis=(0, 2))
+    backlog = log.backlog.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        latency = log.delay[:, 0] @ per_tuple / arrived
+    return Trace(
+        seconds=np.arange(1.0, settings.ticks + 1) * float(settings.dt),
+        throughput=arrived / settings.dt,
+        admitted=(generated - np.diff(backlog, prepend=0.0)) / settings.dt,
+        backlog=backlog,
+        queued=log.queued[:, order],
+        transit=log.transit[:, order],
+        device_utilisation=log.busy / (instance.cores * settings.dt),
+        link_utilisation=_by_link(instance, place, log.link) / settings.dt,
+        latency=latency,
+    )
+
+
+def _by_link(instance: Instance, place: Ints, seconds: Floats) -> Floats:
+    """Sum the seconds of streams ``[…, M]`` by link ``[…, D, D]``."""
+    d = instance.n_devices
+    links = np.zeros((*seconds.shape[:-1], d * d))
+    np.add.at(links.T, place[instance.source] * d + place[instance.target], seconds.T)
+    return links.reshape(*seconds.shape[:-1], d, d)
+
+
+def _logged(instance: Instance, wiring: Wiring, place: Ints) -> Log:
+    """Log of one run."""
+    log = empty_log(instance, wiring)
+    run_logged(instance, wiring, place, log)
+    return log

@@ -1,10 +1,20 @@
 """Operators: one operator's turn on the CPU."""
 
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.joins import draw_sets, received_per_set, sets_waiting
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import BLOCKED, CAPPED, DONE, EngineState, Totals, Turn, wake
+from streamsim.engine.state import (
+    BLOCKED,
+    CAPPED,
+    DONE,
+    EngineState,
+    Totals,
+    Turn,
+    draw_sets,
+    received_per_set,
+    sets_waiting,
+    wake,
+)
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Indices, Ints
-from streamsim.engine.capacities import capacities
 from streamsim.engine.nics import Nics, nic_resources
 from streamsim.engine.wiring import Wiring
 from streamsim.equation import OVERFULL
@@ -13,6 +12,8 @@ from streamsim.instance import Instance
 from streamsim.jit import kernel
 from streamsim.loads import core_constant, slowdown, write_constants
 from streamsim.topology import group_by
+
+TICKS = 4.0  # capacity in ticks of full rate without latency; two suffice without oscillation
 
 
 class Plan(NamedTuple):
@@ -47,7 +48,7 @@ class Plan(NamedTuple):
 @kernel
 def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     """Compile one placement."""
-    remote, wire, delay = _remote_streams(instance, placement, wiring.dt)
+    remote, wire, delay = _remote_streams(instance, placement, wiring.dt, wiring.ticks)
     devices, turn_start, turns = _turns(instance, placement)
     cost, send_cost = _costs(instance, placement, remote, wiring.window_of)
     per_slice = wiring.slice_seconds
@@ -58,7 +59,8 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     if len(taken):
         constant = np.minimum(taken[devices], 1.0) * budget
         budget -= constant
-    share = _shares(instance, wiring, placement, turn_start, turns, budget)
+    weighed = _full_costs(instance, placement, remote, send_cost) if wiring.policy == 2 else cost
+    share = _shares(wiring, weighed, turn_start, turns, budget)
     most = _most(instance, placement, per_slice, taken)
     link_start, link_streams = _links(instance, placement, remote)
     return Plan(
@@ -108,8 +110,13 @@ def _turns(instance: Instance, placement: Ints) -> tuple[Ints, Indices, Indices]
 
 
 @kernel
-def _remote_streams(instance: Instance, placement: Ints, dt: float) -> tuple[Ints, Floats, Ints]:
-    """Whether streams cross devices, seconds that a tuple holds the link, and latency in ticks."""
+def _remote_streams(
+    instance: Instance, placement: Ints, dt: float, ticks: int
+) -> tuple[Ints, Floats, Ints]:
+    """Whether streams cross devices, seconds that a tuple holds the link, and latency in ticks.
+
+    A latency that is longer than the run counts as long as the run: no tuple arrives in either.
+    """
     m = len(instance.source)
     remote = np.zeros(m, np.int32)
     wire = np.zeros(m)
@@ -119,7 +126,7 @@ def _remote_streams(instance: Instance, placement: Ints, dt: float) -> tuple[Int
         if a != b:
             remote[e] = 1
             wire[e] = instance.gap + instance.payload[e] * instance.seconds_per_byte[a, b]
-            delay[e] = int(np.ceil(instance.latency[a, b] / dt - 1e-9))
+            delay[e] = int(min(np.ceil(instance.latency[a, b] / dt - 1e-9), ticks))
     return remote, wire, delay
 
 
@@ -136,14 +143,36 @@ def _costs(
     send_cost = np.zeros(n)
     for e in range(len(remote)):
         u = instance.source[e]
-        handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
-        handling *= slowdown(instance, placement[u])
+        handling = _handling(instance, e, placement[u])
         send_cost[u] += handling * instance.selectivity[e] * remote[e]
     for v in range(n):
         cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
         if window_of[v] < 0:
             cost[v] += send_cost[v]
     return cost, send_cost
+
+
+@kernel
+def _handling(instance: Instance, e: int, d: int) -> float:
+    """Core seconds in which device d sends or receives a tuple of stream e."""
+    handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
+    return float(handling * slowdown(instance, d))
+
+
+@kernel
+def _full_costs(instance: Instance, placement: Ints, remote: Ints, send_cost: Floats) -> Floats:
+    """Core seconds per input tuple at full rate, for sending and receiving as well."""
+    cost = np.empty(len(placement))
+    for v in range(len(placement)):
+        cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
+        if instance.input_rate[v] > 0.0:
+            cost[v] += send_cost[v] * (instance.output_rate[v] / instance.input_rate[v])
+    for e in range(len(remote)):
+        v = instance.target[e]
+        if remote[e] and instance.input_rate[v] > 0.0:
+            received = instance.tuples[e] / instance.input_rate[v]
+            cost[v] += received * _handling(instance, e, placement[v])
+    return cost
 
 
 @kernel
@@ -171,12 +200,7 @@ def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) 
 
 @kernel
 def _shares(
-    instance: Instance,
-    wiring: Wiring,
-    placement: Ints,
-    turn_start: Indices,
-    turns: Indices,
-    budget: Floats,
+    wiring: Wiring, cost: Floats, turn_start: Indices, turns: Indices, budget: Floats
 ) -> Floats:
     """Equal shares of each device's budget, or shares in proportion to weight × cost."""
     share = np.empty(len(turns))
@@ -186,8 +210,7 @@ def _shares(
         for v in mine:
             share[v] = 1.0
             if wiring.policy == 2:
-                seconds = instance.seconds[v, instance.device_type[placement[v]]]
-                share[v] = wiring.weights[v] * seconds
+                share[v] = wiring.weights[v] * cost[v]
             total += share[v]
         for v in mine:
             share[v] *= budget[k] / total if total > 0 else 0.0
@@ -219,3 +242,47 @@ def _same_link(instance: Instance, placement: Ints, e: int, f: int) -> bool:
         placement[instance.source[e]] == placement[instance.source[f]]
         and placement[instance.target[e]] == placement[instance.target[f]]
     )
+
+
+@kernel
+def capacities(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
+    """Capacity of each stream in tuples under one placement.
+
+    A capacity given by the user holds for all streams. Otherwise it is the number of tuples at full
+    rate in `TICKS` ticks, in the stream's latency, and in the longer of two times: twice the
+    longest latency (for so long a sender blocked on one stream starves the receivers of its
+    others), and the longest advance of a window (whose results come all at once and delay
+    everything on the same device or link). Into a join, the time by which the other inputs arrive
+    later is added. Queues in proportion to their rates fill in the same time, so that a slow stream
+    does not settle later than a fast one.
+    """
+    m = len(instance.source)
+    if wiring.capacity > 0.0:
+        return np.full(m, wiring.capacity)
+    ticks = np.full(m, TICKS)
+    for e in range(m):
+        ticks[:] = np.maximum(ticks, TICKS + 2.0 * delay[e])
+    for k in range(len(instance.windows)):
+        ticks[:] = np.maximum(ticks, TICKS + instance.windows[k, 2] / wiring.dt)
+    if np.any(wiring.joins):
+        ticks += _lead(instance, wiring, remote, delay)
+    return instance.tuples * (wiring.peak * wiring.dt) * (ticks + delay)
+
+
+@kernel
+def _lead(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
+    """Ticks by which the tuples of a stream reach a join earlier than those of its last input."""
+    latest = np.zeros(len(instance.rate))
+    arrival = np.empty(len(instance.source))
+    for e in range(len(instance.source)):
+        u = instance.source[e]
+        arrival[e] = latest[u] + remote[e] * (1.0 + delay[e])
+        if wiring.window_of[u] >= 0:
+            row = instance.windows[wiring.window_of[u]]
+            arrival[e] += (row[1] + row[2]) / wiring.dt
+        v = instance.target[e]
+        latest[v] = max(latest[v], arrival[e])
+    for e in range(len(arrival)):
+        v = instance.target[e]
+        arrival[e] = latest[v] - arrival[e] if wiring.joins[v] else 0.0
+    return arrival

@@ -1,4 +1,4 @@
-"""Runs: simulate many placements and measure their throughput; warn about short queues."""
+"""Runs: simulate many placements, and measure their throughput and whether they have settled."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats
-from streamsim.engine.equivalents import measured_at_sinks, source_equivalents
 from streamsim.engine.loop import Sums, run_batch
 from streamsim.engine.settings import Settings
-from streamsim.engine.settling import drifts
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
+from streamsim.jit import kernel
+
+SETTLED = 0.01  # share of its full rate by which an operator's input may be off in a settled run
 
 
 class Runs(NamedTuple):
@@ -131,10 +132,97 @@ def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) 
         link_utilisation=sums.link / seconds,
         backlog=sums.closing[:, m:].sum(axis=1),
         repeats_from=np.where(sums.repeating < 0, np.nan, sums.repeating * settings.dt),
-        drift=drifts(instance, wiring.sources, each, sums.taken / seconds, sums.emitted / seconds),
+        drift=_drifts(instance, wiring, each, sums.taken / seconds, sums.emitted / seconds),
         grown=grown[:, np.argsort(instance.stream_index)],
         warnings=capacity_warnings(instance, settings),
     )
+
+
+@kernel
+def source_equivalents(instance: Instance) -> Floats:
+    """Number of source tuples that an input tuple of each sink represents; 0 at other operators.
+
+    At full rate every operator distributes the source tuples that it represents to its streams, in
+    proportion to their tuples; ω(v) arrives at v. A sink emits nothing, and each of its λ(v) input
+    tuples counts for ω(v) / λ(v). Σ ω over the sinks is Σ R, so a graph that keeps up has a
+    throughput of exactly its rate. The sums take one pass over the streams.
+
+    Examples
+    --------
+    >>> from streamsim.instance import build_instance
+    >>> source_equivalents(build_instance(
+    ...     rate=[100, 0, 0], seconds=np.zeros((3, 1)), source=[0, 1], target=[1, 2],
+    ...     selectivity=[0.5, 0.1], device_type=[0], seconds_per_byte=[[0]])).round(9).tolist()
+    [0.0, 0.0, 20.0]
+    """
+    n = len(instance.rate)
+    stands_for = instance.rate.copy()
+    emitted = np.zeros(n)
+    for e in range(len(instance.source)):
+        emitted[instance.source[e]] += instance.tuples[e]
+    for e in range(len(instance.source)):
+        u = instance.source[e]
+        if emitted[u] > 0.0:
+            part = instance.tuples[e] / emitted[u]
+            stands_for[instance.target[e]] += stands_for[u] * part
+    for v in range(n):
+        ends = emitted[v] == 0.0 and instance.input_rate[v] > 0.0
+        stands_for[v] = stands_for[v] / instance.input_rate[v] if ends else 0.0
+    return stands_for
+
+
+def measured_at_sinks(instance: Instance) -> bool:
+    """Whether the tuples at the sinks are proportional to those that the sources emit.
+
+    True for one source, because all flows scale together, and linear windows, f(count) = factor ·
+    count.
+    """
+    linear = (instance.windows[:, 3] == 0) & np.isinf(instance.windows[:, 5])
+    return int((instance.rate > 0).sum()) == 1 and bool(linear.all())
+
+
+@kernel
+def _drifts(
+    instance: Instance, wiring: Wiring, admitted: Floats, taken: Floats, emitted: Floats
+) -> Floats:
+    """Imbalance of each operator's input, as a share of its full rate, ``[B, N]``.
+
+    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs. While
+    queues, send buffers, links or panes still fill, operators downstream take in less than follows
+    from the admitted tuples. For a window that is not linear, the emitted tuples are used instead,
+    since its output for changing counts differs from its output for their mean.
+
+    Examples
+    --------
+    The source admits 100 tuples/s, of which 60 arrive; the other 40 stay in the queue:
+
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[0], [0]], source=[0], target=[1],
+    ...                           device_type=[0], seconds_per_byte=[[0]])
+    >>> _drifts(instance, wire(instance, Settings()), np.array([[100.0]]),
+    ...         np.array([[100.0, 60.0]]), np.zeros((1, 0))).tolist()
+    [[0.0, 0.4]]
+    """
+    drift, start = np.zeros(taken.shape), instance.port_start
+    arriving = np.empty(start[len(instance.rate)])
+    for b in range(len(taken)):
+        arriving[:] = 0.0
+        for s in range(len(wiring.sources)):
+            v = wiring.sources[s]
+            arriving[start[v] : start[v + 1]] = admitted[b, s]
+        for v in instance.order:
+            comes = arriving[start[v] : start[v + 1]].max()
+            if instance.input_rate[v] > 0.0:
+                drift[b, v] = abs(comes - taken[b, v]) / instance.input_rate[v]
+            leaves, k = comes, wiring.window_of[v]
+            if k >= 0:
+                window = instance.windows[k]
+                leaves = comes * window[4] * window[1] / window[2]
+                if window[3] > 0.0 or window[5] < np.inf:
+                    leaves = emitted[b, k]
+            for e in range(instance.out_start[v], instance.out_end[v]):
+                arriving[instance.port[e]] += instance.selectivity[e] * leaves
+    return drift
 
 
 def capacity_warnings(instance: Instance, settings: Settings) -> tuple[str, ...]:

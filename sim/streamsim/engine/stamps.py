@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.joins import in_port, port_end
-from streamsim.engine.state import EngineState
+from streamsim.engine.state import EngineState, in_port, port_end
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel

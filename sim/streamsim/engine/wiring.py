@@ -49,6 +49,12 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
     """Compile an instance and settings; raise ValueError if they cannot be simulated."""
     if not (instance.rate > 0).any():
         raise ValueError("no operator has a rate; give at least one source a rate above 0")
+    both = np.flatnonzero(instance.joins & (instance.rate > 0))
+    if len(both):
+        raise ValueError(
+            f"operator {both[0]} joins its inputs and has a rate; give the rate to a source"
+            " that feeds each of its inputs"
+        )
     first = np.diff(instance.in_start) == 0
     sources = np.flatnonzero((instance.rate > 0) | first).astype(np.int32)
     of_source = instance.port_start[sources]

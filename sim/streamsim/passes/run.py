@@ -41,16 +41,7 @@ from streamsim.passes.events import (
     push_now,
 )
 from streamsim.passes.line import is_left, line_up
-from streamsim.passes.network.post import post, release_ports, settle
-from streamsim.passes.network.transfers import (
-    DUE,
-    FREED,
-    LAST,
-    RUN,
-    UNSETTLED,
-    Transfers,
-    transfer_seconds,
-)
+from streamsim.passes.network import post, release_ports, settle
 from streamsim.passes.queue import LINE, next_granted, offer, release
 from streamsim.passes.state import (
     ALONE,
@@ -68,6 +59,15 @@ from streamsim.passes.state import (
     Case,
     State,
     arrive,
+)
+from streamsim.passes.transfers import (
+    DUE,
+    FREED,
+    LAST,
+    RUN,
+    UNSETTLED,
+    Transfers,
+    transfer_seconds,
 )
 
 

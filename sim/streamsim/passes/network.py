@@ -16,7 +16,8 @@ from streamsim.equation import link_load
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.events import push
-from streamsim.passes.network.transfers import (
+from streamsim.passes.state import CLEARED, Case, State, arrive
+from streamsim.passes.transfers import (
     ACTIVE,
     DUE,
     FREED,
@@ -34,7 +35,6 @@ from streamsim.passes.network.transfers import (
     gather,
     transfer_seconds,
 )
-from streamsim.passes.state import CLEARED, Case, State, arrive
 
 #: Remaining fraction below which a transfer is complete, and relative tolerance within which
 #: resources fill up at the same level.

@@ -1,1 +1,0 @@
-"""Networks: rules of contention between transfers."""
