@@ -30,7 +30,7 @@ from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE
 
 ASSETS = ROOT / "docs" / "assets"
-CALIBRATION, PLANS, AGAINST = "calibration.jsonl", "plan-on-flink.jsonl", "against-flink.jsonl"
+CALIBRATION, PLANS, AGAINST = "calibration.jsonl", "plans-that-hold.jsonl", "against-flink.jsonl"
 DIGITS = 5
 VARIED = re.compile(r"Its CPU per tuple varied by (\d+)%")
 """What `flink move` says of a job that was not warm, by which it has widened the interval."""
