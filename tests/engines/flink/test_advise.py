@@ -117,7 +117,7 @@ def test_the_report_says_it_in_words(usual: Advice) -> None:
         "200 tuples/s cost 0.1 per hour on ",
         "No plan that carries the rate at the lower end of its prediction costs less.",
         "by the model; with a confidence of ",
-        "times 1.14 for what the profile does not know.",
+        "times 1.13 for what the profile does not know.",
         "Not known: how far jobs are from their predictions at all",
         "What would narrow it most: move the job to where it is planned",
         "What limits is ",
