@@ -111,7 +111,7 @@ def _nodes(path: Path) -> list[OpenVinoNode]:
 
 def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
-    names = distinct([node["name"] for node in nodes], [f"#{row}" for row in range(len(nodes))])
+    names = names_of([node["name"] for node in nodes])
     constant = _constant(nodes)
     operators = []
     for row, node in enumerate(nodes):
@@ -140,6 +140,15 @@ def held_rows(graph: StreamGraph) -> set[int]:
         if alone or graph.operators.kind[v] == "Constant":
             held.add(v)
     return held
+
+
+def names_of(given: list[str]) -> list[str]:
+    """Names of the operations, in order; names that occur several times get their row number.
+
+    >>> names_of(["a", "b", "a"])
+    ['a#0', 'b', 'a#2']
+    """
+    return distinct(given, [f"#{row}" for row in range(len(given))])
 
 
 def _constant(nodes: list[OpenVinoNode]) -> list[bool]:
