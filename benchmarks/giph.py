@@ -24,7 +24,7 @@ from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.training import built
+from streamplace.learn.training_loop import built
 from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.cav import Cav

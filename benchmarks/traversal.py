@@ -79,7 +79,7 @@ def trained(run: Run) -> dict[str, Any]:
     """Best makespan after every episode, in multiples of the bound."""
     import torch
 
-    from streamplace.learn.training import built
+    from streamplace.learn.training_loop import built
 
     preset, learning = MODELS["placeto"].presets["paper"], run.order != UNTAUGHT
     order = run.order if learning else "topological"

@@ -48,7 +48,7 @@ class StepReport:
 
 
 class Learner(Protocol):
-    """A model on its training problems, as `streamplace.learn.training` drives it.
+    """A model on its training problems, as `streamplace.learn.training_loop` drives it.
 
     ``loss`` may run for different rows in two threads at once, and in other processes, which take
     the memories of their rows with them: it changes these and nothing else.

@@ -1,7 +1,7 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
 A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets and
-optima, builds the learner, and hands it to `streamplace.learn.training.TrainingLoop`.
+optima, builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`.
 """
 
 import logging
@@ -58,7 +58,7 @@ def run_training(
     ``track`` shows the progress of the work before training; this process is the usual worker.
     """
     from streamplace.learn.registry import MODELS
-    from streamplace.learn.training import take_device
+    from streamplace.learn.training_loop import take_device
     from streamplace.learn.workers import LocalWorkers
 
     workers = workers or LocalWorkers()
@@ -194,7 +194,7 @@ class TrainingRun:
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
         """Find the targets and the optima, then train."""
-        from streamplace.learn.training import FIRST, TrainingLoop, begin_from, built
+        from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
         request, workers = self.request, self.workers
         solved = workers.shared(partial(self._solutions, Solver(request, track, workers.on)))

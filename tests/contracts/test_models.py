@@ -32,7 +32,7 @@ from streamplace.learn.shards import (
     unpacked,
 )
 from streamplace.learn.threads import one_thread
-from streamplace.learn.training import built
+from streamplace.learn.training_loop import built
 from streamplace.learn.watching import Watcher
 from streamplace.learn.workers import LocalWorkers
 from streamplace.model import Cluster, Problem

@@ -20,7 +20,7 @@ def learner(name: str) -> Any:
     """Learner of a model with as few parameters as its options allow."""
     import torch
 
-    from streamplace.learn.training import built
+    from streamplace.learn.training_loop import built
 
     torch.set_num_threads(1)
     model = MODELS[name]

@@ -21,7 +21,7 @@ from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, trained
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.training import built
+from streamplace.learn.training_loop import built
 from streamplace.model import Cluster, Problem
 from streamplace.model.devices import SLOWEST
 from streamplace.model.graph import StreamGraph
