@@ -38,22 +38,32 @@ def differences(file: Path) -> list[str]:
     return computed(file)
 
 
+def called(expression: str) -> Any:
+    """Value of an expression that calls a function of the page."""
+    script = (
+        "const vm = require('node:vm'), { readFileSync } = require('node:fs');"
+        f"vm.runInThisContext(readFileSync({str(PAGE / 'page.js')!r}, 'utf8'));"
+        f"console.log(JSON.stringify({expression}));"
+    )
+    answer = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout)
+
+
+@needs_node
+def test_graphs_that_a_placer_did_not_place_take_no_part_in_its_time() -> None:
+    """As in the tables of the terminal."""
+    result = {"values": [[0.5, None, 1]], "milliseconds": [[100, 0, 300]]}
+    assert called(f"meanTime({json.dumps(result)}, 0)") == 200
+
+
 @needs_node
 def test_labels_of_a_chart_neither_overlap_nor_leave_it() -> None:
     """Eight points of nearly the same place, and one at the right edge."""
     points = [[100 + i, 60 + i % 3] for i in range(8)] + [[500, 120]]
     names = [f"placer-{i}" for i in range(8)] + ["a-long-name-of-a-placer"]
-    script = (
-        "const vm = require('node:vm'), { readFileSync } = require('node:fs');"
-        f"vm.runInThisContext(readFileSync({str(PAGE / 'page.js')!r}, 'utf8'));"
-        "const frame = { left: 58, right: 520, top: 0, bottom: 256 };"
-        f"console.log(JSON.stringify(spots({points}, {names}, frame)));"
-    )
-    answer = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
-    boxes = [
-        (x, y, x + 6 * len(name))
-        for (x, y), name in zip(json.loads(answer.stdout), names, strict=True)
-    ]
+    frame = "{ left: 58, right: 520, top: 0, bottom: 256 }"
+    spots = called(f"spots({points}, {names}, {frame})")
+    boxes = [(x, y, x + 6 * len(name)) for (x, y), name in zip(spots, names, strict=True)]
     assert all(left >= 58 and right <= 520 and 10 < y <= 256 for left, y, right in boxes)
     for i, (left, y, right) in enumerate(boxes):
         for other_left, other_y, other_right in boxes[:i]:

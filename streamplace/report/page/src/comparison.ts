@@ -50,6 +50,11 @@ function valuesOf(result: ComparedPart, p: number): number[] {
   return result.values[p].filter((value): value is number => value !== null);
 }
 
+/** Mean milliseconds of a placer, of the graphs that it placed. */
+export function meanTime({ values, milliseconds }: Pick<ComparedPart, "values" | "milliseconds">, p: number): number {
+  return mean(milliseconds[p].filter((_, g) => values[p][g] !== null));
+}
+
 function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
@@ -82,7 +87,7 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
       at(0.5),
       at(0.75),
       placed ? cell(shareBest(result, p), percent) : { text: "–" },
-      placed ? cell(mean(result.milliseconds[p]) / 1000, seconds) : { text: "–" },
+      placed ? cell(meanTime(result, p) / 1000, seconds) : { text: "–" },
     ];
   });
   const head = ["Placer", "Mean", "1st quartile", "Median", "3rd quartile", "Best on", "Time"];
@@ -127,7 +132,7 @@ function plots(part: ComparisonPart, result: ComparedPart): HTMLElement {
   }));
   const placed = result.placers.flatMap((_, p) => (valuesOf(result, p).length > 0 ? [p] : []));
   const points = placed.map(
-    (p) => [Math.max(1e-3, mean(result.milliseconds[p])), mean(valuesOf(result, p))] as const,
+    (p) => [Math.max(1e-3, meanTime(result, p)), mean(valuesOf(result, p))] as const,
   );
   return h(
     "div",

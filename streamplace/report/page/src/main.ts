@@ -1,6 +1,6 @@
 /** The page: reads the document, and shows what is in it. */
 
-import { comparisonSection } from "./comparison";
+import { comparisonSection, meanTime } from "./comparison";
 import { choice, h, put, replace } from "./dom";
 import type { ProblemPart, ReportDocument } from "./document";
 import { differences, sentences, throughputsAt } from "./check";
@@ -140,7 +140,7 @@ class Problems {
 }
 
 if (typeof document === "undefined") {
-  Object.assign(globalThis, { differences, sentences, spots, throughputsAt });
+  Object.assign(globalThis, { differences, meanTime, sentences, spots, throughputsAt });
 }
 else {
   Object.assign(window, { streamplace: { differences } });
