@@ -106,10 +106,10 @@ SENDING = "what sending a tuple to another TaskManager costs is not measured and
             Catalogue.of([Offer("small", 0.1)]),
             f"{SENDING}to have it counted, give overhead in the ",
         ),
-        (Cluster.uniform(3), f"{SENDING}to have it counted, give overhead in the file of machines"),
+        (Cluster.uniform(6), f"{SENDING}to have it counted, give overhead in the file of machines"),
         (None, "what a tuple between TaskManagers costs is assumed to be 37.1 ns per tuple and "),
         (GIVEN, None),
-        (Cluster.of([Device(f"d{i}") for i in range(3)], overhead=1e-6), None),
+        (Cluster.of([Device(f"d{i}") for i in range(6)], overhead=1e-6), None),
     ],
 )
 def test_what_the_plan_counts_for_remote_tuples_is_told_as_it_is(
@@ -121,7 +121,7 @@ def test_what_the_plan_counts_for_remote_tuples_is_told_as_it_is(
     """
     flink = shop()
     for v, metric in (("v0", "numBytesOut"), ("v1", "numBytesIn")):
-        flink.vertices[v].rates = {**flink.vertices[v].rates, metric: 2e7}
+        flink.vertices[v].rates = {**flink.vertices[v].rates, metric: 4e6}
     advice = advised(flink, "12x", machines)
     words = ("sending a tuple", "tuple between TaskManagers")
     notes = [one for one in advice.notes if any(word in one for word in words)]
