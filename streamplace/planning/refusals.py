@@ -153,7 +153,8 @@ def _mips(instructions: float) -> str:
 def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
     """Clause about a resource of which all machines together have too little."""
     offers, capacity = catalogue.offers, capacities(catalogue)
-    for need in resource_needs(demand, catalogue):
+    needs = resource_needs(demand, catalogue)
+    for need in sorted(needs, key=lambda need: -len(need.tags)):
         each = zip(capacity[:, need.resource].tolist(), offers, need.runs, strict=True)
         room = sum(c * offer.at_most for c, offer, runs in each if runs)
         if need.total > float(ROOM) * room:

@@ -127,4 +127,4 @@ def test_what_the_plan_counts_for_remote_tuples_is_told_as_it_is(
     notes = [one for one in advice.notes if any(word in one for word in words)]
     assert [one.startswith(note or "") for one in notes] == [True] * (note is not None)
     is_unknown = any("that leaves its TaskManager" in one.what for one in advice.unknowns)
-    assert is_unknown is (note is not None)
+    assert is_unknown is (machines is not None and note is not None)  # 37 ns cost the plan little

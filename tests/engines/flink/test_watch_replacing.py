@@ -255,6 +255,7 @@ def test_a_job_without_state_that_a_killed_watch_has_ended_is_not_said_to_be_can
     own = WatchLog.claimed(store, OLD, "shop", print)
     own.begin(WatchDecision("", "replace", OLD, "", {"map": ["dev-1"]}, (1, 1), ""))
     flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
+    flink.answers[f"GET /jobs/{OLD}/checkpoints"] = {"counts": {"completed": 0}, "latest": {}}
     with pytest.raises(FlinkError, match="saved no state, so start it again as it was first subm"):
         settled(watch_of(flink, own, []), None, own, OLD)
     assert outcome(store) == ("failed", "")

@@ -101,5 +101,5 @@ def test_a_cluster_too_large_for_one_machine_is_refused() -> None:
 def test_nothing_but_the_makespan_is_measured(tmp_path: Path) -> None:
     """In one line, before Ray is started."""
     options = {"objective": "throughput", "reward": "ray", "epochs": 1}
-    with pytest.raises(SettingError, match="measures the makespan, not throughput"):
+    with pytest.raises(SettingError, match="have a makespan, not throughput"):
         train("doppler", [chain(3), chain(4)], tmp_path / "run", **options)

@@ -129,8 +129,7 @@ def _prove_sources(
     units = prover.units
     meter.trace.clear()
     best = sources.BatchIncumbent(problem, objective, unit, meter)
-    best.judge(prover.place[None, :])
-    best.offer(first, float(objective.evaluate(problem, first[unit][None])[0]))
+    best.judge(np.stack((prover.place, first)))
 
     def answer(bound: float | None = None) -> Found:
         return best.answer(problem.placement(problem.canonical(best.solution[unit])), bound)
