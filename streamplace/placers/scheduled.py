@@ -16,7 +16,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.ranks import upward
+from streamplace.scheduling.ranks import after_predecessors, upward
 from streamplace.scheduling.tasks import tasks_of
 
 ROUNDING = 1e-12
@@ -85,4 +85,5 @@ def planned_order(problem: Problem, schedule: ListSchedule) -> Ints:
     """Tasks by start, then by finish (those of no duration come first), then topologically."""
     position = np.empty(problem.n_operators, np.int64)
     position[problem.graph.order] = np.arange(problem.n_operators)
-    return np.lexsort((position, schedule.finish, schedule.start)).astype(np.int32)
+    order = np.lexsort((position, schedule.finish, schedule.start)).astype(np.int32)
+    return after_predecessors(tasks_of(problem), order)

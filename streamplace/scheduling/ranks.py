@@ -105,6 +105,17 @@ def by_rank(tasks: Tasks, rank: Floats) -> Ints:
     return order
 
 
+def after_predecessors(tasks: Tasks, order: Ints) -> Ints:
+    """Order tasks as in another order, but each after its predecessors.
+
+    Starts that were computed backwards are rounded, so that a task of no duration may seem to start
+    after the next one.
+    """
+    rank = np.empty(len(order))
+    rank[order] = -np.arange(len(order), dtype=np.float64)
+    return by_rank(tasks, rank)
+
+
 @borrowing_kernel
 def comes_before(rank: Floats, u: int, v: int) -> bool:
     """Whether u has the higher rank, or the same and the lower number."""

@@ -35,6 +35,27 @@ def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
         assert result.value == pytest.approx(least, rel=1e-6)
 
 
+@pytest.mark.parametrize("placer", ["anneal", "exact"])
+def test_a_task_of_no_duration_precedes_the_next_one_however_starts_are_rounded(
+    placer: str,
+) -> None:
+    """2.1 ms less 1.4 ms is less than the 0.7 ms at which the second task ends."""
+    operators = [
+        Operator("first", ipt=7e5, rate=1),
+        Operator("nothing", rate=1, payload=1e5),
+        Operator("none of it"),
+        Operator("last", ipt=7e5),
+    ]
+    streams = [
+        Stream("first", "none of it", 0),
+        Stream("none of it", "last"),
+        Stream("nothing", "last", 2),
+    ]
+    problem = Problem(StreamGraph.of("g", operators, streams), Cluster.uniform(1, mips=1000))
+    result = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 1000))
+    assert result.value == pytest.approx(2.1e-3)
+
+
 @settings(max_examples=25, deadline=None)
 @given(problem=problems())
 def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -> None:

@@ -35,7 +35,7 @@ from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device
-from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.ranks import after_predecessors, by_rank, least_after, upward
 from streamplace.scheduling.stages import Stage
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -163,11 +163,12 @@ def plan_of(tasks: Tasks, order: Ints, place: Ints) -> PassPlan:
 
 
 def order_of(tasks: Tasks, schedule: ListSchedule) -> Ints:
-    """Tasks by their start, those of no duration first, in topological order."""
+    """Tasks by their start, those of no duration first, each after its predecessors."""
     position = np.empty(len(tasks.order), np.int64)
     position[tasks.order] = np.arange(len(tasks.order))
     lasts = schedule.finish > schedule.start
-    return np.lexsort((position, lasts, schedule.start)).astype(np.int32)
+    order = np.lexsort((position, lasts, schedule.start)).astype(np.int32)
+    return after_predecessors(tasks, order)
 
 
 def best_plan(anneal: Anneal) -> PassPlan:

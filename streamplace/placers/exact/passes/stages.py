@@ -26,7 +26,7 @@ from streamplace.placers.exact.passes.windows import Windows, windows_below
 from streamplace.placers.exact.solver import SECONDS_PER_EVALUATION, effort_of, solve_model
 from streamplace.placers.meter import Meter
 from streamplace.scheduling.insertion import NOWHERE
-from streamplace.scheduling.ranks import by_rank, least_after
+from streamplace.scheduling.ranks import after_predecessors, by_rank, least_after
 from streamplace.scheduling.stages import Slack, Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks
 
@@ -93,7 +93,8 @@ class StageBounds:
         self._raise(model.unscaled(answer.bound))
         if answer.value_of is not None:
             place, start, finish = model.timetable(answer.value_of)
-            order = np.lexsort((finish, start)).astype(np.int32)
+            by_time = np.lexsort((finish, start)).astype(np.int32)
+            order = after_predecessors(self._tasks, by_time)
             self.search([PassPlan(order, place)], 1, seed, meter)
 
     def _raise(self, least: float) -> None:
