@@ -47,14 +47,15 @@ def value(placer: str, problem: Problem) -> float:
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
     """Small task graphs on uneven devices of one or two cores, some with rules."""
-    n, d = draw(st.integers(2, 7)), draw(st.integers(2, 3))
+    n, d = draw(st.integers(2, 7)), draw(st.integers(1, 3))
     pairs = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=9))
     streams = [
         Stream(f"v{a}", f"v{b}", payload=draw(st.integers(0, 40)))
         for a, b in sorted(pairs)
         if a < b
     ]
-    tasks = [Operator(f"v{i}", ipt=draw(st.integers(1, 20)) * 1e6) for i in range(n)]
+    millions = st.sampled_from([0, 0.7, 1, 1.4, 2.1, 3, 8, 20])  # some of no duration, some rounded
+    tasks = [Operator(f"v{i}", ipt=draw(millions) * 1e6) for i in range(n)]
     graph = StreamGraph.of("g", tasks, streams, fires="all")
     devices = [
         Device(f"d{i}", mips=draw(st.integers(1, 4)), cores=draw(st.integers(1, 2)))
