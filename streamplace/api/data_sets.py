@@ -16,7 +16,7 @@ from streamplace.api.arguments import (
     wrong,
 )
 from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
@@ -186,4 +186,4 @@ def _items(data: GraphsLike) -> Iterator[StreamGraph | Problem | FilePath]:
 
 def _is_of(item: StreamGraph | Problem, split: str | None) -> bool:
     graph = item.graph if isinstance(item, Problem) else item
-    return split is None or graph.attributes.get("split") == split
+    return split is None or split_of(graph.attributes) == split

@@ -1,6 +1,6 @@
 """Data sets: problems in a file, a folder or shards, parsed on iteration."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -90,24 +90,26 @@ class DataSet:
             return True
         try:
             document = untyped(line.content)
-            return split_of(document.get("graph", document)) == self.split
+            graph = document.get("graph", document)
+            return split_of(graph.get("attributes", {})) == self.split
         except (ValueError, AttributeError):
             return True
 
 
-def split_of(graph: dict[str, Any]) -> str | None:
-    """Split that the document of a graph belongs to, as text; None if it has none."""
-    split = graph.get("attributes", {}).get("split")
+def split_of(attributes: Mapping[str, Any]) -> str | None:
+    """Split that a graph with these attributes belongs to, as text; None if it has none."""
+    split = attributes.get("split")
     return None if split is None else str(split)
 
 
 def no_graph(path: Path, data: DataSet) -> FormatError:
     """Error for a data set without graphs, or without graphs of its split."""
     everything = replace(data, split=None, limit=None)
-    graphs = [Document.of(*line).parts["graph"] for line in everything.lines()]
-    if data.split is None or not graphs:
+    documents = [Document.of(*line).parts["graph"] for line in everything.lines()]
+    if data.split is None or not documents:
         return FormatError(f"{spot(path)} holds no graph; name another file")
-    splits = sorted({name for name in map(split_of, graphs) if name is not None})
+    found = (split_of(document.get("attributes", {})) for document in documents)
+    splits = sorted({name for name in found if name is not None})
     if splits:
         remedy = f"{suggestion(data.split, splits) or '.'} Splits: {', '.join(map(shown, splits))}"
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from streamplace.errors import FormatError
-from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.io.extras import importing_torch
 from streamplace.io.lines import lines_of
 from streamplace.io.placements import parse_document
@@ -96,7 +96,7 @@ def _problems(
         return
     for item in source:
         problem = item if isinstance(item, Problem) else Problem(item, cluster or usual_cluster())
-        if split is None or problem.graph.attributes.get("split") == split:
+        if split is None or split_of(problem.graph.attributes) == split:
             yield problem
 
 

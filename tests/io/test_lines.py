@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from problems import chain
 
+from streamplace.api.data_sets import graphs_of
 from streamplace.errors import FormatError
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import read_graphs, write_graphs
@@ -65,6 +66,7 @@ def test_a_split_may_be_a_number(tmp_path: Path) -> None:
     ]
     write_graphs(parts, tmp_path / "set.jsonl")
     assert [problem.graph for problem in DataSet(tmp_path / "set.jsonl", "2")] == [parts[2]]
+    assert list(graphs_of(parts, "2")) == [parts[2]]
 
 
 def test_a_byte_order_mark_hides_no_split(tmp_path: Path) -> None:
