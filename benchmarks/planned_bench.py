@@ -41,6 +41,8 @@ from streamplace.io.graphs import graph_to_dict
 
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
 SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 12.0, 20.0
+LAST_LINES = 40
+"""Lines of a log that are shown."""
 USUAL = {
     "taskmanager.memory.segment-size": "32kb",
     "taskmanager.memory.task.heap.size": "448m",
@@ -261,4 +263,15 @@ def running_bench(folder: Path, output: Path) -> Iterator[Bench]:
         ) as cluster,
         ConstantSpeed() as speed,
     ):
-        yield Bench(cluster, speed, own, jar, output)
+        try:
+            yield Bench(cluster, speed, own, jar, output)
+        finally:
+            _tell_ended(cluster)
+
+
+def _tell_ended(cluster: LocalCluster) -> None:
+    """Show the ends of the logs of TaskManagers that have ended, which nothing asked for."""
+    for name, process in cluster.processes.items():
+        if process.poll() is not None:
+            lines = (cluster.folder / name / "log").read_text(errors="replace").splitlines()
+            click.echo("\n".join([f"{name} has ended:", *lines[-LAST_LINES:]]), err=True)
