@@ -16,7 +16,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.ranks import after_predecessors, upward
+from streamplace.scheduling.ranks import after_predecessors, falling, upward
 from streamplace.scheduling.tasks import tasks_of
 
 ROUNDING = 1e-12
@@ -76,9 +76,7 @@ def without_order(problem: Problem, schedule: ListSchedule) -> Placement:
 
 def line_ranks(problem: Problem, schedule: ListSchedule) -> Floats:
     """Priorities with which devices that hold the order run the schedule as planned."""
-    ranks = np.empty(len(schedule.start))
-    ranks[planned_order(problem, schedule)] = -np.arange(len(ranks))
-    return ranks
+    return falling(planned_order(problem, schedule))
 
 
 def planned_order(problem: Problem, schedule: ListSchedule) -> Ints:

@@ -111,9 +111,14 @@ def after_predecessors(tasks: Tasks, order: Ints) -> Ints:
     Starts that were computed backwards are rounded, so that a task of no duration may seem to start
     after the next one.
     """
-    rank = np.empty(len(order))
-    rank[order] = -np.arange(len(order), dtype=np.float64)
-    return by_rank(tasks, rank)
+    return by_rank(tasks, falling(order))
+
+
+def falling(order: Ints) -> Floats:
+    """Priorities that give an order of tasks."""
+    priority: Floats = np.empty(len(order))
+    priority[order] = -np.arange(len(order), dtype=np.float64)
+    return priority
 
 
 @borrowing_kernel

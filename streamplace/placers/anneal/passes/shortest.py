@@ -35,7 +35,13 @@ from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device
-from streamplace.scheduling.ranks import after_predecessors, by_rank, least_after, upward
+from streamplace.scheduling.ranks import (
+    after_predecessors,
+    by_rank,
+    falling,
+    least_after,
+    upward,
+)
 from streamplace.scheduling.stages import Stage
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -178,7 +184,7 @@ def best_plan(anneal: Anneal) -> PassPlan:
 
 def with_priorities(problem: Problem, plan: PassPlan) -> Placement:
     """Placement with the order of a plan as priorities."""
-    return problem.placement(plan.place, _falling(plan.order))
+    return problem.placement(plan.place, falling(plan.order))
 
 
 def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
@@ -188,7 +194,7 @@ def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
         sequence = new_sequence(tasks, order, plan.place, np.zeros(len(order)))
         start = start_times(tasks, sequence)
         order = order[np.argsort(start[order], kind="stable")]
-    return problem.placement(plan.place, _falling(order), "order")
+    return problem.placement(plan.place, falling(order), "order")
 
 
 def judge_plan(
@@ -205,13 +211,6 @@ def judge_plan(
     waiting = with_order(problem, tasks, plan)
     planned = objective.value(problem, waiting)
     return Judged(waiting, planned) if objective.better(planned, value) else Judged(eager, value)
-
-
-def _falling(order: Ints) -> Floats:
-    """Priorities that give an order of tasks."""
-    priority: Floats = np.empty(len(order))
-    priority[order] = -np.arange(len(order), dtype=np.float64)
-    return priority
 
 
 def moving_costs(problem: Problem, objective: Objective) -> Floats:
