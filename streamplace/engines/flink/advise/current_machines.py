@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from streamplace.engines.flink.measure.cluster import FRAMING, MeasuredCluster, MeasuredDevice
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.scheduler import is_adaptive, is_reactive
@@ -188,9 +189,7 @@ def change_commands(
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
     if is_rescaled(rest, job):
-        is_free = False
-        with suppress(Refusal):  # the JobManager may not show its settings
-            is_free = is_reactive(rest.settings())
+        is_free = is_reactive(shown_settings(rest))
         rescaling = REACTIVE if is_free else _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
     return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)

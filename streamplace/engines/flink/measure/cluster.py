@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Any
@@ -17,7 +16,8 @@ from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.buffer_settings import shown_settings
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_yaml
 from streamplace.io.clusters import cluster_from_tables
@@ -319,9 +319,7 @@ def _device(
 
 def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
     """CPU limits of TaskManagers on other machines by the settings of the JobManager, if any."""
-    settings: Mapping[str, str] = {}
-    with suppress(Refusal):  # it may not show them
-        settings = rest.settings() if remote else {}
+    settings = shown_settings(rest) if remote else {}
     given = next((settings[name] for name in POD_CPU if name in settings), "")
     try:
         limit = float(given) * float(settings.get(POD_CPU_FACTOR, "1"))

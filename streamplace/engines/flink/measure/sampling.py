@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Metric
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.buffer_settings import shown_settings
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import shown
 
 POLL_SECONDS = 0.25
@@ -322,9 +323,7 @@ def _why_silent(rest: Rest, job: str) -> str:
     Flink fetches the metrics of all TaskManagers together. If one of them is lost meanwhile, Flink
     waits for its answer until ``web.timeout``, and fetches nothing in this time.
     """
-    settings: Mapping[str, str] = {}
-    with suppress(Refusal):  # the JobManager may not show them
-        settings = rest.settings()
+    settings = shown_settings(rest)
     told = f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s"
     if re.fullmatch(r"0+\s*[a-z]*", settings.get(FETCH_INTERVAL, "").strip()):
         return f"{told}, because {FETCH_INTERVAL} is 0: set it to 10 s"

@@ -63,9 +63,14 @@ class BufferSettings:
 
 def buffer_settings(rest: Rest) -> BufferSettings:
     """Network buffers of a cluster; the defaults where Flink does not show its settings."""
+    return BufferSettings.of(shown_settings(rest))
+
+
+def shown_settings(rest: Rest) -> Mapping[str, str]:
+    """Settings of the JobManager; none where it does not show them, as behind a gateway."""
     with suppress(Refusal):
-        return BufferSettings.of(rest.settings())
-    return BufferSettings()
+        return rest.settings()
+    return {}
 
 
 def memory_bytes(text: str) -> float | None:
