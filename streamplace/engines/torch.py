@@ -17,10 +17,12 @@ Use: python FILE {example}
          model = Placed({{{first}: "cuda:0"}})
          outputs = model(*inputs)
 
-Check: the command runs the example inputs on the whole model as well, and compares the outputs.
+Check: the command runs the example inputs on the whole model as well, where its code puts it, and
+compares the outputs, which on CPUs have to be the same. A GPU rounds in another way than a CPU.
 """
 
 import importlib
+import math
 import operator
 import os
 import sys
@@ -154,14 +156,27 @@ def main(words):
     torch.backends.mha.set_fastpath_enabled(False)  # fused attention rounds otherwise
     with torch.no_grad():
         expected = tree_flatten(model(*args, **kwargs))[0]
-    equal = all(
-        torch.equal(a.cpu(), b.cpu()) if _is_tensor(a) else a == b
-        for a, b in zip(outputs, expected, strict=True)
-    )
+    apart = max(map(distance, outputs, expected), default=0.0)
+    only_cpu = all(device.type == "cpu" for device in placed.devices.values())
     count = f"{{len(NODES)}} operators on {{len(placed.devices)}} devices"
     print(f"{{count}}, {{placed.sent}} bytes sent between them")
-    print(f"outputs equal those of the whole model: {{'yes' if equal else 'no'}}")
-    return 0 if equal else 1
+    same = "yes" if not apart else "no" if only_cpu or apart > 1 else "yes, but for rounding"
+    print(f"outputs equal those of the whole model: {{same}}")
+    return 1 if same == "no" else 0
+
+
+def distance(one, other):
+    """Distance of two outputs: 0 if they are equal, at most 1 if half of their digits are."""
+    if not _is_tensor(one):
+        return 0.0 if one == other else math.inf
+    one, other = one.cpu(), other.cpu()
+    if torch.equal(one, other):
+        return 0.0
+    if one.shape != other.shape or not (one.is_floating_point() or one.is_complex()):
+        return math.inf
+    digits = torch.finfo(one.dtype).eps ** 0.5
+    found = float((one - other).abs().max() / other.abs().max()) / digits
+    return found if math.isfinite(found) else math.inf
 
 
 if __name__ == "__main__":

@@ -83,5 +83,7 @@ def mean_entropy(log_p: torch.Tensor, problem: torch.Tensor) -> float:
     """
     with torch.no_grad():
         entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
-        sums = torch.bincount(problem, entropy.double())
-        return float((sums / torch.bincount(problem).clamp(min=1)).sum())
+        decisions = torch.bincount(problem)
+        sums = torch.zeros(len(decisions), dtype=torch.double, device=problem.device)
+        sums.index_add_(0, problem, entropy.double())  # a GPU adds it in a fixed order
+        return float((sums / decisions.clamp(min=1)).sum())

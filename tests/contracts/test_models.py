@@ -31,7 +31,7 @@ from streamplace.learn.shards import (
     summed,
     unpacked,
 )
-from streamplace.learn.threads import one_thread
+from streamplace.learn.threads import deterministic, one_thread
 from streamplace.learn.training_loop import built
 from streamplace.learn.watching import Watcher
 from streamplace.learn.workers import LocalWorkers
@@ -117,8 +117,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path
 class Halves:
     """Two learners, each of which computes every other part and tells the other what it learned."""
 
-    def __init__(self, one: Learner, other: Learner) -> None:
-        self._pair = one, other
+    def __init__(self, one: Learner, other: Learner, device: str) -> None:
+        self._pair, self._device = (one, other), device
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of what both found."""
@@ -128,7 +128,8 @@ class Halves:
         for i, shard in enumerate(shards):
             told = unpacked(packed(self._pair[i % 2].state(shard.rows)))
             self._pair[1 - i % 2].restore(told, shard.rows)
-        return summed(gradient_from(packed_gradient(each), "cpu") for each in found)
+        total = summed(gradient_from(packed_gradient(each), "cpu") for each in found)
+        return gradient_from(packed_gradient(total), self._device)
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values that both found."""
@@ -145,8 +146,8 @@ class Apart(LocalWorkers):
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> Iterator[Halves]:
         """Make the second."""
-        with one_thread():
-            yield Halves(learner, make())
+        with one_thread(), deterministic(device):
+            yield Halves(learner, make(), device)
 
 
 @of_every_kind
@@ -156,6 +157,25 @@ def test_learners_apart_come_to_the_same_bits_as_one(
     """What a learner remembers goes with its rows."""
     monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
     check_same(train(trained.model, tmp_path), trained, "last.safetensors")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("name", list(MODELS))
+def test_a_gpu_gives_the_same_bits_as_well(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a run that was stopped, and to learners apart; it begins from the bits of the CPU."""
+    whole = train(name, tmp_path / "whole", device="cuda")
+    with pytest.raises(KeyboardInterrupt):
+        train(name, tmp_path / "stopped", device="cuda", watcher=InterruptsEpoch(2))
+    resumed = train(name, tmp_path / "stopped", device="cuda", resume=True)
+    check_same(resumed, whole, "best.safetensors", "last.safetensors")
+    monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
+    check_same(train(name, tmp_path / "apart", device="cuda"), whole, "last.safetensors")
+    monkeypatch.undo()
+    on_cpu = train(name, tmp_path / "cpu", epochs=1)
+    first = [read_tensors(run.folder / "first.safetensors")[1] for run in (whole, on_cpu)]
+    assert all(np.array_equal(first[0][key], first[1][key]) for key in first[1])
 
 
 def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import NAMES, imported, inputs_of, placed
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
@@ -27,6 +27,7 @@ from streamplace.errors import FormatError
 from streamplace.model import Cluster, Device, Problem
 
 EXPORTS_OF_TORCH = [name for name in EXPORTS if EXPORTS[name].of == "torch"]
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 TWO = {"d0": "cpu", "d1": "cpu:0", "d2": "cpu"}
 """Two devices that every machine has; tensors are sent from one to the other."""
 turns = st.lists(st.integers(0, 2), min_size=1, max_size=9)
@@ -76,11 +77,21 @@ def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_compares_with_the_whole_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["d0=cpu", "d1=cpu:0"], "yes"),
+        pytest.param(["d0=cuda:0", "d1=cpu"], "yes, but for rounding", marks=NEEDS_GPU),
+        pytest.param(["d0=cuda:0", "d1=cuda"], "yes, but for rounding", marks=NEEDS_GPU),
+    ],
+)
+def test_the_command_compares_with_the_whole_model(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
     """And says what went over the network."""
     script(placed("residual", [0, 1], colocate=False), tmp_path)
     done = subprocess.run(
-        [sys.executable, "placement.py", "d0=cpu", "d1=cpu:0"],
+        [sys.executable, "placement.py", *words],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -88,7 +99,42 @@ def test_the_command_compares_with_the_whole_model(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "operators on 2 devices, " in done.stdout
-    assert done.stdout.endswith("outputs equal those of the whole model: yes\n")
+    assert done.stdout.endswith(f"outputs equal those of the whole model: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor", "said"),
+    [
+        ("cpu", 1, "yes"),
+        ("cpu", 1 + 1e-6, "no"),
+        ("cuda", 1, "yes"),
+        ("cuda", 1 + 1e-6, "yes, but for rounding"),
+        ("cuda", 1.01, "no"),
+        ("cuda", torch.nan, "no"),
+    ],
+)
+def test_only_a_gpu_may_round_in_its_own_way(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    factor: float,
+    said: str,
+) -> None:
+    """On CPUs all bits have to be those of the whole model."""
+    module = script(placed("perceptron", [0, 1], colocate=False), tmp_path)
+
+    class Elsewhere(module.Placed):  # type: ignore[name-defined]
+        """Results of the CPU, rounded otherwise, and the name of another device."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            outputs = super().__call__(*args, **kwargs)
+            self.devices = dict.fromkeys(self.devices, torch.device(kind))
+            return tree_map(lambda output: output * factor, outputs)
+
+    monkeypatch.setattr(module, "Placed", Elsewhere)
+    assert module.main(["d0=cpu", "d1=cpu:0"]) == (said == "no")
+    assert capsys.readouterr().out.endswith(f"whole model: {said}\n")
 
 
 def test_a_model_that_has_changed_is_not_run(tmp_path: Path) -> None:
