@@ -44,6 +44,8 @@ MOST_OTHERS = 0.25
 MOST_OF_MACHINE = 0.75
 RUN_SECONDS, CLUSTER_SECONDS, BISECTION_SECONDS = 30.0, 30.0, 100.0
 """Approximate duration of a run, of starting a cluster, and of a bisection."""
+RECORDED = "recorder"
+"""Field of runs on a cluster where Java's Flight Recorder was started before the job was warm."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 
@@ -58,6 +60,8 @@ class Series:
         ``saturated`` or ``sustained``: the kind of the runs that are made.
     deadline
         Moment after which no run begins.
+    wanted
+        The arms of which runs are made.
     tried
         Runs that this command has begun: each once, also if it was disturbed.
     boot
@@ -68,6 +72,7 @@ class Series:
     random: int
     measure: str
     deadline: float
+    wanted: Sequence[str]
     tried: set[tuple[Cell, str, str]] = field(default_factory=set)
     boot: str = field(default_factory=lambda: BOOT.read_text().strip())
 
@@ -85,6 +90,7 @@ class Series:
         for mode, names in sessions(cell, self.random):
             here = [name for name in names if advice is None or name != STREAMPLACE]
             here += [STREAMPLACE] if advice == mode else []
+            here = [arm for arm in here if arm in self.wanted]
             found.append((mode, [arm for arm in here if arm not in done]))
         left = [(m, [a for a in names if (cell, m, a) not in self.tried]) for m, names in found]
         return [(mode, names) for mode, names in left if names]
@@ -143,7 +149,7 @@ class Series:
     def append(self, cell: Cell, facts: dict[str, Any]) -> None:
         """Append a line to the file, and say so."""
         row = {"job": cell.job, "kind": cell.kind, "repeat": cell.repeat} | facts
-        row["boot"] = self.boot
+        row |= {"boot": self.boot, RECORDED: True}
         append_row(self.file, row)
         told = row.get("failed") or f"{row.get('rate', 0):,.0f} tuples/s"
         if row["measure"] == "advice":
@@ -196,6 +202,7 @@ def write_page(page: Path, rows: Sequence[Row], repeats: int, random: int) -> st
 @click.option("--page", is_flag=True, help="Measure nothing, and write the page.")
 @click.option("--jobs", help=f"Such as sales,alarms, of {len(JOBS)}.")
 @click.option("--kinds", help=f"Of {', '.join(KINDS)}.")
+@click.option("--arms", "only", help="Such as NONE,streamplace; all of them by default.")
 @click.option("--random", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--repeats", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--measure", type=click.Choice(["saturated", "sustainable"]), default="saturated")
@@ -205,6 +212,7 @@ def main(
     page: bool,
     jobs: str | None,
     kinds: str | None,
+    only: str | None,
     random: int,
     repeats: int,
     measure: str,
@@ -222,7 +230,8 @@ def main(
     file.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + (60 * minutes if minutes is not None else float("inf"))
     kind_of_run = "sustained" if measure == "sustainable" else measure
-    series = Series(file, random, kind_of_run, deadline)
+    wanted = only.split(",") if only else arms(random)
+    series = Series(file, random, kind_of_run, deadline, wanted)
     todo = [
         cell
         for cell in cells(repeats)
