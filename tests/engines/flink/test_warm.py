@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
 
 from streamplace.engines.flink.cpu import limits
+from streamplace.engines.flink.cpu.flight_recorder import Stacks
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.profile import profile
@@ -118,6 +121,62 @@ def test_a_cold_job_is_waited_for(warming: Warming) -> None:
     assert any("of operator 'trips' per tuple changed by -" in text for text in told)
     assert told[-1].endswith("until it was warm")
     assert not any("not warm" in doubt for doubt in seen.doubts)
+
+
+class Recompiled(Warming):
+    """A warm job whose tuples cost half as much again for 80 s after stacks are first sampled."""
+
+    recorded, is_started = math.inf, False
+
+    def threads(self, number: int) -> list[JavaThread]:
+        """Threads of the only TaskManager, whose compilers take little."""
+        cost = 1.5 if self.recorded < self.clock.now <= self.recorded + 80.0 else 1.0
+        self.spent += (self.clock.now - self.seen) * RATE * WARM * cost / 1e9
+        self.seen = self.clock.now
+        names = ["Source: trips (1/1)#0", "sink (1/1)#0"]
+        names += ["JFR Recorder Thread"] if self.is_started else []
+        spent = dict(zip(names, (self.spent, 0.002 * self.seen, 0.0), strict=False))
+        return [JavaThread(i, name, cpu, self.seen) for i, (name, cpu) in enumerate(spent.items())]
+
+    @contextmanager
+    def sampled(self, processes: Mapping[str, int]) -> Iterator[Callable[[], Stacks]]:
+        """Sample stacks, which discards all code where that is new."""
+        if processes and not self.is_started:
+            self.recorded = min(self.recorded, self.clock.now)
+        yield dict
+
+
+@pytest.fixture
+def recompiled(warming: Warming, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Recompiled:
+    """A job that was warm before its stacks were sampled."""
+    made = Recompiled(clock)
+    with_threads(monkeypatch, made.threads, {"dev-0": 7})
+    monkeypatch.setattr(job_watch, "sampled_stacks", made.sampled)
+    monkeypatch.setattr(job_watch, "why_unsampled", lambda processes: "")
+    return made
+
+
+def test_code_that_sampling_discards_is_waited_for(recompiled: Recompiled) -> None:
+    """It costs as much in every window until then, and compilers take little."""
+    told: list[str] = []
+    seen = warm_profile(recompiled.flink.rest, "job", Warmth(10.0, 300.0), tell=told.append)
+    assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.1)
+    assert any("48% more CPU than before stacks were sampled" in text for text in told)
+
+
+def test_code_that_is_still_discarded_widens_intervals(recompiled: Recompiled) -> None:
+    """Whatever the windows say, which do not differ."""
+    seen = warm_profile(recompiled.flink.rest, "job", Warmth(10.0, 60.0))
+    assert seen.drift.level == pytest.approx(0.48, abs=0.03)
+
+
+def test_a_recorder_that_runs_already_discards_nothing(recompiled: Recompiled) -> None:
+    """No window is spent on what a tuple took before."""
+    recompiled.is_started = True
+    began = recompiled.clock.now
+    seen = warm_profile(recompiled.flink.rest, "job", Warmth(10.0, 300.0))
+    assert recompiled.clock.now - began < 10 * (LEAST_WINDOWS + 1)
+    assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.01)
 
 
 def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:

@@ -29,6 +29,8 @@ _SETTINGS = ("settings=none", f"+{_EVENT}#enabled=true", f"+{_EVENT}#period=10ms
 _STARTED = "Started recording"
 EXACT = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
 """Options of Java that make a sample name the method in which it was taken."""
+RECORDER_THREAD = "JFR Recorder Thread"
+"""Thread of a process in which the recorder was started; its first start discards compiled code."""
 _IS_EXACT = re.compile(r"\bDebugNonSafepoints\s*=\s*true\b")
 
 Stacks = Mapping[str, Mapping[int, StackCounts]]

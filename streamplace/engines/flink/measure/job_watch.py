@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
+from streamplace.engines.flink.cpu.flight_recorder import (
+    RECORDER_THREAD,
+    sampled_stacks,
+    why_unsampled,
+)
 from streamplace.engines.flink.cpu.limits import Throttling, throttling
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import (
@@ -109,16 +113,28 @@ class JobWatch:
         """Number of completed windows."""
         return len(self._stacks)
 
-    def watch(self, seconds: float) -> None:
-        """Measure one more window of at least ``seconds``."""
-        with sampled_stacks(self._sampled) as stop:
+    @property
+    def starts_recorder(self) -> bool:
+        """Whether sampling starts the recorder of a process, where Java then discards its code."""
+        threads = self._marks[0].cluster.threads
+        fresh = {
+            device: process
+            for device, process in self.processes.items()
+            if all(thread.name != RECORDER_THREAD for thread in threads.get(device, ()))
+        }
+        return bool(fresh) and not why_unsampled(fresh)
+
+    def watch(self, seconds: float, *, is_sampled: bool = True) -> None:
+        """Measure one more window of at least ``seconds``, and sample stacks meanwhile."""
+        with sampled_stacks(self._sampled if is_sampled else {}) as stop:
             self._sampler.watch(seconds)
             self._marks.append(self._mark(self._marks[-1].cluster))
             self._check_same_subtasks()
             interval = self._interval(self.windows, self.windows + 1)
             stacks = stop()
         self._stacks.append(stacks_by_task(interval, self.job, stacks))
-        self._sampled = {one: pid for one, pid in self._sampled.items() if one in stacks}
+        if is_sampled:
+            self._sampled = {one: pid for one, pid in self._sampled.items() if one in stacks}
 
     def last(self, number: int = 1) -> Observation:
         """Measurements of the last ``number`` windows together."""

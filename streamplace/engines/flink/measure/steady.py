@@ -22,6 +22,7 @@ from streamplace.engines.flink.measure.warm_windows import (
     LEAST_BUSY_WINDOWS,
     Drift,
     drift_over,
+    excess_over,
     judged,
 )
 from streamplace.engines.flink.rest.answer_shapes import Job
@@ -188,7 +189,10 @@ def warm_profile(
     """
     watch = JobWatch(rest, job, of_managers)
     windows: list[LoadWindow] = []
-    began = time.monotonic()
+    began, before = time.monotonic(), None
+    if warmth.patience and watch.starts_recorder:
+        watch.watch(warmth.seconds, is_sampled=False)
+        before = window_of(profile_of(watch))
     while True:
         watch.watch(warmth.seconds)
         seen = profile_of(watch)
@@ -197,7 +201,7 @@ def warm_profile(
         except FlinkError as error:  # all further windows would be useless, too
             raise UnsteadyJob(str(error)) from None
         windows.append(window_of(seen))
-        verdict = judged(seen.tasks, windows)
+        verdict = judged(seen.tasks, windows, before)
         waited = time.monotonic() - began
         if verdict.is_warm:
             tell(f"the job was watched for {waited:.0f} s until it was warm")
@@ -210,6 +214,8 @@ def warm_profile(
         tell(f"the job is not warm after {waited:.0f} s: {verdict.reason}")
     last = windows[-LEAST_BUSY_WINDOWS:]
     drift, text = drift_over(seen.tasks, last), f"not warm after {waited:.0f} s: {verdict.reason}"
+    if before is not None:
+        drift = drift._replace(level=max(drift.level, excess_over(before, last)))
     if _is_vague(drift, last):
         if not warmth.accept_cold:
             raise UnsteadyJob(

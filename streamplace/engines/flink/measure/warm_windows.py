@@ -10,6 +10,9 @@ change it. A job is warm when
   than `MOST_CHANGE` in a minute. CPU per second is no evidence here: if TaskManagers are full, it
   is steady whatever the cost of a tuple.
 
+Where Java's Flight Recorder was started for the windows, Java has discarded its compiled code. Then
+a tuple of the whole job must not cost more than `MOST_ANEW` more than before.
+
 A change is a step or a slope over the windows, fitted by least squares, that is both large
 (`MOST_CHANGE`) and clear (`CLEAR` standard errors). Windows are weighted by their tuples; those
 with few tuples are ignored.
@@ -32,6 +35,8 @@ BUSY = 0.15
 """Maximum part that compilers use in a warm job."""
 MOST_CHANGE = 0.05
 """Maximum relative change of the CPU per tuple of an operator over the windows."""
+MOST_ANEW = 0.1
+"""Maximum relative excess of the CPU per tuple of a job over that before its code was discarded."""
 CLEAR = 3.0
 """Standard errors from which on a change is not random."""
 LEAST_WINDOWS = 5
@@ -86,8 +91,43 @@ class Series(NamedTuple):
         return float(self.weights.sum() ** 2 / (self.weights**2).sum()) if len(self.weights) else 0
 
 
-def judged(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict:
-    """Whether a job that was measured in windows is warm."""
+def judged(
+    tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow], before: LoadWindow | None = None
+) -> Verdict:
+    """Whether a job that was measured in windows is warm.
+
+    ``before``: a window before Java discarded the job's code, if it did.
+    """
+    verdict = _judged_alone(tasks, windows)
+    if before is None or not verdict.is_warm:
+        return verdict
+    more = excess_over(before, windows[-verdict.windows :])
+    if more <= MOST_ANEW:
+        return verdict
+    return Verdict(
+        0,
+        f"a tuple takes {more:.0%} more CPU than before stacks were sampled, because Java compiles "
+        "all code anew",
+    )
+
+
+def excess_over(before: LoadWindow, windows: Sequence[LoadWindow]) -> float:
+    """How much more CPU a tuple of the whole job takes in windows than before; at least 0.
+
+    >>> one, other = (LoadWindow(10.0, {"v0": 2.0}, {"v0": cost}) for cost in (1.0, 1.5))
+    >>> excess_over(one, [one, other]), excess_over(other, [one])
+    (0.25, 0.0)
+    """
+    (usual, now) = (
+        sum(one.seconds * sum(one.cores.values()) for one in some)
+        / (sum(one.seconds * sum(one.tuples.values()) for one in some) or math.inf)
+        for some in ([before], windows)
+    )
+    return max(0.0, now / usual - 1) if usual > 0 else 0.0
+
+
+def _judged_alone(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict:
+    """Whether a job is warm by its windows alone."""
     compilers = windows[-1].compilers or 0.0
     busy = f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
     if compilers >= BUSY:
