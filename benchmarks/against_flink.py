@@ -21,6 +21,7 @@ import click
 from against_cells import (
     JOBS,
     KINDS,
+    RECORDED,
     REPLAY,
     STREAMPLACE,
     Cell,
@@ -44,8 +45,6 @@ MOST_OTHERS = 0.25
 MOST_OF_MACHINE = 0.75
 RUN_SECONDS, CLUSTER_SECONDS, BISECTION_SECONDS = 30.0, 30.0, 100.0
 """Approximate duration of a run, of starting a cluster, and of a bisection."""
-RECORDED = "recorder"
-"""Field of runs on a cluster where Java's Flight Recorder was started before the job was warm."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 

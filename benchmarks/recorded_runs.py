@@ -5,8 +5,8 @@
 Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the errors of its
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
 eight TaskManagers and the plans less their cheapest machine, without the jobs that must not choose
-anything, and the jobs that were moved in the comparison with Flink's own placement. Sources of all
-of these offered more than was predicted. Plans, with or without that machine, are left out that
+anything, and the jobs that were moved in the comparison with Flink's own placement, where Java's
+Flight Recorder was started before the jobs were warm. Sources of all of these offered more than was predicted. Plans, with or without that machine, are left out that
 were offered less than predicted: of them, only those that failed would tell anything. Runs are left
 out whose operators did not all sustain the same rate within 5 %, because queues still filled. Of
 jobs that were not warm, what was allowed for is recorded, too. Nothing is measured. The command
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from against_cells import RECORDED
 from calibration import judged
 from flink_jobs import ROOT, UNSEEN
 from measured_rows import read_rows
@@ -66,7 +67,7 @@ def of_moves(path: Path) -> Iterator[LedgerEntry]:
     """Jobs that were moved in the comparison with Flink's own placement, where held back."""
     for row in read_rows(path):
         is_predicted = row.get("predicted") and row.get("moved")
-        is_usable = row["measure"] == "saturated" and not row["disturbed"]
+        is_usable = row["measure"] == "saturated" and not row["disturbed"] and RECORDED in row
         if is_predicted and is_usable and "superseded" not in row:
             varied = VARIED.search(row["told"])
             drift = int(varied[1]) / 100 if varied else None
