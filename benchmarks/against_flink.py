@@ -21,7 +21,7 @@ import click
 from against_cells import (
     JOBS,
     KINDS,
-    RECORDED,
+    WITH_RECORDER,
     REPLAY,
     STREAMPLACE,
     Cell,
@@ -148,7 +148,7 @@ class Series:
     def append(self, cell: Cell, facts: dict[str, Any]) -> None:
         """Append a line to the file, and say so."""
         row = {"job": cell.job, "kind": cell.kind, "repeat": cell.repeat} | facts
-        row |= {"boot": self.boot, RECORDED: True}
+        row |= {"boot": self.boot, WITH_RECORDER: True}
         append_row(self.file, row)
         told = row.get("failed") or f"{row.get('rate', 0):,.0f} tuples/s"
         if row["measure"] == "advice":
