@@ -21,9 +21,9 @@ import click
 from against_cells import (
     JOBS,
     KINDS,
-    WITH_RECORDER,
     REPLAY,
     STREAMPLACE,
+    WITH_RECORDER,
     Cell,
     Row,
     arms,
