@@ -73,8 +73,6 @@ KINDS: Mapping[str, Kind] = {
 FLINK = ("NONE", "SLOTS", "TASKS")
 """Flink's own arms: values of taskmanager.load-balance.mode."""
 STREAMPLACE, REPLAY, AGAIN, RANDOM = "streamplace", "replay", "SLOTS again", "random"
-WITH_RECORDER = "recorder"
-"""Field of runs on a cluster where Java's Flight Recorder was started before the job was warm."""
 Row = Mapping[str, Any]
 
 

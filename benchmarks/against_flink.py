@@ -23,7 +23,6 @@ from against_cells import (
     KINDS,
     REPLAY,
     STREAMPLACE,
-    WITH_RECORDER,
     Cell,
     Row,
     arms,
@@ -59,8 +58,6 @@ class Series:
         ``saturated`` or ``sustained``: the kind of the runs that are made.
     deadline
         Moment after which no run begins.
-    wanted
-        The arms of which runs are made.
     tried
         Runs that this command has begun: each once, also if it was disturbed.
     boot
@@ -71,7 +68,6 @@ class Series:
     random: int
     measure: str
     deadline: float
-    wanted: Sequence[str]
     tried: set[tuple[Cell, str, str]] = field(default_factory=set)
     boot: str = field(default_factory=lambda: BOOT.read_text().strip())
 
@@ -89,7 +85,6 @@ class Series:
         for mode, names in sessions(cell, self.random):
             here = [name for name in names if advice is None or name != STREAMPLACE]
             here += [STREAMPLACE] if advice == mode else []
-            here = [arm for arm in here if arm in self.wanted]
             found.append((mode, [arm for arm in here if arm not in done]))
         left = [(m, [a for a in names if (cell, m, a) not in self.tried]) for m, names in found]
         return [(mode, names) for mode, names in left if names]
@@ -148,7 +143,7 @@ class Series:
     def append(self, cell: Cell, facts: dict[str, Any]) -> None:
         """Append a line to the file, and say so."""
         row = {"job": cell.job, "kind": cell.kind, "repeat": cell.repeat} | facts
-        row |= {"boot": self.boot, WITH_RECORDER: True}
+        row["boot"] = self.boot
         append_row(self.file, row)
         told = row.get("failed") or f"{row.get('rate', 0):,.0f} tuples/s"
         if row["measure"] == "advice":
@@ -201,7 +196,6 @@ def write_page(page: Path, rows: Sequence[Row], repeats: int, random: int) -> st
 @click.option("--page", is_flag=True, help="Measure nothing, and write the page.")
 @click.option("--jobs", help=f"Such as sales,alarms, of {len(JOBS)}.")
 @click.option("--kinds", help=f"Of {', '.join(KINDS)}.")
-@click.option("--arms", "only", help="Such as NONE,streamplace; all of them by default.")
 @click.option("--random", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--repeats", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--measure", type=click.Choice(["saturated", "sustainable"]), default="saturated")
@@ -211,7 +205,6 @@ def main(
     page: bool,
     jobs: str | None,
     kinds: str | None,
-    only: str | None,
     random: int,
     repeats: int,
     measure: str,
@@ -229,8 +222,7 @@ def main(
     file.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + (60 * minutes if minutes is not None else float("inf"))
     kind_of_run = "sustained" if measure == "sustainable" else measure
-    wanted = only.split(",") if only else arms(random)
-    series = Series(file, random, kind_of_run, deadline, wanted)
+    series = Series(file, random, kind_of_run, deadline)
     todo = [
         cell
         for cell in cells(repeats)

@@ -25,17 +25,8 @@ from against_cells import (
     Cell,
     Row,
 )
-from limiting import (
-    SETTINGS,
-    limit,
-    measured_devices,
-    release,
-    wait_compiled,
-    with_library,
-)
+from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 
-from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
-from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import BACK_PRESSURED, sample, sent_by
@@ -256,26 +247,18 @@ class Session:
 
 @contextmanager
 def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Iterator[Session]:
-    """Start a fresh cluster for a cell while the block runs; its job has run there once.
-
-    Java's Flight Recorder, whose first start discards compiled code, has been started there, and
-    TaskManagers know the classes of all jobs, so that the code of a job stays compiled when it is
-    started again. A job that has run for an hour compiles nothing.
-    """
+    """Start a fresh cluster for a cell while the block runs; its job has run there once."""
     kind = KINDS[cell.kind]
     settings = {key: value for key, value in SETTINGS.items() if "chaining" not in key}
     settings |= {
         MODE: mode,
         "taskmanager.numberOfTaskSlots": SLOTS_PER_DEVICE,
-        "classloader.resolve-order": "parent-first",
     }
-    own = with_library(flink, jar, folder / "flink")
     with measured_devices(
-        own, DEVICES, cores=max(kind.cores), bandwidth_bps=kind.bandwidth_bps, settings=settings
+        flink, DEVICES, cores=max(kind.cores), bandwidth_bps=kind.bandwidth_bps, settings=settings
     ) as cluster:
-        made = Session(cluster, own, jar, cell, folder)
-        recorder = sampled_stacks(processes_of(cluster.rest))
-        with recorder, suppress(StreamplaceError):  # it fails again when measured, which counts
+        made = Session(cluster, flink, jar, cell, folder)
+        with suppress(StreamplaceError):  # it will fail again when it is measured, which counts
             job = made.start(None, None)
             vertices = read_vertices(made.cluster.rest, job, made.cluster.rest.job(job))
             made = replace(made, chains=[(v.operators, v.parallelism) for v in vertices])

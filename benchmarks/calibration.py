@@ -4,7 +4,7 @@ Run ``python benchmarks/calibration.py -o docs/``. Every job is measured under t
 all on one device and dealt out in turn, and under ten others that are then predicted from the
 probes. A line of ``assets/calibration.jsonl`` is appended for every run, so that a stopped command
 goes on; afterwards ``calibration.md`` gets its table and ``assets/calibration.svg`` is drawn. Needs
-Linux, root and a JDK, and takes about 30 seconds a run. ``--table`` measures nothing.
+Linux, root and a JDK, and takes about 25 seconds a run. ``--table`` measures nothing.
 """
 
 import re
@@ -32,18 +32,8 @@ from calibrating import (
     java_of,
     sending_of,
 )
-from constant_speed import ConstantSpeed
 from flink_jobs import JOBS, ROOT, SOURCES
-from limiting import (
-    SETTINGS,
-    core_of,
-    limit,
-    measured_devices,
-    release,
-    threads,
-    wait_compiled,
-    with_library,
-)
+from limiting import limit, measured_devices, release, threads
 from measured_rows import append_row, read_rows
 
 from streamplace.drawing.figures import GREY, new_figure, save
@@ -58,7 +48,7 @@ from streamplace.engines.flink.rest.plan import FlinkTask, read_plan
 
 DEVICES = tuple(f"cal-{i}" for i in range(4))
 CORES, BANDWIDTH = 0.25, 40e6
-SETTLE, SECONDS = 3.0, 5.0
+WARM_UP, SETTLE, SECONDS = 7.0, 3.0, 5.0
 PLACEMENTS = 10
 BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
 
@@ -112,19 +102,12 @@ def shared_out(spent: dict[str, float], tasks: list[FlinkTask]) -> dict[str, Any
     return {"cpu": {name: round(cores, 5) for name, cores in cpu.items()}, **kinds}
 
 
-def watch(
-    cluster: LocalCluster, job: str, kind: str, speed: ConstantSpeed, *, probe: bool
-) -> dict[str, Any]:
-    """Measure a job within its limits; for a probe, also where the CPU goes.
-
-    CPU times are those of a quiet machine. ``kind`` is that of the job's code.
-    """
-    _, tasks, edges = read_plan(cluster.rest, job)
+def watch(cluster: LocalCluster, rest: Rest, job: str, *, probe: bool) -> dict[str, Any]:
+    """Measure a job within its limits; for a probe, also where the CPU goes."""
+    _, tasks, edges = read_plan(rest, job)
     start, before = time.monotonic(), cpu_seconds(cluster)
-    seen = sample(cluster.rest, job, [task.id for task in tasks], SECONDS)
+    seen = sample(rest, job, [task.id for task in tasks], SECONDS)
     after, span = cpu_seconds(cluster), time.monotonic() - start
-    slow = speed.slowness(kind, start)
-    speed.let_go()
     release(cluster)
     name_of = {task.id: task.name for task in tasks}
     row: dict[str, Any] = {
@@ -137,15 +120,13 @@ def watch(
             for task, one in seen.items()
         },
         "edges": [(name_of[e.source], name_of[e.target], e.partitioning) for e in edges],
-        "slow": slow,
     }
     if probe:
         spent: dict[str, float] = defaultdict(float)
         networks = dict.fromkeys(DEVICES, 0.0)
-        for i, (device, names) in enumerate(thread_names(cluster).items()):
+        for device, names in thread_names(cluster).items():
             for thread, name in names.items():
-                cores = after.get(thread, 0.0) - before.get(thread, 0.0)
-                cores /= span * slow[core_of(i)]
+                cores = (after.get(thread, 0.0) - before.get(thread, 0.0)) / span
                 spent[name] += cores
                 networks[device] += cores if "Netty" in name else 0.0
         row |= shared_out(spent, tasks)
@@ -197,46 +178,33 @@ def placements(job: str, counts: dict[str, int]) -> dict[str, dict[str, list[str
 
 
 def measure(flink: Flink, jobs: list[str], output: Path) -> None:
-    """Append what is missing in the file.
-
-    TaskManagers have a constant speed, and know the jobs' classes, so code stays compiled.
-    """
+    """Append what is missing in the file."""
     done = {(run["job"], run["placement"]) for run in read_rows(output)}
-    settings = {**SETTINGS, "classloader.resolve-order": "parent-first"}
-    with tempfile.TemporaryDirectory() as folder:
-        jar = Path(folder) / "jobs.jar"
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        measured_devices(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
+    ):
+        rest, jar = cluster.rest, Path(folder) / "jobs.jar"
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
-        own = with_library(flink, jar, Path(folder) / "flink")
-        with (
-            measured_devices(
-                own, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=settings
-            ) as cluster,
-            ConstantSpeed() as speed,
-        ):
-            uploaded = cluster.rest.upload(jar)
-            for name in jobs:
-                arguments = JOBS[name].arguments()
-                release(cluster)
-                found = placements(
-                    name, parallelisms(cluster.rest, uploaded, JOBS[name].entry, arguments)
-                )
-                runs = [(title, True) for title in found if (name, title) not in done]
-                if runs:  # every kind of probe once before, so that its code is compiled
-                    runs[:0] = [(CHAINED, False), (IN_TURN, False)]
-                for title, is_measured in runs:
-                    chaining = {"pipeline.operator-chaining.enabled": str(title == CHAINED).lower()}
-                    program = Program(jar, JOBS[name].entry, arguments, settings=chaining)
-                    job = apply(cluster.rest, own, program, found[title], seconds=100)
-                    wait_compiled(cluster)
-                    if is_measured:
-                        limit(cluster, dict.fromkeys(DEVICES, CORES))
-                        speed.hold(dict.fromkeys(range(len(DEVICES)), CORES), JOBS[name].code)
-                        time.sleep(SETTLE)
-                        row = {"job": name, "placement": title, "vectors": found[title]}
-                        row |= watch(cluster, job, JOBS[name].code, speed, probe=title in PROBES)
-                        append_row(output, row)
-                        print(f"{name}, {title}", flush=True)
-                    cluster.rest.cancel(job)
+        uploaded = rest.upload(jar)
+        for name in jobs:
+            entry, arguments = JOBS[name].entry, JOBS[name].arguments()
+            release(cluster)
+            for title, vectors in placements(
+                name, parallelisms(rest, uploaded, entry, arguments)
+            ).items():
+                if (name, title) in done:
+                    continue
+                chaining = {"pipeline.operator-chaining.enabled": str(title == CHAINED).lower()}
+                program = Program(jar, entry, arguments, settings=chaining)
+                job = apply(rest, flink, program, vectors, seconds=100)
+                time.sleep(WARM_UP)
+                limit(cluster, dict.fromkeys(DEVICES, CORES))
+                time.sleep(SETTLE)
+                row = watch(cluster, rest, job, probe=title in PROBES)
+                rest.cancel(job)
+                append_row(output, {"job": name, "placement": title, "vectors": vectors} | row)
+                print(f"{name}, {title}", flush=True)
 
 
 def judged(runs: list[Run]) -> dict[str, np.ndarray]:

@@ -31,15 +31,6 @@ class FlinkJob:
     operators: tuple[Row, ...] = ()
     streams: tuple[Row, ...] = ()
 
-    @property
-    def code(self) -> str:
-        """Kind of the job's code: the rounds of ``GraphJob`` wait for each other.
-
-        >>> HEAVY.code, JOBS["word-count"].code
-        ('dependent', 'independent')
-        """
-        return "dependent" if self.operators else "independent"
-
     def arguments(
         self, rate: float | None = None, parallelism: Mapping[str, int] = NO_PARALLELISM
     ) -> list[str]:

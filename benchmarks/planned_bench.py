@@ -89,7 +89,7 @@ class Bench:
             return started
         granted = {name: cores.get(name, EIGHTH) for name in DEVICES}
         limit(self.cluster, granted)
-        self.speed.hold(dict(enumerate(granted.values())), JOBS[job].code)
+        self.speed.hold(dict(enumerate(granted.values())), code_of(job))
         time.sleep(SETTLE)
         return started
 
@@ -109,7 +109,7 @@ class Bench:
         _, tasks, edges = read_plan(self.cluster.rest, started)
         cpu = CpuWatch(self.cluster)
         seen = sample(self.cluster.rest, started, [task.id for task in tasks], SECONDS)
-        cores, slow = cpu.cores(), self.speed.slowness(JOBS[job].code, cpu.begun)
+        cores, slow = cpu.cores(), self.speed.slowness(code_of(job), cpu.begun)
         rates = rates_together({task.name: seen[task.id] for task in tasks})
         limits = self._max_rates(started) if is_short and is_short(rates) else {}
         self.stop(started)
@@ -169,7 +169,7 @@ class Bench:
         started = self.start(job, rate, vectors, dict.fromkeys(DEVICES, CORES["large"]))
         begun = time.monotonic()
         seen = profile(self.cluster.rest, started, PROFILE_SECONDS)
-        slow = self.speed.slowness(JOBS[job].code, begun)
+        slow = self.speed.slowness(code_of(job), begun)
         self.stop(started)
         used = {DEVICES.index(device) for vector in vectors.values() for device in vector}
         return seen, sum(slow[core_of(i)] for i in used) / len(used)
@@ -209,6 +209,15 @@ class Bench:
             "fixed": [task.name for task in tasks if task.id in fixed],
             "loose": sorted([name[u], name[v]] for u, v in planned.loose),
         }
+
+
+def code_of(job: str) -> str:
+    """Kind of a job's code: the rounds of ``GraphJob`` wait for each other.
+
+    >>> code_of("heavy pipeline"), code_of("word-count")
+    ('dependent', 'independent')
+    """
+    return "dependent" if JOBS[job].operators else "independent"
 
 
 def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str, Any]:

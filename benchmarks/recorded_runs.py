@@ -5,13 +5,13 @@
 Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the errors of its
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
 eight TaskManagers and the plans less their cheapest machine, without the jobs that must not choose
-anything, and the jobs that were moved in the comparison with Flink's own placement, where Java's
-Flight Recorder was started before the jobs were warm. Sources of all of these offered more than was
-predicted. Plans, with or without that machine, are left out that were offered less than predicted:
-of them, only those that failed would tell anything. Runs are left out whose operators did not all
-sustain the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was
-allowed for is recorded, too. Nothing is measured. The command prints the errors by job, how wide
-the intervals are, and how many runs they cover where each job is judged by the others.
+anything, and the jobs that were moved in the comparison with Flink's own placement. Sources of all
+of these offered more than was predicted. Plans, with or without that machine, are left out that
+were offered less than predicted: of them, only those that failed would tell anything. Runs are left
+out whose operators did not all sustain the same rate within 5 %, because queues still filled. Of
+jobs that were not warm, what was allowed for is recorded, too. Nothing is measured. The command
+prints the errors by job, how wide the intervals are, and how many runs they cover where each job is
+judged by the others.
 """
 
 import math
@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from against_cells import WITH_RECORDER
 from calibration import judged
 from flink_jobs import ROOT, UNSEEN
 from measured_rows import read_rows
@@ -67,7 +66,7 @@ def of_moves(path: Path) -> Iterator[LedgerEntry]:
     """Jobs that were moved in the comparison with Flink's own placement, where held back."""
     for row in read_rows(path):
         is_predicted = row.get("predicted") and row.get("moved")
-        is_usable = row["measure"] == "saturated" and not row["disturbed"] and WITH_RECORDER in row
+        is_usable = row["measure"] == "saturated" and not row["disturbed"]
         if is_predicted and is_usable and "superseded" not in row:
             varied = VARIED.search(row["told"])
             drift = int(varied[1]) / 100 if varied else None
