@@ -133,6 +133,7 @@ def test_only_a_gpu_may_round_in_its_own_way(
             return tree_map(lambda output: output * factor, outputs)
 
     monkeypatch.setattr(module, "Placed", Elsewhere)
+    monkeypatch.setattr(torch.backends.mha, "set_fastpath_enabled", lambda on: None)
     assert module.main(["d0=cpu", "d1=cpu:0"]) == (said == "no")
     assert capsys.readouterr().out.endswith(f"whole model: {said}\n")
 
