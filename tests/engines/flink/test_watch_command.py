@@ -112,6 +112,19 @@ def test_a_watch_that_looks_needs_no_settings_of_the_job_manager(
     assert "a move would pay" in answer.err
 
 
+def test_a_watch_waits_for_a_job_that_is_suspended(run: Callable, flink: FakeFlink) -> None:
+    """Its JobManager has lost the leadership; the next one goes on with the job."""
+    running, suspended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "SUSPENDED", {})
+    flink.answers[f"GET /jobs/{OLD}"] = InTurn(
+        *[running] * 3, *[suspended] * 2, *[running] * 2, job("shop", "CANCELED", {})
+    )
+    answer = run("flink", "watch", "--rest", flink.url)
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    waits, last = answer.err.splitlines()[-2:]
+    assert f"job {OLD} is suspended until a JobManager takes it over; trying again" in waits
+    assert last == f"job {OLD} is CANCELED"
+
+
 def test_a_round_waits_as_long_for_a_warm_job_as_a_move_does(
     run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
