@@ -198,13 +198,14 @@ class Scope:
             for one in infos
             if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
         }
-        self._tensors = ({} if outer is None else outer._tensors) | shaped | weights
-        # tensors that depend on no input
-        self._fixed = (set() if outer is None else outer._fixed) | set(weights)
-        self._numbers = ({} if outer is None else outer._numbers) | _numbers(graph)
-        self._unknown = Unknowns([], [], [], []) if outer is None else outer._unknown
         given = [one.name for one in graph.input if one.name not in weights]
-        self._fixed.difference_update(given)
+        self._tensors, self._numbers = shaped | weights, _numbers(graph)
+        self._fixed = set(weights)  # tensors that depend on no input
+        self._unknown = Unknowns([], [], [], []) if outer is None else outer._unknown
+        if outer is not None:
+            self._tensors = outer._tensors | self._tensors
+            self._numbers = outer._numbers | self._numbers
+            self._fixed |= outer._fixed.difference(given)
         self._note([name for name in given if name not in self._tensors])  # such as sequences
 
     def tensor(self, name: str) -> Tensor:
