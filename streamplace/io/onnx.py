@@ -319,7 +319,8 @@ def _numbers(graph: Any) -> dict[str, int]:
         is_number = math.prod(tensor.dims) == 1 and tensor.data_type in (kinds.INT64, kinds.BOOL)
         if is_number and tensor.data_location != kinds.EXTERNAL:
             stated = [*tensor.int64_data, *tensor.int32_data]
-            value = stated[0] if stated else int.from_bytes(tensor.raw_data, "little", signed=True)
+            raw = tensor.raw_data[:8]
+            value = stated[0] if stated else int.from_bytes(raw, "little", signed=True)
             numbers |= dict.fromkeys(names, value)
     return numbers
 
