@@ -124,8 +124,16 @@ def test_whole_numbers_of_offers_may_come_as_floats() -> None:
     assert repr((offer.cores, offer.slots, offer.at_most)) == "(4, 2, 3)"
 
 
-@pytest.mark.parametrize("options", [{"robust": 2.5}, {"robust": -1}, {"robust": 1, "error": "x"}])
-def test_what_is_no_number_of_dearer_operators_is_refused(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"robust": 2.5},
+        {"robust": -1},
+        {"robust": 1, "error": "x"},
+        {"headroom": "10%"},
+    ],
+)
+def test_settings_of_plans_that_are_no_numbers_are_refused(options: dict[str, Any]) -> None:
     graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=1)])
-    with pytest.raises(StreamplaceError, match=r"(robust|error) is .*; it must be a"):
+    with pytest.raises(StreamplaceError, match=r"(robust|error|headroom) is .*; it must be a"):
         streamplace.plan(graph, offers=[Offer("m", 1.0)], **options)
