@@ -2,7 +2,8 @@
 
 ONNX infers the shapes; a batch of unknown size counts as one. Calls of the model's own functions
 are replaced by the nodes of these. Weights are memory of the first node that uses them, and those
-of its branches or its loop are memory of a node as well.
+of its branches or its loop are memory of a node as well. A condition has the work of its dearer
+branch, and a loop that of all iterations, or of one where the model does not say how many.
 """
 
 import logging
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
@@ -39,6 +40,7 @@ if model.functions:
 sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())
 """
 UNKNOWN = Tensor((), 0)
+LOOPS = {"Loop", "Scan", "SequenceMap"}
 BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
 """Bits of an element whose type does not have them in its name, as ``BFLOAT16`` has."""
 
@@ -124,21 +126,15 @@ class OnnxModel:
 
     def graph(self, name: str) -> StreamGraph:
         """Task graph of the model."""
-        memory, tensors = self._memory(), self.tensors
+        memory, scope = self._memory(), Scope(self.proto)
         inputs = [tensor for tensor in self.inputs if any(tensor in t for t in self.taken.values())]
-        operators = [Operator(t, payload=tensors.get(t, UNKNOWN).size, kind=INPUT) for t in inputs]
-        fixed = set(self.weights)  # tensors that depend on no input
+        operators = [Operator(t, payload=scope.tensor(t).size, kind=INPUT) for t in inputs]
         for called, node in self.nodes.items():
-            if self.taken[called] and fixed.issuperset(self.taken[called]):
-                fixed.update(node.output)
-            made = [tensors.get(t, UNKNOWN) for t in node.output if t]
-            taken = [tensors.get(t, UNKNOWN) for t in node.input]
-            held = [not t or t in fixed for t in node.input]
-            work = work_of(node.op_type, self._attributes(node), taken, held, made)
-            size = math.fsum(t.size for t in made)
+            work = scope.work(node)
+            size = math.fsum(scope.tensor(t).size for t in node.output if t)
             operators.append(Operator(called, work, size, kind=node.op_type, memory=memory[called]))
-        self._warn()
-        return StreamGraph.of(name, operators, self._streams(inputs), fires=ALL)
+        scope.warn()
+        return StreamGraph.of(name, operators, self._streams(inputs, scope), fires=ALL)
 
     @cached_property
     def weights(self) -> dict[str, Tensor]:
@@ -151,25 +147,11 @@ class OnnxModel:
         return [given.name for given in self.proto.input if given.name not in self.weights]
 
     @cached_property
-    def tensors(self) -> dict[str, Tensor]:
-        """Tensors of known shape."""
-        infos = [*self.proto.input, *self.proto.value_info, *self.proto.output]
-        shaped = {
-            one.name: _tensor(
-                one.type.tensor_type.elem_type,
-                [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
-            )
-            for one in infos
-            if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
-        }
-        return shaped | self.weights
-
-    @cached_property
     def taken(self) -> dict[str, dict[str, None]]:
         """Input tensors of every node and of its subgraphs."""
         return {called: dict.fromkeys(_inputs(node)) for called, node in self.nodes.items()}
 
-    def _streams(self, inputs: list[str]) -> Iterator[Stream]:
+    def _streams(self, inputs: list[str], scope: "Scope") -> Iterator[Stream]:
         maker = {t: called for called, node in self.nodes.items() for t in node.output if t}
         maker |= {name: name for name in inputs}
         single = {called for called, node in self.nodes.items() if len(node.output) == 1}
@@ -177,7 +159,7 @@ class OnnxModel:
             sent: dict[str, float] = {}
             for tensor in taken:
                 if tensor in maker:
-                    size = self.tensors.get(tensor, UNKNOWN).size
+                    size = scope.tensor(tensor).size
                     sent[maker[tensor]] = sent.get(maker[tensor], 0.0) + size
             for source, size in sent.items():
                 whole = source in single or source in inputs
@@ -193,21 +175,108 @@ class OnnxModel:
                     memory[called] += left.pop(tensor).size
         return memory
 
-    def _attributes(self, node: Any) -> dict[str, Any]:
-        """Attributes that are numbers or lists of them."""
-        return {a.name: list(a.ints) or a.i for a in node.attribute}
 
-    def _warn(self) -> None:
-        made = [t for node in self.nodes.values() for t in node.output if t]
-        made += [t for t in self.inputs if t not in self.tensors]  # such as sequences of tensors
-        unknown = [tensor for tensor in made if tensor not in self.tensors]
-        if unknown:
+class Unknowns(NamedTuple):
+    """Tensors and loops of a model, and those of which too little is known."""
+
+    tensors: list[str]
+    shapeless: list[str]
+    loops: list[str]
+    counted_once: list[str]  # loops without a known number of iterations
+
+
+class Scope:
+    """Tensors that the nodes of a graph know, or those of a branch or a loop of it."""
+
+    def __init__(self, graph: Any, outer: "Scope | None" = None) -> None:
+        weights, infos = _weights(graph), [*graph.input, *graph.value_info, *graph.output]
+        shaped = {
+            one.name: _tensor(
+                one.type.tensor_type.elem_type,
+                [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
+            )
+            for one in infos
+            if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
+        }
+        given = [one.name for one in graph.input if one.name not in weights]
+        self._tensors, self._numbers = shaped | weights, _numbers(graph)
+        self._fixed = set(weights)  # tensors that depend on no input
+        self._unknown = Unknowns([], [], [], []) if outer is None else outer._unknown
+        if outer is not None:
+            self._tensors = outer._tensors | self._tensors
+            self._numbers = outer._numbers | self._numbers
+            self._fixed |= outer._fixed.difference(given)
+        self._note([name for name in given if name not in self._tensors])  # such as sequences
+
+    def tensor(self, name: str) -> Tensor:
+        """Shape of a tensor."""
+        return self._tensors.get(name, UNKNOWN)
+
+    def work(self, node: Any) -> float:
+        """Floating-point operations of a node, of which those before it have been asked for."""
+        self._note([name for name in node.output if name])
+        needed = set(_inputs(node))
+        if needed and self._fixed.issuperset(needed):
+            self._fixed.update(node.output)
+        if node.op_type == "If":
+            return max(map(self._work_inside, _subgraphs(node)), default=0.0)
+        if node.op_type in LOOPS and (bodies := list(_subgraphs(node))):
+            return self._rounds(node, bodies[0]) * self._work_inside(bodies[0])
+        made = [self.tensor(t) for t in node.output if t]
+        taken = [self.tensor(t) for t in node.input]
+        held = [not t or t in self._fixed for t in node.input]
+        attributes = {a.name: list(a.ints) or a.i for a in node.attribute}
+        return work_of(node.op_type, attributes, taken, held, made)
+
+    def warn(self) -> None:
+        """Log what is not counted, because the model does not say it."""
+        tensors, shapeless, loops, counted_once = self._unknown
+        if shapeless:
             LOG.warning(
                 "%d of %d tensors have no known shape, %s first; they count as empty",
-                len(unknown),
-                len(made),
-                shown(unknown[0]),
+                len(shapeless),
+                len(tensors),
+                shown(shapeless[0]),
             )
+        if counted_once:
+            LOG.warning(
+                "%d of %d loops have no known number of iterations, %s first; they count as one "
+                "iteration",
+                len(counted_once),
+                len(loops),
+                shown(counted_once[0]),
+            )
+
+    def _note(self, names: list[str]) -> None:
+        self._unknown.tensors.extend(names)
+        self._unknown.shapeless.extend(name for name in names if name not in self._tensors)
+
+    def _work_inside(self, body: Any) -> float:
+        scope = Scope(body, self)
+        return math.fsum(scope.work(one) for one in body.node if one.op_type != "Constant")
+
+    def _rounds(self, node: Any, body: Any) -> int:
+        """Iterations of a loop; one if their number is not known."""
+        called = node.name or node.op_type
+        known = self._known_rounds(node, body)
+        self._unknown.loops.append(called)
+        if known is None:
+            self._unknown.counted_once.append(called)
+        return 1 if known is None else max(0, known)
+
+    def _known_rounds(self, node: Any, body: Any) -> int | None:
+        attributes = {a.name: a for a in node.attribute}
+        if node.op_type == "Loop":
+            most, begins = [*node.input, "", ""][:2]
+            goes_on = not begins or self._numbers.get(begins) == 1
+            return self._numbers.get(most) if goes_on and _goes_on(body, self._numbers) else None
+        scanned = attributes["num_scan_inputs"].i if "num_scan_inputs" in attributes else 0
+        # the first version has one more input, and batches
+        if not 0 < scanned <= len(node.input) == len(body.input):
+            return None
+        axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else ()
+        axis, shape = next(iter(axes), 0), self.tensor(node.input[-scanned]).shape
+        return shape[axis] if -len(shape) <= axis < len(shape) else None
 
 
 def _tensor(kind: int, shape: Any) -> Tensor:
@@ -233,6 +302,37 @@ def _weights(graph: Any) -> dict[str, Tensor]:
             constant = UNKNOWN if value is None else _tensor(value.data_type, value.dims)
             weights |= dict.fromkeys(node.output, constant)
     return weights
+
+
+def _numbers(graph: Any) -> dict[str, int]:
+    """Whole and logical numbers among the initialisers and constants of a graph."""
+    kinds = extra("onnx").TensorProto
+    held = [([weight.name], weight) for weight in graph.initializer]
+    numbers: dict[str, int] = {}
+    for node in graph.node:
+        for value in node.attribute if node.op_type == "Constant" else ():
+            if value.name == "value_int":
+                numbers |= dict.fromkeys(node.output, value.i)
+            elif value.HasField("t"):
+                held.append((list(node.output), value.t))
+    for names, tensor in held:
+        is_number = math.prod(tensor.dims) == 1 and tensor.data_type in (kinds.INT64, kinds.BOOL)
+        if is_number and tensor.data_location != kinds.EXTERNAL:
+            stated = [*tensor.int64_data, *tensor.int32_data]
+            raw = tensor.raw_data[:8]
+            value = stated[0] if stated else int.from_bytes(raw, "little", signed=True)
+            numbers |= dict.fromkeys(names, value)
+    return numbers
+
+
+def _goes_on(body: Any, outside: dict[str, int]) -> bool:
+    """Whether only the number of iterations ends a loop, as its condition stays true."""
+    numbers = outside | _numbers(body)
+    name = next((one.name for one in body.output), "")
+    for node in reversed(body.node):
+        if node.op_type == "Identity" and name in node.output:
+            name = next(iter(node.input), "")
+    return numbers.get(name) == 1 or name in [one.name for one in body.input[1:2]]
 
 
 def _subgraphs(node: Any) -> Iterator[Any]:

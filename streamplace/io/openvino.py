@@ -2,10 +2,12 @@
 
 HSDAG places this graph: the saved representation of a model, in which every weight is a constant
 and, if compressed, a conversion as well. Constants hold the memory and do no work, and neither do
-operations on constants alone. A batch of unknown size counts as one.
+operations on constants alone. A batch of unknown size counts as one. What conditions and loops
+contain is not listed.
 """
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -21,9 +23,12 @@ from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
+LOG = logging.getLogger(__name__)
+WITH_BODIES = {"If", "Loop", "TensorIterator"}
 LIST = """
 import json, sys
 import openvino
@@ -112,6 +117,15 @@ def _nodes(path: Path) -> list[OpenVinoNode]:
 def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
     names = names_of([node["name"] for node in nodes])
+    outer = [node["name"] for node in nodes if node["kind"] in WITH_BODIES]
+    if outer:
+        LOG.warning(
+            "%d of %d operations are conditions or loops, %s first; what these contain is not "
+            "counted",
+            len(outer),
+            len(nodes),
+            shown(outer[0]),
+        )
     constant = _constant(nodes)
     operators = []
     for row, node in enumerate(nodes):

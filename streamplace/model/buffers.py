@@ -95,15 +95,20 @@ class MessageLoads:
             np.minimum(contained, work),
         )
 
-    def messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
-        """Messages/s that each operator sends and receives, at a multiple of the rate, [N]."""
+    def channels(self, parallelism: Ints) -> Floats:
+        """Channels between the subtasks of the operators of each stream, [M]; 0 in a chain."""
         p = parallelism.astype(np.float64)
         sender, receiver = p[self.source], p[self.target]
         straight = self.forward | (self.plain & (sender == receiver))
         channels = np.where(straight, sender, sender * receiver)
         channels = np.where(self.rescaled, np.maximum(sender, receiver), channels)
-        tuples = times * self.tuples
-        sent = np.where(self.chained, 0.0, tuples / (1 + tuples / channels * self.timeout))
+        return np.where(self.chained, 0.0, channels)
+
+    def messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
+        """Messages/s that each operator sends and receives, at a multiple of the rate, [N]."""
+        channels, tuples = self.channels(parallelism), times * self.tuples
+        on_each = np.divide(tuples, channels, out=np.zeros_like(tuples), where=channels > 0)
+        sent = np.where(self.chained, 0.0, tuples / (1 + on_each * self.timeout))
         n = len(parallelism)
         both = np.bincount(self.source, sent, n) + np.bincount(self.target, sent, n)
         return np.asarray(both, np.float64)

@@ -16,7 +16,7 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.ranks import after_predecessors, falling, upward
+from streamplace.scheduling.ranks import by_start, falling, upward
 from streamplace.scheduling.tasks import tasks_of
 
 ROUNDING = 1e-12
@@ -80,8 +80,5 @@ def line_ranks(problem: Problem, schedule: ListSchedule) -> Floats:
 
 
 def planned_order(problem: Problem, schedule: ListSchedule) -> Ints:
-    """Tasks by start, then by finish (those of no duration come first), then topologically."""
-    position = np.empty(problem.n_operators, np.int64)
-    position[problem.graph.order] = np.arange(problem.n_operators)
-    order = np.lexsort((position, schedule.finish, schedule.start)).astype(np.int32)
-    return after_predecessors(tasks_of(problem), order)
+    """Tasks by start, then by finish: those of no duration come first."""
+    return by_start(tasks_of(problem), schedule.start, schedule.finish)

@@ -1,13 +1,15 @@
 """Headroom h: plans are made for 1 / (1 − h) times the rate; h is derived from its purposes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf
+from numbers import Real
 from typing import Final
 
 import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 from streamplace.planning.offers import Catalogue
 
 MOST_FREE = 1 - 1e-12
@@ -50,6 +52,11 @@ class Headroom:
     flat: float = 0.0
 
     def __post_init__(self) -> None:
+        for purpose in fields(self):
+            value = getattr(self, purpose.name)
+            if not isinstance(value, Real) or isinstance(value, bool):
+                name = "headroom" if purpose.name == "flat" else purpose.name
+                raise SettingError(f"{name} is {quoted(value)}; it must be a number")
         for name in ("restart", "variability"):
             value = getattr(self, name)
             if not 0 <= value < inf:

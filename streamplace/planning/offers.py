@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from streamplace.io.parsing import checked, parse_toml_text
 from streamplace.io.toml_schema import OffersToml, OfferToml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
-from streamplace.model.columns import check_tags
+from streamplace.model.columns import check_tags, check_whole
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
@@ -76,7 +77,7 @@ class Offer:
             put("memory", _limit("memory", self.memory, size_bytes))
             put("egress", _limit("egress", self.egress, bandwidth_bps))
             put("ingress", _limit("ingress", self.ingress, bandwidth_bps))
-            check_tags(self.tags, lambda tags, rule: ClusterError(f"tags is {tags}; {rule}"))
+            check_tags(self.tags, partial(_bad, "tags"))
             put("tags", frozenset(self.tags))
             self._check()
 
@@ -100,23 +101,27 @@ class Offer:
         return cls("machine", 1.0, **{shared: getattr(device, shared) for shared in _SHARED})
 
     def _check(self) -> None:
-        if not 0 < self.price <= LARGEST:
-            raise ClusterError(f"price is {self.price:g}; it must be > 0 and at most {LARGEST:g}")
-        if not 1 <= self.cores <= MOST_CORES:
-            raise ClusterError(f"cores is {self.cores}; it must be 1 to {MOST_CORES}")
+        price, slots = self.price, self.slots
+        is_number = isinstance(price, Real) and not isinstance(price, bool)
+        if not is_number or not 0 < price <= LARGEST:
+            value = f"{price:g}" if is_number else quoted(price)
+            raise _bad("price", value, f"it must be > 0 and at most {LARGEST:g}")
+        counts = {"cores": (1, MOST_CORES), "at_most": (1, MOST_DEVICES)}
+        counts["at_least"] = (0, MOST_DEVICES)
+        if slots != math.inf:
+            counts["slots"] = (1, int(LARGEST))
+        for column, (least, most) in counts.items():
+            check_whole(getattr(self, column), least, most, partial(_bad, column))
+            object.__setattr__(self, column, int(getattr(self, column)))
         if not 0 <= float(self.reserved) < float(self.mips) * self.cores:
             raise ClusterError(
                 f"reserved is {float(self.reserved):g}; it must be 0 or more and less than mips "
                 "times cores, so that something is left for operators"
             )
-        if not self.slots >= 1:
-            raise ClusterError(f"slots is {self.slots:g}; it must be 1 or more")
-        if not 1 <= self.at_most <= MOST_DEVICES:
-            raise ClusterError(f"at_most is {self.at_most}; it must be 1 to {MOST_DEVICES}")
-        if not 0 <= self.at_least <= self.at_most:
+        if self.at_least > self.at_most:
             raise ClusterError(
                 f"at_least is {self.at_least} and at_most is {self.at_most}; "
-                "at_least must be 0 or more and not above at_most"
+                "at_least must not be above at_most"
             )
 
 
@@ -206,11 +211,15 @@ def _offer(row: OfferToml) -> Offer:
     return Offer(**facts)
 
 
+def _bad(field: str, value: str, rule: str) -> ClusterError:
+    return ClusterError(f"{field} is {value}; {rule}")
+
+
 def _positive(field: str, value: Quantity, parse: Any) -> float:
     with located(field):
         number = float(parse(value))
     if not SLOWEST <= number <= LARGEST:
-        raise ClusterError(f"{field} is {number:g}; it must be {SLOWEST:g} to {LARGEST:g}")
+        raise _bad(field, f"{number:g}", f"it must be {SLOWEST:g} to {LARGEST:g}")
     return number
 
 

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
+from numbers import Real
 
 from streamplace.errors import GraphError, SettingError
 from streamplace.model.cluster import Cluster
+from streamplace.model.columns import check_whole
 from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.intervals import PredictionErrors
+from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import useful_offers
@@ -45,10 +48,12 @@ class PlanSettings:
     errors: PredictionErrors | None = None
 
     def __post_init__(self) -> None:
-        if self.robust < 0 or not 0 <= self.error < inf:
-            raise SettingError(
-                f"robust is {self.robust} and error {self.error:g}; they must be 0 or more"
-            )
+        check_whole(
+            self.robust, 0, int(LARGEST), lambda n, rule: SettingError(f"robust is {n}; {rule}")
+        )
+        object.__setattr__(self, "robust", int(self.robust))
+        if not isinstance(self.error, Real) or not 0 <= self.error < inf:
+            raise SettingError(f"error is {quoted(self.error)}; it must be a number ≥ 0")
 
 
 USUAL_SETTINGS = PlanSettings()

@@ -66,9 +66,9 @@ class OperatorsPart(TypedDict):
     windows: NotRequired[list[WindowPart]]
     # Number of the unit: operators of one unit share a device. Absent if each is its own unit.
     unit: NotRequired[list[int]]
-    # MIPS that the operator uses at any rate, and the number of subtasks that share them equally.
-    # Absent if no operator uses any.
+    # MIPS that the operator uses at any rate; absent if no operator uses any.
     constant: NotRequired[Column]
+    # Number of subtasks that share these MIPS, and those of messages, equally; absent without both.
     subtasks: NotRequired[Column]
     # Tuples/s that one subtask reads (a source: emits) at most, 0 without a limit. Absent if none
     # has one.
@@ -90,6 +90,16 @@ class StreamsPart(TypedDict):
     input: NotRequired[list[int]]
     # Bytes per second at full rate. Present only if rows of operators are units.
     traffic: NotRequired[list[float]]
+
+
+class MessagesPart(TypedDict):
+    """CPU of messages between subtasks that the ``ipt`` of operators does not contain."""
+
+    ipt: float  # instructions per message, half of them at each end
+    timeout: float  # seconds after which a buffer is sent although it is not full
+    channels: Column  # [M] channels between the subtasks at both ends of a stream; 0 in a chain
+    contained: Column  # [N] instructions per input tuple of an operator that are of messages
+    mips: Column  # [N] CPU of messages at the rate of the graph
 
 
 class DevicesPart(TypedDict):
@@ -249,6 +259,8 @@ class ProblemPart(TypedDict):
     what_if: str  # reason why operators cannot be moved, in a sentence; "" if they can
     operators: OperatorsPart
     streams: StreamsPart
+    # Absent if messages cost nothing, or rows are units.
+    messages: NotRequired[MessagesPart]
     layout: LayoutPart
     groups: list[GroupsPart]
     # Absent for a graph alone.

@@ -114,11 +114,6 @@ def _add_placements(document: ReportDocument, subject: NamedPlacements) -> None:
         document["notes"].append(
             f"Only the first of {len(shown)} placements is shown, because {part['what_if']}."
         )
-    if subject.problem.graph.message_loads is not None:
-        document["notes"].append(
-            "Messages between subtasks cost what they cost at the rate of the graph, also where "
-            "another rate is set on this page."
-        )
     if subject.judge.relocation is not None:
         before = subject.judge.relocation.before
         document["moves"] = [

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamplace.drawing.boxes import chain_of
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
@@ -22,6 +23,7 @@ from streamplace.report.document import (
     DevicesPart,
     ErrorsPart,
     GroupsPart,
+    MessagesPart,
     NetworkPart,
     OperatorsPart,
     ProblemPart,
@@ -46,7 +48,7 @@ def graph_part(
     """Describe a graph without devices; ``places`` cut chains between devices."""
     if graph.n_operators > MOST_OPERATORS:
         return units_part(graph, DeviceLayers(graph))
-    return ProblemPart(
+    part = ProblemPart(
         name=graph.name,
         level="operators",
         count=1,
@@ -57,6 +59,10 @@ def graph_part(
         groups=groups_of(graph, places, unit),
         placements=[],
     )
+    if (messages := graph.message_loads) is not None:
+        part["operators"]["subtasks"] = column(graph.operators.parallelism)
+        part["messages"] = messages_part(graph, messages)
+    return part
 
 
 def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
@@ -115,8 +121,8 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
         joins=column(operators.fires_all.astype(np.int32)),
         memory=column(operators.memory),
     )
-    if (constant := graph.charged_constant).any():
-        part["constant"] = column(constant)
+    if operators.constant.any():
+        part["constant"] = column(operators.constant)
         part["subtasks"] = column(operators.parallelism)
     if operators.max_rate.any():
         part["max_rate"] = column(operators.max_rate)
@@ -147,6 +153,21 @@ def streams_part(graph: StreamGraph) -> StreamsPart:
     if (inputs := streams.inputs()) is not None:
         part["input"] = inputs.tolist()
     return part
+
+
+def messages_part(graph: StreamGraph, messages: MessageLoads) -> MessagesPart:
+    """Describe the CPU of the messages of a graph, at any rate."""
+    flow, parallelism = graph.flow, graph.operators.parallelism
+    channels = np.empty(graph.n_streams)
+    channels[flow.stream_index] = messages.channels(parallelism)
+    rate, contained = flow.input_rate, messages.contained
+    return MessagesPart(
+        ipt=messages.ipt,
+        timeout=messages.timeout,
+        channels=column(channels),
+        contained=column(np.divide(contained, rate, out=np.zeros_like(rate), where=rate > 0)),
+        mips=column(messages.more(parallelism) / 1e6),
+    )
 
 
 def devices_part(cluster: Cluster) -> DevicesPart:

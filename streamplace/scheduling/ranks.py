@@ -3,7 +3,7 @@
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer, mean_work, transfer
 
 
@@ -112,6 +112,16 @@ def after_predecessors(tasks: Tasks, order: Ints) -> Ints:
     after the next one.
     """
     return by_rank(tasks, falling(order))
+
+
+def by_start(tasks: Tasks, start: Floats, tie: Bools | Floats) -> Ints:
+    """Order tasks by their starts, those of equal starts by ``tie``, then topologically.
+
+    Every task comes after its predecessors, whatever its start.
+    """
+    position = np.empty(len(tasks.order), np.int64)
+    position[tasks.order] = np.arange(len(tasks.order))
+    return after_predecessors(tasks, np.lexsort((position, tie, start)).astype(np.int32))
 
 
 def falling(order: Ints) -> Floats:

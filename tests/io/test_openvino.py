@@ -1,5 +1,6 @@
 """OpenVINO models."""
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,30 @@ def test_pools_count_no_indices_and_small_types_share_bytes(tmp_path: Path) -> N
     operators = read(tmp_path / "net.xml").operators
     assert operators["pool"].ipt == 2 * 2 * 2 * 4
     assert [o.memory for o in operators if o.kind == "Constant"] == [4]
+
+
+def test_what_conditions_contain_is_said_to_be_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from openvino import opset13 as ops
+
+    x, flag = ops.parameter([2, 3], np.float32, "x"), ops.parameter([], np.bool_, "flag")
+    choice = ops.if_op(flag)
+    ends = []
+    for kind in (ops.exp, ops.sin):
+        inner = ops.parameter([2, 3], np.float32)
+        made = ops.result(kind(inner))
+        ends.append((openvino.Model([made], [inner]), inner, made))
+    (then, then_in, then_out), (other, other_in, other_out) = ends
+    choice.set_then_body(then)
+    choice.set_else_body(other)
+    choice.set_input(x.output(0), then_in, other_in)
+    made = choice.set_output(then_out, other_out)
+    choice.set_friendly_name("choice")
+    openvino.save_model(openvino.Model([ops.result(made)], [x, flag]), tmp_path / "net.xml")
+    with caplog.at_level(logging.WARNING):
+        assert "If" in read(tmp_path / "net.xml").operators.kind
+    assert "1 of 4 operations are conditions or loops, choice first; what these" in caplog.text
 
 
 def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from problems import layered
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
+from streamplace.placers import stopwatch
 from streamplace.placers.exact.rate.prover import MOVES
+from streamplace.placers.exact.rate.sources import BATCH
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Placer
@@ -76,6 +78,13 @@ def test_an_interrupt_carries_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -
     assert found > THROUGHPUT.value(problem, problem.placement([0] * problem.n_operators))
 
 
+def two_chains() -> Problem:
+    """Two chains on four devices, which carry half of the work; 65,536 placements."""
+    operators = [Operator(f"o{i}", ipt=1e6, rate=float(i < 2)) for i in range(8)]
+    streams = [Stream(f"o{i}", f"o{i + 2}") for i in range(6)]
+    return Problem(StreamGraph.of("two chains", operators, streams), Cluster.uniform(4, mips=1))
+
+
 def test_trying_all_placements_ends_with_the_evaluations() -> None:
     """A part of the placements proves nothing; four devices carry half of the work of eight."""
     rows = []
@@ -84,13 +93,25 @@ def test_trying_all_placements_ends_with_the_evaluations() -> None:
         rows.append(len(placements))
         return THROUGHPUT.evaluate(problem, placements)
 
-    operators = [Operator(f"o{i}", ipt=1e6, rate=float(i < 2)) for i in range(8)]
-    streams = [Stream(f"o{i}", f"o{i + 2}") for i in range(6)]
-    graph = StreamGraph.of("two chains", operators, streams)
-    problem = Problem(graph, Cluster.uniform(4, mips=1))
     counted = replace(THROUGHPUT, evaluate=evaluate)
-    result = EXACT.place(problem, counted, budget=Budget(evaluations=10_000))
+    result = EXACT.place(two_chains(), counted, budget=Budget(evaluations=10_000))
     assert sum(rows) <= 10_000 + 1  # the answer is evaluated once more
+    assert result.bound is not None
+    assert result.bound >= 0.5 - 1e-9
+
+
+def test_trying_all_placements_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is read between batches; each placement takes a millisecond of the one second."""
+    rows: list[int] = []
+
+    def evaluate(problem: Problem, placements: Any) -> Any:
+        rows.append(len(placements))
+        return THROUGHPUT.evaluate(problem, placements)
+
+    monkeypatch.setattr(stopwatch, "clock", lambda: sum(rows) / 1000)
+    counted = replace(THROUGHPUT, evaluate=evaluate)
+    result = EXACT.place(two_chains(), counted, budget=Budget(seconds=1))
+    assert sum(rows) <= BATCH + MOVES
     assert result.bound is not None
     assert result.bound >= 0.5 - 1e-9
 

@@ -1,7 +1,9 @@
 """Offers: reading, units, and what is refused."""
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 import streamplace
@@ -92,3 +94,46 @@ def test_tags_may_be_a_list_as_those_of_devices() -> None:
     assert result.machines == {"m": 1}
     with pytest.raises(StreamplaceError, match="offer 'm': tags is 'gpu'; it must be a set"):
         Offer("m", 1.0, tags="gpu")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("price", "0.1", "price is '0.1'; it must be > 0"),
+        ("price", True, "price is True; it must be > 0"),
+        ("cores", 1.5, "cores is 1.5; it must be a whole number from 1 to"),
+        ("cores", "4", "cores is '4'; it must be a whole number from 1 to"),
+        ("slots", 2.5, "slots is 2.5; it must be a whole number from 1 to"),
+        ("slots", math.nan, "slots is nan; it must be a whole number from 1 to"),
+        ("at_most", 2.5, "at_most is 2.5; it must be a whole number from 1 to"),
+        ("at_most", math.inf, "at_most is inf; it must be a whole number from 1 to"),
+        ("at_least", 0.5, "at_least is 0.5; it must be a whole number from 0 to"),
+        ("at_least", None, "at_least is None; it must be a whole number from 0 to"),
+    ],
+)
+def test_numbers_of_offers_in_python_are_checked_as_those_of_files(
+    column: str, value: object, message: str
+) -> None:
+    with pytest.raises(StreamplaceError, match=f"^offer 'a': {message}"):
+        Offer(**{"name": "a", "price": 0.1, column: value})  # type: ignore[arg-type]
+
+
+def test_whole_numbers_of_offers_may_come_as_floats() -> None:
+    """As numbers of a table do."""
+    offer = Offer("a", 0.1, cores=4.0, slots=2.0, at_most=np.int64(3))  # type: ignore[arg-type]
+    assert repr((offer.cores, offer.slots, offer.at_most)) == "(4, 2, 3)"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"robust": 2.5},
+        {"robust": -1},
+        {"robust": 1, "error": "x"},
+        {"headroom": "10%"},
+    ],
+)
+def test_settings_of_plans_that_are_no_numbers_are_refused(options: dict[str, Any]) -> None:
+    graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=1)])
+    with pytest.raises(StreamplaceError, match=r"(robust|error|headroom) is .*; it must be a"):
+        streamplace.plan(graph, offers=[Offer("m", 1.0)], **options)

@@ -16,6 +16,8 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.graph import Attribute
+from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
@@ -182,6 +184,52 @@ def test_another_rate_and_other_speeds_agree_with_python(tmp_path: Path) -> None
         for problem, places in given
     ]
     assert computed(file, "1.7", "1.3") == pytest.approx(expected, rel=1e-9)
+
+
+@needs_node
+@pytest.mark.parametrize("rate", [0.4, 2.5])
+def test_messages_agree_with_python_at_any_rate(rate: float, tmp_path: Path) -> None:
+    """Those that the work per tuple contains, and streams of every kind, beside constant loads."""
+    rng = np.random.default_rng(41)
+    given = []
+    for problem, places in problems(80):
+        if problem.graph.operators.fires_all.any() or not problem.graph.n_streams:
+            continue
+        operators, streams = problem.graph.operators, problem.graph.streams
+        p = operators.parallelism
+        kinds = ["", "rebalance", "hash", RESCALE]
+        equal = [*kinds, "forward", CHAINED]
+        ways = p[streams.source] == p[streams.target]
+        held = rng.choice([0.0, 0.0, 0.2], problem.n_operators) * 500.0
+        attributes: dict[str, Attribute] = {"message ipt": 4e6, "buffer timeout": 0.1}
+        for name in operators.name:
+            attributes[f"messages per tuple of {name}"] = float(rng.choice([0.0, 0.5, 3.0]))
+        busy = replace(operators, constant=held)
+        partitioning = [str(rng.choice(equal if way else kinds)) for way in ways]
+        sent = replace(streams, operators=busy, partitioning=partitioning)
+        graph = StreamGraph(problem.graph.name, busy, sent, attributes)
+        given.append((Problem(graph, problem.cluster, seconds=problem.seconds), places))
+    file = tmp_path / "problems.jsonl"
+    parts = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in given]
+    file.write_text("".join(map(as_line, parts)), encoding="utf-8")
+    assert differences(file) == []
+    values = [
+        [
+            float(python_throughput(one.instance, [places[0].placement.index])[0])
+            for one in (changed(problem, rate, 1.0), as_constant(problem, rate))
+        ]
+        for problem, places in given
+    ]
+    assert computed(file, str(rate), "1") == pytest.approx([value for value, _ in values], rel=1e-9)
+    assert sum(value != pytest.approx(held, rel=1e-3) for value, held in values) > 10
+
+
+def as_constant(problem: Problem, rate: float) -> Problem:
+    """The problem at another rate, with messages as at its own one."""
+    graph = problem.graph
+    fixed = replace(graph.operators, constant=graph.charged_constant)
+    plain = StreamGraph(graph.name, fixed, replace(graph.streams, operators=fixed))
+    return changed(Problem(plain, problem.cluster, seconds=problem.seconds), rate, 1.0)
 
 
 def changed(problem: Problem, rate: float, speed: float) -> Problem:

@@ -59,18 +59,6 @@ def report_of(problem: Problem) -> ReportDocument:
     return document_of(streamplace.place(problem, placer="round-robin").report())
 
 
-def test_a_page_says_that_its_rate_does_not_change_what_messages_cost() -> None:
-    """Python counts more of them at a higher rate, with `at_rate`."""
-    ends = [Operator("a", ipt=1e5, rate=1e3), Operator("b", ipt=1e5)]
-    attributes = {"message ipt": 1e5, "buffer timeout": 0.1}
-    graph = StreamGraph.of("pair", ends, [Stream("a", "b")], attributes)
-    notes = [report_of(Problem(one, Cluster.uniform(2)))["notes"] for one in (
-        graph, StreamGraph.of("pair", ends, [Stream("a", "b")]))]  # fmt: skip
-    assert [len(lines) for lines in notes] == [1, 0]
-    assert "Messages between subtasks cost what they cost at the rate of the graph" in notes[0][0]
-    assert graph.at_rate(2e3).charged_constant[0] > graph.charged_constant[0]
-
-
 @pytest.fixture
 def graph(run: Callable) -> str:
     """File of a graph of eight operators."""

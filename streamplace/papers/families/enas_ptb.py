@@ -26,6 +26,8 @@ NODES = 8
 STEPS, BATCHES = (20, 30), (80, 150)
 HIDDEN, VOCABULARY = 1000, 10_000
 BYTES_PER_S, DELAY_US, SPREAD = 125e6, 1000, 0.8
+MOST_LEFT = STEPS[1] + 3
+"""Groups of 30 words of which none has one predecessor: a word's cell, inputs, and the loss."""
 _NETWORK, _DESIGN, _GRAPH = range(3)
 
 
@@ -40,7 +42,12 @@ class EnasPtb:
         least=1,
         most=10_000,
     )
-    groups: int = parameter(40, "number of groups of operations per graph", least=1, most=10_000)
+    groups: int = parameter(
+        40,
+        "number of groups of operations per graph; a graph of fewer operations keeps all of them",
+        least=MOST_LEFT,
+        most=10_000,
+    )
     devices: int = parameter(8, "devices of the network", least=1, most=1024)
 
     def __post_init__(self) -> None:

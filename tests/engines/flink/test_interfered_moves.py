@@ -27,7 +27,8 @@ from streamplace.engines.flink.move.copies import CopyRuns, check_first
 from streamplace.engines.flink.move.endings import EndedByOthers
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import JobLocks, MoveUnderWay, acquire, file_name
-from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
+from streamplace.engines.flink.move.leftovers import has_to_go_on
+from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
@@ -84,6 +85,40 @@ def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails
         replace(move(), settings=watched).begin()
     back = [(BACK, "here", returned_from)] if returned_from else []
     assert started == [(NEW, "there", "file:/s/savepoint-1"), *back]
+
+
+def test_a_moved_job_that_is_suspended_is_left_to_the_next_leader(
+    move: Move, fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come back, so neither going back nor finishing the move starts another copy."""
+    fake.answers |= {
+        f"GET /jobs/{NEW}": job(NEW, "SUSPENDED", {}),
+        "GET /jobs": jobs({OLD: "FINISHED", NEW: "SUSPENDED"}),
+    }
+    moving = move()
+    with pytest.raises(Undecided, match=rf"job {NEW} is suspended until .* by: move --resume"):
+        moving.begin()
+    assert started == [(NEW, "there", "file:/s/savepoint-1")]
+    with pytest.raises(Undecided, match=rf"job {NEW} is suspended until"):
+        moving.conclude()
+    assert len(started) == 1
+    assert has_to_go_on(fake.rest, moving.journal)
+
+
+@pytest.mark.parametrize("savepoint", [None, "file:/s/savepoint-1"])
+def test_a_job_that_is_suspended_before_it_has_stopped_is_started_nowhere_else(
+    move: Move, fake: FakeFlink, started: Started, savepoint: str | None
+) -> None:
+    """Although a savepoint of it is known: it may go on, and then write on its own."""
+    fake.answers |= {
+        f"GET /jobs/{OLD}": job(OLD, "SUSPENDED", {}),
+        "GET /jobs": jobs({OLD: "SUSPENDED"}),
+    }
+    moving = move()
+    moving.lock.save(moving.journal.model_copy(update={"savepoint": savepoint}))
+    with pytest.raises(Undecided, match=rf"job {OLD} is suspended until"):
+        moving.conclude()
+    assert started == []
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(

@@ -138,6 +138,16 @@ def test_a_taken_port_is_told_before_the_cluster_starts(tmp_path: Path) -> None:
             pytest.fail("it came up on a port that is taken")
 
 
+@pytest.mark.parametrize("name", ["jobmanager", "log4j.properties", "rack/1", "..", "d" * 256])
+def test_a_device_that_cannot_have_a_folder_of_its_name_is_told(tmp_path: Path, name: str) -> None:
+    """The names of other files of the cluster, and what is no name of a folder."""
+    with (
+        pytest.raises(SettingError, match=r"a device of a local Flink cannot be called '.*; give"),
+        local_cluster(Flink(tmp_path, "2.3.0"), ["dev-0", name]),
+    ):
+        pytest.fail("it came up")
+
+
 @pytest.mark.parametrize("name", ["1.20.1-amzn-0", "2.4-SNAPSHOT"])
 def test_a_distribution_may_have_a_version_of_its_own(tmp_path: Path, name: str) -> None:
     """Those of vendors and of developers; what is no complete jar is told in one line."""

@@ -91,9 +91,13 @@ def test_a_savepoint_from_which_a_job_runs_starts_no_second(
         refuse_copy(flink.rest, given)
 
 
-def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
-    flink.answers = cluster({OLD: "RUNNING"}, {})
-    with pytest.raises(CopyRuns, match=rf"^job {OLD} \(RUNNING\) has taken the checkpoint"):
+@pytest.mark.parametrize("state", ["RUNNING", "SUSPENDED"])
+def test_a_checkpoint_of_a_job_that_has_not_ended_starts_no_second(
+    flink: FakeFlink, state: str
+) -> None:
+    """One that is suspended goes on once a JobManager leads again."""
+    flink.answers = cluster({OLD: state}, {})
+    with pytest.raises(CopyRuns, match=rf"^job {OLD} \({state}\) has taken the checkpoint"):
         refuse_copy(flink.rest, f"s3://b/{OLD}/chk-7")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, Raw, failure, said
+from fake_flink import FakeFlink, InTurn, Raw, failure, said
 from flink_documents import ANSWERS, JOB, TASK_MANAGER, job
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -265,6 +265,25 @@ def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable)
     assert (
         f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c" in answer.err
     )
+
+
+def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run: Callable) -> None:
+    """Its JobManager is no leader any more; the next one goes on with the job."""
+    suspended = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "SUSPENDED"}
+    listed = {"jobs": [{"id": JOB, "status": "SUSPENDED"}]}
+    answers = ANSWERS | {"GET /jobs": listed, f"GET /jobs/{JOB}": suspended}
+    with FakeFlink(answers).served() as flink:
+        for given in ([], ["--job", JOB]):
+            answer = run("flink", "profile", "--rest", flink.url, *given)
+            assert answer.status == 2
+            assert "until a JobManager takes" in answer.err
+            assert "start" not in answer.err
+        assert flink.rest.live_jobs() == []
+        runs = suspended | {"state": "RUNNING"}
+        flink.answers[f"GET /jobs/{JOB}"] = InTurn(suspended, suspended, runs)
+        told: list[str] = []
+        assert flink.rest.patient(60.0, told.append).state(JOB) == "RUNNING"
+    assert told == [f"job {JOB} is suspended until a JobManager takes it over; trying again"]
 
 
 JSON = st.recursive(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn
+from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 from watch_site import CALLS
 from watched_jobs import OLD, plan, write_program
@@ -95,6 +95,34 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
     assert record.rounds[0].capacity == (90.0, 180.0)
     assert record.decisions == ()
+
+
+def test_a_watch_that_looks_needs_no_settings_of_the_job_manager(
+    run: Callable, flink: FakeFlink
+) -> None:
+    """As behind a gateway, of a Flink whose jobs do not say which scheduler runs them."""
+    running, ended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCELED", {})
+    del running["schedulerType"], ended["schedulerType"]
+    flink.answers |= {
+        f"GET /jobs/{OLD}": InTurn(*[running] * 4, ended),
+        "GET /jobmanager/config": failure("forbidden", status=403),
+    }
+    answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    assert "a move would pay" in answer.err
+
+
+def test_a_watch_waits_for_a_job_that_is_suspended(run: Callable, flink: FakeFlink) -> None:
+    """Its JobManager has lost the leadership; the next one goes on with the job."""
+    running, suspended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "SUSPENDED", {})
+    flink.answers[f"GET /jobs/{OLD}"] = InTurn(
+        *[running] * 3, *[suspended] * 2, *[running] * 2, job("shop", "CANCELED", {})
+    )
+    answer = run("flink", "watch", "--rest", flink.url)
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    waits, last = answer.err.splitlines()[-2:]
+    assert f"job {OLD} is suspended until a JobManager takes it over; trying again" in waits
+    assert last == f"job {OLD} is CANCELED"
 
 
 def test_a_round_waits_as_long_for_a_warm_job_as_a_move_does(

@@ -248,6 +248,25 @@ def test_a_replacement_whose_job_still_ends_is_finished(
     assert outcome(store) == ("moved", "new")
 
 
+def test_whether_a_suspended_job_was_cancelled_for_its_replacement_is_waited_for(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next leading JobManager tells; a job that goes on is not replaced any more."""
+    starts_by(monkeypatch, lambda *_, **__: "new")
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+    flink.answers |= {
+        "GET /jobs": jobs({OLD: "SUSPENDED"}),
+        f"GET /jobs/{OLD}": InTurn(*(job("shop", s, {}) for s in ("SUSPENDED", "CANCELED"))),
+        "GET /jobs/new/checkpoints/config": KEPT,
+    }
+    told: list[str] = []
+    assert settled(watch_of(flink, own, told), None, own, OLD) == "new"
+    assert f"job {OLD} is suspended until a JobManager takes it over; trying again" in told
+    assert outcome(store) == ("moved", "new")
+
+
 def test_a_job_without_state_that_a_killed_watch_has_ended_is_not_said_to_be_cancelled(
     flink: FakeFlink, store: WatchStore
 ) -> None:

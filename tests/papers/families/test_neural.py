@@ -144,12 +144,20 @@ def test_giph_s_language_models_have_forty_groups_on_one_network() -> None:
         assert 80 <= int(batch[1:]) <= 150
 
 
+@pytest.mark.parametrize("groups", [33, 200])
+def test_language_models_of_cells_have_the_groups_that_are_asked_for(groups: int) -> None:
+    """From 33 on: words, the first state, the last loss, and each of up to 30 words remain."""
+    problems = list(enas_ptb(EnasPtb(designs=3, copies=12, groups=groups), 0))
+    assert any("-s30-" in problem.graph.name for problem in problems)
+    assert {problem.n_operators for problem in problems} == {groups}
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
         (Cifar10, {"count": 0}, "count is 0; it must be between 1"),
         (Ptb, {"steps": 0}, "steps is 0; it must be between 1"),
-        (EnasPtb, {"groups": 0}, "groups is 0; it must be between 1"),
+        (EnasPtb, {"groups": 32}, "groups is 32; it must be between 33"),
     ],
 )
 def test_parameters_out_of_range_are_refused(

@@ -20,7 +20,6 @@ from streamplace.engines.flink.advise.current_machines import (
     change_commands,
     current_machines,
     given_sending,
-    is_rescaled,
     left_for_operators,
     used_machines,
 )
@@ -60,6 +59,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import other_jobs
+from streamplace.engines.flink.rest.scheduler import is_adaptive
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
@@ -282,7 +282,7 @@ def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
     """Operators whose parallelism is set by the program of a job."""
     try:
         program = given or known_program(rest, reading.job)
-        may_differ = is_rescaled(rest, reading.job)
+        may_differ = is_adaptive(rest, rest.job(reading.job))
         fixed, loose = fixed_parts(rest, program, reading.seen.tasks, may_differ=may_differ)
     except (FlinkError, SettingError) as error:
         if given is not None:

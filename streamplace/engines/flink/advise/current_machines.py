@@ -8,7 +8,6 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import mean
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from streamplace.engines.flink.measure.cluster import FRAMING, MeasuredCluster, MeasuredDevice
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.rest.buffer_settings import shown_settings
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.scheduler import is_adaptive, is_reactive
 from streamplace.model.cluster import Cluster
@@ -188,19 +187,11 @@ def change_commands(
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
-    if is_rescaled(rest, job):
-        is_free = is_reactive(shown_settings(rest))
+    if is_adaptive(rest, rest.job(job)):
+        is_free = is_reactive(shown_settings(rest) or {})
         rescaling = REACTIVE if is_free else _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
     return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
-
-
-def is_rescaled(rest: Rest, job: str) -> bool:
-    """Whether the adaptive scheduler runs a job; not if only settings say so, which are hidden."""
-    document = rest.job(job)
-    with suppress(Refusal):
-        return is_adaptive(rest, document)
-    return False
 
 
 def _restart(

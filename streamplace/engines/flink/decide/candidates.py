@@ -39,7 +39,8 @@ from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnab
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.engines.flink.rest.buffer_settings import shown_settings
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Measurement
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
@@ -388,9 +389,8 @@ def flink_version(rest: Rest) -> tuple[int, int]:
 
 def configured_mode(rest: Rest) -> Mode | None:
     """Return the mode that a cluster is configured with; None if it is unknown or not modelled."""
-    try:
-        settings = rest.settings()
-    except Refusal:  # the JobManager may not show them
+    settings = shown_settings(rest)
+    if settings is None:
         return None
     usual = "SLOTS" if settings.get(SPREAD_OUT, "").lower() == "true" else "NONE"
     given = settings.get(MODE_SETTING, usual).upper()

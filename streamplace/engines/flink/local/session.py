@@ -21,8 +21,12 @@ from streamplace.engines.flink.rest.buffer_settings import memory_bytes
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.messages import quoted
 
 JOB_MANAGER = "jobmanager"
+LOGGING = "log4j.properties"
+LONGEST_NAME = 255
+"""Most bytes of the name of a folder."""
 START_SECONDS, STOP_SECONDS = 300.0, 5.0
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -115,7 +119,7 @@ class LocalCluster:
         java = [find_java(), heap, *_MEMORY, *EXACT, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
         own = self.folder / name
-        log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"
+        log4j = f"-Dlog4j.configurationFile={self.folder / LOGGING}"
         options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
         entry = self.hosts[name].entry if name in self.hosts else ()
         with (own / "log").open("ab") as log:
@@ -203,6 +207,8 @@ def local_cluster(
     ``room``: number of devices, ``new-1`` and so on, that can be started later.
     """
     resources(devices)
+    for device in devices:
+        _check_name(device)
     if port is not None:
         check_port(port)
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
@@ -211,7 +217,7 @@ def local_cluster(
     url = f"http://{_LOOPBACK}:{rest}"
     cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
     try:
-        (folder / "log4j.properties").write_text(_LOG4J)
+        (folder / LOGGING).write_text(_LOG4J)
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
         every = [*devices, *future_devices(devices, room)]
@@ -226,6 +232,17 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_name(device: str) -> None:
+    """Raise SettingError if a device cannot have a folder of its name beside the JobManager's."""
+    taken, letters = {"", ".", "..", JOB_MANAGER, LOGGING}, {"/", "\0"}
+    is_short = len(device.encode(errors="replace")) <= LONGEST_NAME
+    if device in taken or letters & set(device) or not is_short:
+        raise SettingError(
+            f"a device of a local Flink cannot be called {quoted(device)}; give it a short name "
+            f"without slashes, other than {JOB_MANAGER}"
+        )
 
 
 def _heap(settings: Settings, keys: Sequence[str]) -> str:

@@ -319,7 +319,7 @@ def _device(
 
 def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
     """CPU limits of TaskManagers on other machines by the settings of the JobManager, if any."""
-    settings = shown_settings(rest) if remote else {}
+    settings = (shown_settings(rest) if remote else None) or {}
     given = next((settings[name] for name in POD_CPU if name in settings), "")
     try:
         limit = float(given) * float(settings.get(POD_CPU_FACTOR, "1"))

@@ -323,7 +323,7 @@ def _why_silent(rest: Rest, job: str) -> str:
     Flink fetches the metrics of all TaskManagers together. If one of them is lost meanwhile, Flink
     waits for its answer until ``web.timeout``, and fetches nothing in this time.
     """
-    settings = shown_settings(rest)
+    settings = shown_settings(rest) or {}
     told = f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s"
     if re.fullmatch(r"0+\s*[a-z]*", settings.get(FETCH_INTERVAL, "").strip()):
         return f"{told}, because {FETCH_INTERVAL} is 0: set it to 10 s"

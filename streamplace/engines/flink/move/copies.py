@@ -39,15 +39,15 @@ def refuse_copy(rest: Rest, path: str) -> None:
     The same applies to a checkpoint of a job that is still running.
     """
     job = maker(path)
-    live = rest.live_jobs()
+    live = {one: state for one, state in rest.jobs().items() if state not in ENDED}
     if job in live:
         raise CopyRuns(
-            f"job {job} ({rest.state(job)}) has taken the checkpoint {shown(path, 300)} and still "
-            "runs; cancel it before another job continues from there. Nothing was started"
+            f"job {job} ({live[job]}) has taken the checkpoint {shown(path, 300)} and has not "
+            "ended; cancel it before another job continues from there. Nothing was started"
         )
-    for other in live:
+    for other, state in live.items():
         if same_place(path, _restored(rest, other)):
-            raise _refused(other, str(rest.state(other)), path)
+            raise _refused(other, state, path)
 
 
 def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None:

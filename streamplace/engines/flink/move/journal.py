@@ -168,11 +168,11 @@ def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveL
     """
     locks.refuse_holder(journal.job)
     older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
-    if locks.journal == journal:  # the file of a lock is as old as its move
-        folder.write(_beat(older[-1]), "")
-        return MoveLock(folder, journal, older)
     if locks.journal is not None and locks.journal.holder == journal.holder:
-        folder.write(older[-1], journal.model_dump_json())
+        if locks.journal == journal:  # the file of a lock is as old as its move, and remains so
+            folder.write(_beat(older[-1]), "")
+        else:
+            folder.write(older[-1], journal.model_dump_json())
         return MoveLock(folder, journal, older)
     name = file_name(journal.job, locks.last + 1)
     if not folder.create(name, journal.model_dump_json()):

@@ -37,6 +37,7 @@ from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
     POLL_SECONDS,
+    SUSPENDED,
     FlinkError,
     Rest,
 )
@@ -206,6 +207,8 @@ def has_to_go_on(rest: Rest, journal: Journal) -> bool:
     """Whether no copy of a job runs, or the one that runs is being ended, so that others may."""
     states = chain_states(rest, journal.job)
     live = [job for job, state in states.items() if state not in ENDED]
+    if SUSPENDED in states.values():  # whether it runs is not known
+        return True
     if live:
         return any(_is_ending(rest, journal, job, states[job]) for job in live)
     last = next(reversed(states), "")

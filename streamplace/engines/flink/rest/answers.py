@@ -1,6 +1,8 @@
 """Parse and check the answers of Flink's REST interface, by path."""
 
+import math
 import re
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +16,7 @@ from streamplace.engines.flink.rest.answer_shapes import (
     Job,
     JobConfiguration,
     Jobs,
+    JobSummary,
     List,
     Metric,
     Overview,
@@ -68,6 +71,12 @@ ANSWERS: dict[str, Any] = {
     "/jars/*/plan": PlanAnswer,
 }
 """Path → type of the answer; a star stands for an id."""
+UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
+"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
+LEADERLESS = re.compile(
+    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
+)
+"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
 
 
 def parse_answer(path: str, content: bytes) -> Any:
@@ -90,6 +99,27 @@ def parse_complaint(content: bytes) -> str:
         return "\n".join(TypeAdapter(Complaint).validate_json(content)["errors"])
     except ValidationError:
         return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
+
+
+def says_nothing(status: int, complaint: str) -> bool:
+    """Whether an answer with an error status says nothing of what was asked."""
+    return status in UNAVAILABLE or LEADERLESS.search(complaint) is not None
+
+
+def just_ended(jobs: Sequence[JobSummary], ended: Collection[str], seconds: float) -> set[str]:
+    """Jobs that came to a state of ``ended`` within the last ``seconds``.
+
+    All that have one count if no other job tells Flink's time, which is derived from the duration
+    of a running job.
+    """
+    now = max((row["start-time"] + row["duration"] for row in jobs), default=0)
+    if all(row["state"] in ended for row in jobs):
+        seconds = math.inf
+    return {
+        row["jid"]
+        for row in jobs
+        if row["state"] in ended and now - row["end-time"] <= 1000 * seconds
+    }
 
 
 def _pattern(path: str) -> str:

@@ -63,14 +63,14 @@ class BufferSettings:
 
 def buffer_settings(rest: Rest) -> BufferSettings:
     """Network buffers of a cluster; the defaults where Flink does not show its settings."""
-    return BufferSettings.of(shown_settings(rest))
+    return BufferSettings.of(shown_settings(rest) or {})
 
 
-def shown_settings(rest: Rest) -> Mapping[str, str]:
-    """Settings of the JobManager; none where it does not show them, as behind a gateway."""
+def shown_settings(rest: Rest) -> Mapping[str, str] | None:
+    """Settings of the JobManager; None where it does not show them, as behind a gateway."""
     with suppress(Refusal):
         return rest.settings()
-    return {}
+    return None
 
 
 def memory_bytes(text: str) -> float | None:

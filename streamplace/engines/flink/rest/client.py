@@ -2,24 +2,30 @@
 
 import copy
 import json
-import math
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from http.client import HTTPException
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
-from streamplace.engines.flink.rest.answers import parse_answer, parse_complaint, root_cause
+from streamplace.engines.flink.rest.answers import (
+    just_ended,
+    parse_answer,
+    parse_complaint,
+    root_cause,
+    says_nothing,
+)
 from streamplace.engines.flink.rest.transport import Access, Address, exchange, masked, multipart
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
-ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
+ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
+SUSPENDED = "SUSPENDED"
+"""State of a job whose JobManager is no leader any more; the next leader goes on with the job."""
 FINISHED = "FINISHED"
 FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
 NO_SLOT = "NoResourceAvailableException"
@@ -37,12 +43,7 @@ CAUSE_SECONDS = 5.0
 SUBMIT_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
-UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
-"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
-LEADERLESS = re.compile(
-    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
-)
-"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
+T = TypeVar("T")
 
 
 class FlinkError(StreamplaceError):
@@ -153,11 +154,17 @@ class Rest:
         }
 
     def job(self, job: str) -> Job:
-        """State and vertices of a job."""
+        """State and vertices of a job; a suspended one is no answer, as it may come back."""
         if not job:
             raise SettingError("the id of the job is empty; give the id of a job, as --job ID")
-        answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
-        return answer
+
+        def ask() -> Job:
+            answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
+            if answer["state"] == SUSPENDED:
+                raise NoAnswer(f"job {shown(job)} is suspended until a JobManager takes it over")
+            return answer
+
+        return self._patiently(ask)
 
     def state(self, job: str) -> str | None:
         """State of a job; None if Flink does not know the job."""
@@ -205,8 +212,8 @@ class Rest:
         )
 
     def live_jobs(self) -> list[str]:
-        """Ids of the jobs that have not ended."""
-        return [job for job, state in self.jobs().items() if state not in ENDED]
+        """Ids of the jobs that have not ended, and are not suspended."""
+        return [job for job, state in self.jobs().items() if state not in {*ENDED, SUSPENDED}]
 
     def upload(self, jar: Path) -> str:
         """Upload a jar and return its id."""
@@ -246,7 +253,8 @@ class Rest:
         other jobs may hold slots, one TaskManager after the other is asked.
         """
         jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
-        ended, others = _just_ended(jobs, seconds), any(row["state"] not in ENDED for row in jobs)
+        ended = just_ended(jobs, ENDED, seconds)
+        others = any(row["state"] not in ENDED for row in jobs)
         deadline, waiting = time.monotonic() + seconds, self._in_use() if ended else []
         pauses = slot_pauses()
         while waiting and time.monotonic() < deadline:
@@ -334,10 +342,15 @@ class Rest:
         seconds: float | None = None,
     ) -> bytes:
         """Content of an answer; unanswered requests are repeated while patience lasts."""
+        limit = seconds or self.timeout
+        return self._patiently(lambda: self._ask_once(method, path, body, kind, limit))
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """Result of a function, which is called again while there is no answer and patience."""
         deadline, is_told = time.monotonic() + self.patience, False
         while True:
             try:
-                return self._ask_once(method, path, body, kind, seconds or self.timeout)
+                return ask()
             except NoAnswer as error:
                 if time.monotonic() >= deadline:
                     raise
@@ -364,7 +377,7 @@ class Rest:
             complaint = parse_complaint(answer.content)
             message = f"Flink answers {answer.status}: {root_cause(complaint)}"
             message += "; give a valid --authorization" if answer.status == 401 else ""
-            if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
+            if says_nothing(answer.status, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status)
         if answer.status >= 300:
@@ -379,21 +392,6 @@ class Rest:
 def slot_pauses() -> Iterator[float]:
     """Pauses between requests for free slots, of which there are at most five per second."""
     return chain((0.5 * SLOT_SECONDS, 1.5 * SLOT_SECONDS), repeat(SLOT_SECONDS))
-
-
-def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
-    """Jobs that ended within the last ``seconds``; all that have ended if Flink's time is unknown.
-
-    The time is derived from the duration of a running job.
-    """
-    now = max((row["start-time"] + row["duration"] for row in jobs), default=0)
-    if all(row["state"] in ENDED for row in jobs):
-        seconds = math.inf
-    return {
-        row["jid"]
-        for row in jobs
-        if row["state"] in ENDED and now - row["end-time"] <= 1000 * seconds
-    }
 
 
 def finished(job: str) -> str:

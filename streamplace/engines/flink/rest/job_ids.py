@@ -7,7 +7,7 @@ answer to the request is lost, a job has at most one successor.
 
 import hashlib
 
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import SUSPENDED, Rest
 from streamplace.errors import SettingError
 from streamplace.model.messages import listed, shown
 
@@ -28,6 +28,11 @@ def only_job(rest: Rest, given: str | None = None) -> str:
     if len(live) > 1:
         raise SettingError(
             f"{len(live)} jobs are running: {listed(live)}; choose one with --job ID"
+        )
+    if not live and SUSPENDED in states.values():
+        waiting = listed([name for name, state in states.items() if state == SUSPENDED])
+        raise SettingError(
+            f"no job is running; wait until a JobManager takes over what is suspended: {waiting}"
         )
     if not live:
         others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Requirements
+from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import Rest
 
 DEFAULT, ADAPTIVE = "Default", "Adaptive"
@@ -20,15 +21,22 @@ def is_reactive(settings: Mapping[str, str]) -> bool:
 
 
 def is_adaptive(rest: Rest, document: Mapping[str, Any]) -> bool:
-    """Whether the adaptive scheduler runs a job; the job does not say so before version 2."""
+    """Whether the adaptive scheduler runs a job.
+
+    Before version 2 the job does not say so; if the settings are hidden as well, it counts as one
+    of the default scheduler.
+    """
     if scheduler := document.get("schedulerType"):
         return bool(scheduler == ADAPTIVE)
-    return cluster_fault(rest) is not None
+    return _fault(shown_settings(rest) or {}) is not None
 
 
 def cluster_fault(rest: Rest) -> str | None:
     """Fault of the scheduler in a cluster's configuration; None if it can be used."""
-    settings = rest.settings()
+    return _fault(rest.settings())
+
+
+def _fault(settings: Mapping[str, str]) -> str | None:
     if is_reactive(settings):
         return f"the cluster runs in reactive mode, {REMEDY}"
     if settings.get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():

@@ -23,6 +23,7 @@ from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
+    SUSPENDED,
     FlinkError,
     NoAnswer,
     Refusal,
@@ -184,6 +185,8 @@ class Replacing:
         Raises FlinkError for a job that has saved no state: nothing would tell a copy that runs.
         """
         state = self.rest.jobs().get(decision.job)
+        if state == SUSPENDED:
+            state = self._ask(lambda: self.rest.state(decision.job))
         if state == CANCELLING:
             self._cancel(decision.job)
         elif state == FINISHED or state not in (None, *ENDED):
@@ -305,8 +308,10 @@ class Replacing:
 
     def _begun(self, run: PlacedJob, path: str | None) -> PlacedJob | None:
         """Return the job that was started from a path already, as it runs; None without one."""
-        for job in self.rest.live_jobs():
-            if self.program is None or not continues(self.rest, job, run.job, path):
+        for job, state in self.rest.jobs().items():
+            if state in ENDED or self.program is None:
+                continue
+            if not continues(self.rest, job, run.job, path):
                 continue
             try:
                 self._ask(partial(self._await_begun, job))

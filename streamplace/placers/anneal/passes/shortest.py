@@ -36,8 +36,8 @@ from streamplace.placers.scheduled import Judged
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import (
-    after_predecessors,
     by_rank,
+    by_start,
     falling,
     least_after,
     upward,
@@ -169,12 +169,8 @@ def plan_of(tasks: Tasks, order: Ints, place: Ints) -> PassPlan:
 
 
 def order_of(tasks: Tasks, schedule: ListSchedule) -> Ints:
-    """Tasks by their start, those of no duration first, each after its predecessors."""
-    position = np.empty(len(tasks.order), np.int64)
-    position[tasks.order] = np.arange(len(tasks.order))
-    lasts = schedule.finish > schedule.start
-    order = np.lexsort((position, lasts, schedule.start)).astype(np.int32)
-    return after_predecessors(tasks, order)
+    """Tasks by start, those of no duration first; `planned_order` sorts all by their finish."""
+    return by_start(tasks, schedule.start, schedule.finish > schedule.start)
 
 
 def best_plan(anneal: Anneal) -> PassPlan:

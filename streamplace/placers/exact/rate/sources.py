@@ -9,6 +9,7 @@ import operator
 from collections.abc import Iterator
 
 import numpy as np
+from streamsim.equation import n_resources
 from streamsim.filling import flow_shares
 
 from streamplace.model.arrays import Floats, Ints
@@ -20,8 +21,10 @@ from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
 MOST_PLACEMENTS = 200_000
-BATCH, BATCH_CELLS = 20_000, 10_000_000
-"""Most placements of a batch, and for moves also most placements times units."""
+BATCH, BATCH_CELLS = 20_000, 20_000_000
+"""Most placements between two readings of the clock, and most cells that they touch."""
+MOVED_CELLS = 10_000_000
+"""Most placements times units that are made at once."""
 MOST_SHARES = 2_000_000
 KICK = 3
 MOST_PRESSURE = 1e12
@@ -34,6 +37,9 @@ class BatchIncumbent(Incumbent[Ints]):
     def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
         self._problem, self._objective, self._unit = problem, objective, unit
+        graph, d = problem.graph, problem.n_devices
+        cells = n_resources(d) + graph.n_operators + graph.n_streams
+        self._batch = max(1, min(BATCH, BATCH_CELLS // cells))
 
     def judge(self, places: Ints) -> tuple[Ints, float]:
         """Evaluate legal placements of the units [B, U]; return the best of these and its value."""
@@ -43,15 +49,22 @@ class BatchIncumbent(Incumbent[Ints]):
         self.offer(places[i].copy(), values[i])
         return places[i], float(values[i])
 
+    def affordable(self, places: Ints) -> Iterator[Ints]:
+        """Divide placements into batches that are judged in little time, until the budget ends."""
+        while size := self.meter.chunk(min(len(places), self._batch)):
+            yield places[:size]
+            places = places[size:]
+
 
 def try_all(units: Units, best: BatchIncumbent) -> bool:
     """Evaluate every legal placement within the budget; return whether that was all of them."""
     for batch in _all_placements(units):
         legal = batch[are_legal(units, batch)]
-        tried = legal[: best.meter.at_most(len(legal))]
-        if len(tried):
-            best.judge(tried)
-        if len(tried) < len(legal):
+        tried = 0
+        for places in best.affordable(legal):
+            best.judge(places)
+            tried += len(places)
+        if tried < len(legal):
             return False
     return True
 
@@ -125,19 +138,17 @@ def _best_move(units: Units, place: Ints, best: BatchIncumbent) -> tuple[Ints, f
     """Best of the legal placements that differ in one unit, and its value; within the budget."""
     step, value = place, -np.inf
     for moves in _moves(units, place):
-        tried = moves[: best.meter.chunk(len(moves))]
-        if not len(tried):
-            break
-        reached, reached_value = best.judge(tried)
-        if reached_value > value:
-            step, value = reached, reached_value
+        for tried in best.affordable(moves):
+            reached, reached_value = best.judge(tried)
+            if reached_value > value:
+                step, value = reached, reached_value
     return step, value
 
 
 def _moves(units: Units, place: Ints) -> Iterator[Ints]:
     """All legal placements that differ in one unit, batch by batch; each includes ``place``."""
     n, d = units.n_units, units.n_devices
-    size = max(1, BATCH_CELLS // (n * d))
+    size = max(1, MOVED_CELLS // (n * d))
     for start in range(0, n, size):
         moved = np.arange(start, min(start + size, n))
         moves = np.repeat(place[None, :], len(moved) * d, axis=0)

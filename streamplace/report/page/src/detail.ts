@@ -81,6 +81,8 @@ export class Detail {
       const mips = box.operators.reduce((sum, u) => sum + at(constant, u), 0);
       if (mips > 0) add("At any rate", `${number(mips)} MIPS`);
     }
+    const messages = box.operators.reduce((sum, u) => sum + this.facts.messages(u), 0);
+    if (messages > 0) add("Messages", `${number(messages)} MIPS`);
     const most = box.operators.length > 1 ? 0 : at(operators.max_rate ?? 0, v);
     if (most > 0) add("Of a subtask", `${number(most)} tuples/s at most`);
     const memory = box.operators.reduce((sum, u) => sum + at(operators.memory, u), 0);

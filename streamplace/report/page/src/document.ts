@@ -27,7 +27,7 @@ export interface OperatorsPart {
   memory: Column;
   windows?: WindowPart[];
   unit?: number[];
-  /** MIPS that operators use at any rate, and the subtasks that share them. */
+  /** MIPS that operators use at any rate, and the subtasks that share them and those of messages. */
   constant?: Column;
   subtasks?: Column;
   /** Tuples/s that one subtask reads at most, 0 without a limit. */
@@ -42,6 +42,14 @@ export interface StreamsPart {
   payload: Column;
   input?: number[];
   traffic?: number[];
+}
+
+export interface MessagesPart {
+  ipt: number;
+  timeout: number;
+  channels: Column;
+  contained: Column;
+  mips: Column;
 }
 
 export interface DevicesPart {
@@ -156,6 +164,7 @@ export interface ProblemPart {
   what_if: string;
   operators: OperatorsPart;
   streams: StreamsPart;
+  messages?: MessagesPart;
   layout: LayoutPart;
   groups: GroupsPart[];
   devices?: DevicesPart;

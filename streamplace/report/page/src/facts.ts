@@ -43,6 +43,11 @@ export class Facts {
     return this.most;
   }
 
+  /** MIPS of an operator for messages that its work per tuple does not contain. */
+  messages(v: number): number {
+    return this.instance?.messages[v] ?? at(this.problem.messages?.mips ?? 0, v);
+  }
+
   /** Share of a device that an operator takes at full rate. */
   share(v: number, device: number): number {
     const { instance } = this;

@@ -1,11 +1,12 @@
 /** From the document to the arguments of the models. */
 
-import { type NetworkPart, type ProblemPart, at, columnOf } from "./document";
+import { type MessagesPart, type NetworkPart, type ProblemPart, at, columnOf } from "./document";
 import type { ProblemData } from "./model/instance";
+import type { MessageData } from "./model/messages";
 
 /** Arguments of the models, absent for a graph alone and for rows that are units. */
 export function problemData(problem: ProblemPart): ProblemData | undefined {
-  const { operators, streams, devices, network } = problem;
+  const { operators, streams, messages, devices, network } = problem;
   if (!devices || !network || problem.level !== "operators") return undefined;
   const n = operators.name.length;
   const m = streams.source.length;
@@ -26,6 +27,8 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
     joins: columnOf(operators.joins, n),
     ...(streams.input ? { inputs: streams.input } : {}),
     ...secondsOf(problem, n, d),
+    ...(operators.subtasks === undefined ? {} : { subtasks: columnOf(operators.subtasks, n) }),
+    ...(messages === undefined ? {} : { messages: messageData(messages, n, m) }),
     payload: columnOf(streams.payload, m),
     parallelism: columnOf(operators.parallelism, n),
     ...(operators.max_rate === undefined ? {} : { maxRate: columnOf(operators.max_rate, n) }),
@@ -41,21 +44,25 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
   };
 }
 
-/** Core seconds per tuple by type of device, and the type of every device. */
+function messageData(messages: MessagesPart, n: number, m: number): MessageData {
+  const { ipt, timeout, channels, contained } = messages;
+  return { ipt, timeout, channels: columnOf(channels, m), contained: columnOf(contained, n) };
+}
+
+/** Core seconds per tuple and MIPS by type of device, and the type of every device. */
 function secondsOf(
   problem: ProblemPart,
   n: number,
   d: number,
-): Pick<ProblemData, "seconds" | "deviceType" | "constant" | "subtasks"> {
-  const { constant, subtasks } = problem.operators;
+): Pick<ProblemData, "seconds" | "deviceType" | "constant" | "mips"> {
+  const { constant } = problem.operators;
   const mips = columnOf(problem.devices?.mips ?? 1, d);
-  const taken = (speeds: ArrayLike<number>): Pick<ProblemData, "constant" | "subtasks"> =>
-    constant === undefined
+  const taken = (speeds: ArrayLike<number>): Pick<ProblemData, "constant" | "mips"> => ({
+    mips: speeds,
+    ...(constant === undefined
       ? {}
-      : {
-          constant: rows.map((v) => Array.from(speeds, (speed) => at(constant, v) / speed)),
-          subtasks: columnOf(subtasks ?? 1, n),
-        };
+      : { constant: rows.map((v) => Array.from(speeds, (speed) => at(constant, v) / speed)) }),
+  });
   const rows = Array.from({ length: n }, (_, v) => v);
   if (problem.seconds) {
     const columns = problem.seconds.map((column) => columnOf(column, n));

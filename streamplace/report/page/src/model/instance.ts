@@ -1,6 +1,7 @@
 /** The arrays of one placement problem; the port of `streamsim.instance`. */
 
 import { type Flow, type GraphData, flowOf } from "./flow";
+import { type MessageData, messageMips } from "./messages";
 
 export interface ProblemData extends GraphData {
   /** Core seconds per input tuple, operator × device type. */
@@ -8,6 +9,9 @@ export interface ProblemData extends GraphData {
   /** Cores that operators use at any rate, operator × device type, and who shares them. */
   readonly constant?: readonly ArrayLike<number>[];
   readonly subtasks?: ArrayLike<number>;
+  /** What messages cost, and the MIPS of a core of every device type; absent if they cost nothing. */
+  readonly messages?: MessageData;
+  readonly mips?: ArrayLike<number>;
   /** Bytes per tuple of every stream. */
   readonly payload: ArrayLike<number>;
   /** Subtasks of equal load that may run at once. */
@@ -49,7 +53,9 @@ export interface Instance {
   /** Load of a device and of one of its cores (or of the largest rate) at full rate, [N × D]. */
   readonly load: Float64Array;
   readonly coreLoad: Float64Array;
-  /** What is taken of a device and of one of its cores at any rate, [N × D]; or [0]. */
+  /** MIPS for messages that `seconds` do not contain, [N]; or [0]. */
+  readonly messages: Float64Array;
+  /** What is taken of a device and of one of its cores besides tuples, [N × D]; or [0]. */
   readonly constant: Float64Array;
   readonly coreConstant: Float64Array;
   readonly payload: Float64Array;
@@ -79,7 +85,10 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
   const seconds = new Float64Array(n * d);
   const load = new Float64Array(n * d);
   const coreLoad = new Float64Array(n * d);
-  const taken = problem.constant?.some((row) => Array.from(row).some((share) => share > 0));
+  const messages = problem.messages ? messageMips(problem.messages, flow) : new Float64Array(0);
+  const taken =
+    messages.some((used) => used > 0) ||
+    problem.constant?.some((row) => Array.from(row).some((share) => share > 0));
   const constant = new Float64Array(taken ? n * d : 0);
   const coreConstant = new Float64Array(constant.length);
   const rateShare = Float64Array.from(flow.inputRate, (rate, v) => {
@@ -93,8 +102,10 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
       const busy = flow.inputRate[v] * seconds[i];
       load[i] = busy / cores[a];
       coreLoad[i] = busy / problem.parallelism[v];
-      if (problem.constant && taken) {
-        const used = problem.constant[v][problem.deviceType[a]] / (changes.speed?.[a] ?? 1);
+      if (taken) {
+        const type = problem.deviceType[a];
+        const sending = (messages[v] ?? 0) / (problem.mips?.[type] ?? 1);
+        const used = ((problem.constant?.[v][type] ?? 0) + sending) / (changes.speed?.[a] ?? 1);
         constant[i] = used / cores[a];
         coreConstant[i] = used / (problem.subtasks ?? problem.parallelism)[v];
         const waits = rateShare[v] > 0 && coreLoad[i] <= NO_ROOM && !isOverfull(coreConstant[i]);
@@ -113,6 +124,7 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     seconds,
     load,
     coreLoad,
+    messages,
     constant,
     coreConstant,
     payload,
