@@ -28,13 +28,12 @@ from streamplace.planning.contents import (
     allowed,
     packing_of,
 )
-from streamplace.planning.counts import Prices
 from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
@@ -228,7 +227,7 @@ def result_of(
     use = largest_use(packing, packed)
     if deployment.is_apart:
         use = np.maximum(use, _simulated_use(deployment, packed))
-    prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
+    counts = packed.counts(len(catalogue.offers))
     cheaper, dearer = steps
     names, slots = _machines(problem, packed)
     limit = _limit(demand, packed, packing, names, use)
@@ -241,7 +240,7 @@ def result_of(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
         headroom=problem.headroom,
-        cost=float(prices.cost(counts) * prices.unit),
+        cost=Prices.of(catalogue).per_hour(counts),
         bound=bound.value,
         bounds=bound.by_strength,
         machines=_named(catalogue, counts) if problem.cluster is None else dict.fromkeys(names, 1),
@@ -293,8 +292,7 @@ def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, 
 
 def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:
     """Cost and rate of these numbers of machines, as a step."""
-    prices = Prices.of(catalogue)
-    return PlanStep(_named(catalogue, counts), float(prices.cost(counts) * prices.unit), rate)
+    return PlanStep(_named(catalogue, counts), Prices.of(catalogue).per_hour(counts), rate)
 
 
 def _named(catalogue: Catalogue, counts: tuple[int, ...]) -> dict[str, int]:
