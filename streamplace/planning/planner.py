@@ -28,7 +28,6 @@ from streamplace.planning.contents import (
     allowed,
     packing_of,
 )
-from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
@@ -128,7 +127,7 @@ def _may_have_plan(asked: PlanProblem) -> bool:
     demand, catalogue = asked.demand, asked.catalogue
     if not allowed(demand, catalogue).any(axis=0).all() or slow_operator(asked):
         return False
-    return asked.cluster is not None or bool(useful_offers(demand, catalogue))
+    return asked.cluster is not None or bool(asked.useful_offers())
 
 
 def planned_most(

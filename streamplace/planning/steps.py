@@ -22,7 +22,7 @@ from streamplace.planning.contents import (
     allowed,
     packing_of,
 )
-from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
+from streamplace.planning.cuts import item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import has_loops
 from streamplace.planning.links import deployed, fullest_link, load_apart
@@ -30,6 +30,7 @@ from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.search import PlanSearch
+from streamplace.planning.subtasks import least_parallelism
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources whose use grows with the rate."""
