@@ -35,19 +35,18 @@ from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
-from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
-from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
-from streamplace.planning.search import STEPS, PlanSearch
-from streamplace.planning.steps import (
+from streamplace.planning.rates import (
     FLOWING,
     growing_use,
     highest_found,
     largest_rate,
-    neighbours,
     packed_at,
     rate_of,
     use_at,
 )
+from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
+from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
+from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.subtasks import PlanSlots, slot_groups, slots_of
 from streamplace.planning.verification import contradictions
 
@@ -181,13 +180,31 @@ def _with_steps(
     if problem.cluster is not None:
         return packed, (None, None)
     while True:
-        less, more = neighbours(problem, packed)
+        less, more = _neighbours(problem, packed)
         cheaper, fewer = _step(problem, less, 0.0, _ended(meter, CHEAPER))
         if fewer is None or rate_of(problem, fewer) < problem.rate * (1 - ROUNDING):
             break
         packed = fewer
     dearer, _ = _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0))
     return packed, (cheaper, dearer)
+
+
+def _neighbours(
+    problem: PlanProblem, packed: PackedMachines
+) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Numbers of machines with one less and one more of the cheapest type that allows it."""
+    offers = problem.catalogue.offers
+    counts = packed.counts(len(offers))
+    by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
+    less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
+    more = next((t for t in by_price if counts[t] < offers[t].at_most), None)
+
+    def changed(kind: int | None, change: int) -> tuple[int, ...] | None:
+        if kind is None or sum(counts) + change == 0:
+            return None
+        return tuple(n + change * (t == kind) for t, n in enumerate(counts))
+
+    return changed(less, -1), changed(more, 1)
 
 
 def _step(

@@ -23,8 +23,8 @@ from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
+from streamplace.planning.rates import promised_rate
 from streamplace.planning.search import MOST_AT_FIRST
-from streamplace.planning.steps import promised_rate
 from streamplace.planning.subtasks import least_need, least_parallelism, least_share
 
 LARGE_RESERVE = 2
