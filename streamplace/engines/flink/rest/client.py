@@ -3,9 +3,9 @@
 import copy
 import json
 import math
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
 from itertools import chain, repeat
@@ -14,7 +14,12 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
-from streamplace.engines.flink.rest.answers import parse_answer, parse_complaint, root_cause
+from streamplace.engines.flink.rest.answers import (
+    is_unavailable,
+    parse_answer,
+    parse_complaint,
+    root_cause,
+)
 from streamplace.engines.flink.rest.transport import Access, Address, exchange, masked, multipart
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
@@ -37,12 +42,6 @@ CAUSE_SECONDS = 5.0
 SUBMIT_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
-UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
-"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
-LEADERLESS = re.compile(
-    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
-)
-"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
 
 
 class FlinkError(StreamplaceError):
@@ -260,11 +259,10 @@ class Rest:
 
     def _still_held(self, devices: list[str], jobs: set[str]) -> list[str]:
         """Ask the first TaskManager whether it has slots of some jobs; if so, make it the last."""
-        try:
-            is_held = jobs.intersection(self.holders(devices[0]))
-        except Refusal:  # it has just ended
-            is_held = set()
-        return devices[1:] + (devices[:1] if is_held else [])
+        with suppress(Refusal):  # it has just ended
+            if jobs.intersection(self.holders(devices[0])):
+                return [*devices[1:], devices[0]]
+        return devices[1:]
 
     def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
         """Wait until a job is in one of the states, and return that state."""
@@ -364,7 +362,7 @@ class Rest:
             complaint = parse_complaint(answer.content)
             message = f"Flink answers {answer.status}: {root_cause(complaint)}"
             message += "; give a valid --authorization" if answer.status == 401 else ""
-            if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
+            if is_unavailable(answer.status, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status)
         if answer.status >= 300:
