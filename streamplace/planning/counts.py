@@ -176,7 +176,7 @@ class _SingleCut:
 
 
 class _Rest(NamedTuple):
-    """What remains to be covered by the types of machines from ``first`` on."""
+    """Money and needs that remain for the types of machines from ``first`` on."""
 
     first: int
     money: int
@@ -226,7 +226,7 @@ class _Refutation:
         return any(cost is None or cost > rest.money for cost in costs)
 
     def _parts(self, rest: _Rest) -> Iterator[_Rest]:
-        """What remains after each number of machines of the next type, the largest first."""
+        """Remainders after each number of machines of the next type, the largest number first."""
         t, money, needs = rest
         offer, number = self._catalogue.offers[t], self._prices.numbers[t]
         for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):

@@ -43,7 +43,7 @@ class Cut:
 
 
 class ResourceNeed(NamedTuple):
-    """What the operators that require some tags need of a resource together."""
+    """Total need of a resource by the operators that require some tags."""
 
     tags: frozenset[str]
     rows: Bools  # [N] whether each operator is one of them
