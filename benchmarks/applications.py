@@ -16,6 +16,7 @@ from typing import Any
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
@@ -45,7 +46,7 @@ def look(
         rest.wait_running(job)
         time.sleep(WARM_UP_SECONDS)
         seen = profile(rest, job, seconds)
-        graph = graph_to_dict(seen.graph(MIPS))
+        graph = graph_to_dict(measured_graph(seen, MIPS))
         return graph, [doubt for doubt in seen.doubts if not doubt.startswith("rate of ")]
     finally:
         rest.cancel(job)

@@ -26,6 +26,7 @@ from streamplace.engines.flink.cpu.task_cpu import between, snapshot
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.names import FUSED
@@ -96,11 +97,11 @@ def run(rest: Rest, jar: str, entry: str, rate: str) -> Row:
     job = started(rest, jar, (entry, rate), chaining=True)
     chained = profile(rest, job, SECONDS)
     rest.cancel(job)
-    graph = seen.graph(MICRO_MIPS)
+    graph = measured_graph(seen, MICRO_MIPS)
     return {
         "unchained": cpu_of(graph),
         "predicted": cpu_of(as_chained(graph, [task.name for task in chained.tasks])),
-        "measured": cpu_of(chained.graph(MICRO_MIPS)),
+        "measured": cpu_of(measured_graph(chained, MICRO_MIPS)),
         "sampled": mean(sampled),
         "plain": mean(plain),
         "local cost": str(graph.attributes["local cost"]),

@@ -30,9 +30,8 @@ from streamplace import Offer, StreamGraph, plan, read_graph
 from streamplace.model.operators import Operator
 from streamplace.placers import stopwatch
 from streamplace.placers.registry import Budget
-from streamplace.planning.counts import Prices
 from streamplace.planning.demand import demand_of
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.search import first_fit_machines
 
 DATASETS = Path(__file__).parents[1] / "datasets"
@@ -81,8 +80,7 @@ def first_fit(graph: StreamGraph, catalogue: Catalogue) -> tuple[float, int]:
     packed = first_fit_machines(demand_of(graph), catalogue)
     if packed is None:
         return NAN, 0
-    prices = Prices.of(catalogue)
-    cost = float(prices.cost(packed.counts(len(catalogue.offers))) * prices.unit)
+    cost = Prices.of(catalogue).per_hour(packed.counts(len(catalogue.offers)))
     return cost, len(packed.kinds)
 
 

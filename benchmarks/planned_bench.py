@@ -30,6 +30,7 @@ from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
@@ -181,7 +182,7 @@ class Bench:
 
     def _max_rates(self, job: str) -> dict[str, float]:
         """Largest rates of subtasks that a profile of a running job finds."""
-        graph = profile(self.cluster.rest, job, PROFILE_SECONDS).graph(MIPS)
+        graph = measured_graph(profile(self.cluster.rest, job, PROFILE_SECONDS), MIPS)
         return {one.name: one.max_rate for one in graph.operators if one.max_rate}
 
     def _release(self) -> None:
@@ -228,7 +229,7 @@ def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str,
     subtasks = program["subtasks"]
     alone, slow = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
     halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
-    graph = alone.graph(MIPS / slow)
+    graph = measured_graph(alone, MIPS / slow)
     vectors = {name: p * [halves[name]] for name, p in subtasks.items()}
     apart, slow_apart = bench.profiled(job, vectors, PARTLY * graph.source_rate)
     java, sending = apart.background(len(DEVICES))

@@ -24,6 +24,7 @@ from limiting import limit, measured_devices, release
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.consistency import Consistency, consistency
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar
@@ -103,9 +104,12 @@ def checked(first: JobProfile, seen: JobProfile) -> Consistency:
     assert seen.present is not None
     devices: Mapping[str, Sequence[str]] = seen.present.devices
     predicted = consistency(
-        first.graph(MIPS), first.present._replace(devices=devices), tuples(first), is_blocked=True
+        measured_graph(first, MIPS),
+        first.present._replace(devices=devices),
+        tuples(first),
+        is_blocked=True,
     )
-    measured = consistency(seen.graph(MIPS), seen.present, tuples(seen), is_blocked=True)
+    measured = consistency(measured_graph(seen, MIPS), seen.present, tuples(seen), is_blocked=True)
     assert predicted is not None
     assert measured is not None
     return measured._replace(predicted=predicted.predicted)

@@ -18,6 +18,7 @@ from streamplace import Cluster, Device, StreamGraph, expand, place, simulate
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.steady import settled_rate
 from streamplace.engines.flink.pin.apply import apply
@@ -91,7 +92,9 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
     for doubt in seen.doubts:
         print(f"note: {doubt}")
 
-    graph = seen.graph(MIPS).at_rate(RATE)  # the source is held back: what it offers is known
+    graph = measured_graph(seen, MIPS).at_rate(
+        RATE
+    )  # the source is held back: what it offers is known
     subtasks = expand(graph.at_rate(HEADROOM * RATE)).graph
     for title, placer in (("in turn", "round-robin"), ("streamplace", "auto")):
         placement = place(subtasks, cluster, placer=placer).placement

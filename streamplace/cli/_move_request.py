@@ -127,13 +127,13 @@ class MoveRequest:
         return kind(
             engine,
             move,
-            self.seconds,
-            offered,
-            cluster,
-            self.trust_profile,
-            say,
-            self.confidence,
-            self.ledger or usual_ledger(),
+            seconds=self.seconds,
+            rate=offered,
+            cluster=cluster,
+            trusts_profile=self.trust_profile,
+            tell=say,
+            confidence=self.confidence,
+            ledger=self.ledger or usual_ledger(),
         )
 
     def follow(self, move: "FlinkMove", moved: "FlinkMoved") -> None:

@@ -276,6 +276,7 @@ def profile_(
     same --mips as to the command cluster. The command prints what it could not measure, and
     compares the model's prediction for the current placement with the measured rate.
     """
+    from streamplace.engines.flink.measure.graph import measured_graph
     from streamplace.engines.flink.measure.steady import Warmth, warm_profile
     from streamplace.engines.flink.rest.job_ids import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
@@ -286,7 +287,7 @@ def profile_(
     with waiting(f"watching in windows of {seconds:g} s"):
         warmth = Warmth(seconds, patience, accept_cold)
         seen = warm_profile(rest, only_job(rest, job), warmth, tell=say)
-    graph = seen.graph(speed)
+    graph = measured_graph(seen, speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)
     elif output is not None:

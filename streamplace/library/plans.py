@@ -9,9 +9,8 @@ from streamplace.library.documents import BITS_PART, SECOND
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.planning.contents import allowed
-from streamplace.planning.counts import Prices
 from streamplace.planning.demand import ALL_TO_ALL, demand_of
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 
 
 def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:

@@ -12,11 +12,11 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.planning.columns import NODES, Columns, price
-from streamplace.planning.counts import Prices, cheapest_counts, enough, least_cost
+from streamplace.planning.counts import cheapest_counts, enough, least_cost
 from streamplace.planning.cuts import Cut, item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.linear import cheapest_worth, separate
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.relaxation import Relaxation, exact
 
 ENOUGH = 1e-7

@@ -6,12 +6,11 @@ CP-SAT finds them; a depth-first search in integers proves that none cost less.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
 from typing import NamedTuple
 
 from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.cuts import Cut
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 
 SCALE = 2**28
 """Worth of all operators together as an integer; the worth of each machine is rounded up."""
@@ -20,27 +19,6 @@ MOST_WORK = 10.0
 """Limit of the solver, in its deterministic seconds."""
 MOST_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices of machines as integers, the multiples of a common unit."""
-
-    numbers: tuple[int, ...]
-    unit: Fraction
-
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> "Prices":
-        """Prices of the offers, exactly as they are written in decimals."""
-        exact = [Fraction(repr(float(offer.price))) for offer in catalogue.offers]
-        common = lcm(*(price.denominator for price in exact))
-        whole = [int(price * common) for price in exact]
-        step = gcd(*whole)
-        return cls(tuple(number // step for number in whole), Fraction(step, common))
-
-    def cost(self, counts: Sequence[int]) -> int:
-        """Cost of these numbers of machines, in units."""
-        return sum(n * x for n, x in zip(self.numbers, counts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +176,7 @@ class _SingleCut:
 
 
 class _Rest(NamedTuple):
-    """What remains to be covered by the types of machines from ``first`` on."""
+    """Money and needs that remain for the types of machines from ``first`` on."""
 
     first: int
     money: int
@@ -248,7 +226,7 @@ class _Refutation:
         return any(cost is None or cost > rest.money for cost in costs)
 
     def _parts(self, rest: _Rest) -> Iterator[_Rest]:
-        """What remains after each number of machines of the next type, the largest first."""
+        """Remainders after each number of machines of the next type, the largest number first."""
         t, money, needs = rest
         offer, number = self._catalogue.offers[t], self._prices.numbers[t]
         for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Longs
-from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
 from streamplace.planning.demand import Demand
-from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.subtasks import choices, least_need, slot_groups, slots_of
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.subtasks import least_parallelism, slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""
@@ -44,7 +43,7 @@ class Cut:
 
 
 class ResourceNeed(NamedTuple):
-    """What the operators that require some tags need of a resource together."""
+    """Total need of a resource by the operators that require some tags."""
 
     tags: frozenset[str]
     rows: Bools  # [N] whether each operator is one of them
@@ -147,54 +146,3 @@ def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
     fastest = np.where(may_run, speed[:, None], 0.0).max(axis=0)
     least = [least_parallelism(demand, v, float(fastest[v])) for v in range(len(fastest))]
     return np.array(least, np.int64)
-
-
-def least_parallelism(
-    demand: Demand,
-    v: int,
-    speed: float,
-    need_of: Callable[[Demand, int, int, float], float] = least_need,
-) -> int:
-    """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
-    need = max(float(demand.heaviest[v]), speed * float(demand.at_max_rate[v]))
-    if demand.keeps[v]:
-        p = int(demand.most[v])
-        return p if need_of(demand, v, p, speed) <= speed * (1 + 1e-9) else 0
-    if need <= speed:
-        return 1
-    least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
-    limit = int(demand.most[v])
-    if not least or least > (limit or MOST_SUBTASKS):
-        return 0
-    most = limit or min(4 * least, MOST_SUBTASKS)
-    every = range(least + 1, most + 1)  # constant loads differ at each
-    room = speed * (1 + 1e-9)
-    if need_of(demand, v, least, speed) <= room:
-        return least
-    return next(
-        (
-            p
-            for p in (every if demand.constant[v] else choices(demand, v, most))
-            if p > least and need_of(demand, v, p, speed) <= room
-        ),
-        0,
-    )
-
-
-def useful_offers(demand: Demand, catalogue: Catalogue) -> tuple[Offer, ...]:
-    """Return the offers that are large enough for an operator (core speed, memory, tags)."""
-    may_run = allowed(demand, catalogue)
-    return tuple(
-        offer
-        for offer, runs in zip(catalogue.offers, may_run, strict=True)
-        if any(
-            least_parallelism(demand, v, offer.core_speed)
-            and demand.memory[v] <= float(ROOM) * float(offer.memory) * _most_parts(demand, v)
-            for v in np.flatnonzero(runs).tolist()
-        )
-    )
-
-
-def _most_parts(demand: Demand, v: int) -> int:
-    """Number of parts into which the memory of operator v is divided at most."""
-    return int(demand.groups[v]) or int(demand.most[v]) or MOST_SUBTASKS

@@ -1,9 +1,11 @@
 """Offers: the types of machines that can be bought, and their prices."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import partial
+from math import gcd, lcm
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -181,6 +183,36 @@ class Catalogue:
         """
         speed = 1e6 * np.array([float(offer.mips) for offer in self.offers])
         return self.overhead * speed, self.overhead_per_byte / 8 * speed
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of machines as integers, the multiples of a common unit.
+
+    >>> prices = Prices.of(Catalogue.of([Offer("small", 0.1), Offer("large", 0.25)]))
+    >>> prices.numbers, prices.unit, prices.per_hour([1, 2])
+    ((2, 5), Fraction(1, 20), 0.6)
+    """
+
+    numbers: tuple[int, ...]
+    unit: Fraction
+
+    @classmethod
+    def of(cls, catalogue: Catalogue) -> "Prices":
+        """Prices of the offers, exactly as they are written in decimals."""
+        exact = [Fraction(repr(float(offer.price))) for offer in catalogue.offers]
+        common = lcm(*(price.denominator for price in exact))
+        whole = [int(price * common) for price in exact]
+        step = gcd(*whole)
+        return cls(tuple(number // step for number in whole), Fraction(step, common))
+
+    def cost(self, counts: Sequence[int]) -> int:
+        """Cost of these numbers of machines, in units."""
+        return sum(n * x for n, x in zip(self.numbers, counts, strict=True))
+
+    def per_hour(self, counts: Sequence[int]) -> float:
+        """Price per hour of these numbers of machines."""
+        return float(self.cost(counts) * self.unit)
 
 
 def read_offers(path: Path) -> Catalogue:

@@ -28,28 +28,25 @@ from streamplace.planning.contents import (
     allowed,
     packing_of,
 )
-from streamplace.planning.counts import Prices
-from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
-from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
-from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
-from streamplace.planning.search import STEPS, PlanSearch
-from streamplace.planning.steps import (
+from streamplace.planning.rates import (
     FLOWING,
     growing_use,
     highest_found,
     largest_rate,
-    neighbours,
     packed_at,
     rate_of,
     use_at,
 )
+from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
+from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
+from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.subtasks import PlanSlots, slot_groups, slots_of
 from streamplace.planning.verification import contradictions
 
@@ -129,7 +126,7 @@ def _may_have_plan(asked: PlanProblem) -> bool:
     demand, catalogue = asked.demand, asked.catalogue
     if not allowed(demand, catalogue).any(axis=0).all() or slow_operator(asked):
         return False
-    return asked.cluster is not None or bool(useful_offers(demand, catalogue))
+    return asked.cluster is not None or bool(asked.useful_offers())
 
 
 def planned_most(
@@ -183,13 +180,31 @@ def _with_steps(
     if problem.cluster is not None:
         return packed, (None, None)
     while True:
-        less, more = neighbours(problem, packed)
+        less, more = _neighbours(problem, packed)
         cheaper, fewer = _step(problem, less, 0.0, _ended(meter, CHEAPER))
         if fewer is None or rate_of(problem, fewer) < problem.rate * (1 - ROUNDING):
             break
         packed = fewer
     dearer, _ = _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0))
     return packed, (cheaper, dearer)
+
+
+def _neighbours(
+    problem: PlanProblem, packed: PackedMachines
+) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Numbers of machines with one less and one more of the cheapest type that allows it."""
+    offers = problem.catalogue.offers
+    counts = packed.counts(len(offers))
+    by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
+    less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
+    more = next((t for t in by_price if counts[t] < offers[t].at_most), None)
+
+    def changed(kind: int | None, change: int) -> tuple[int, ...] | None:
+        if kind is None or sum(counts) + change == 0:
+            return None
+        return tuple(n + change * (t == kind) for t, n in enumerate(counts))
+
+    return changed(less, -1), changed(more, 1)
 
 
 def _step(
@@ -228,7 +243,7 @@ def result_of(
     use = largest_use(packing, packed)
     if deployment.is_apart:
         use = np.maximum(use, _simulated_use(deployment, packed))
-    prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
+    counts = packed.counts(len(catalogue.offers))
     cheaper, dearer = steps
     names, slots = _machines(problem, packed)
     limit = _limit(demand, packed, packing, names, use)
@@ -241,7 +256,7 @@ def result_of(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
         headroom=problem.headroom,
-        cost=float(prices.cost(counts) * prices.unit),
+        cost=Prices.of(catalogue).per_hour(counts),
         bound=bound.value,
         bounds=bound.by_strength,
         machines=_named(catalogue, counts) if problem.cluster is None else dict.fromkeys(names, 1),
@@ -293,8 +308,7 @@ def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, 
 
 def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:
     """Cost and rate of these numbers of machines, as a step."""
-    prices = Prices.of(catalogue)
-    return PlanStep(_named(catalogue, counts), float(prices.cost(counts) * prices.unit), rate)
+    return PlanStep(_named(catalogue, counts), Prices.of(catalogue).per_hour(counts), rate)
 
 
 def _named(catalogue: Catalogue, counts: tuple[int, ...]) -> dict[str, int]:

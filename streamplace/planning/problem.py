@@ -6,19 +6,24 @@ from functools import cached_property
 from math import exp, inf, log
 from numbers import Real
 
+import numpy as np
+
 from streamplace.errors import GraphError, SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import check_whole
 from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
+from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
-from streamplace.planning.cuts import useful_offers
+from streamplace.planning.contents import allowed
+from streamplace.planning.cuts import ROOM
 from streamplace.planning.demand import Demand, demand_of, unchained
 from streamplace.planning.headroom import MOST_FREE, Headroom
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.subtasks import least_parallelism
 
 ROUNDING = 1e-9
 """Share by which rates may be exceeded by rounding."""
@@ -160,6 +165,19 @@ class PlanProblem:
             low, high = (middle, high) if self.possible_at(exp(middle)) else (low, middle)
         return max(self.rate, exp(low) * (1 - ROUNDING))
 
+    def useful_offers(self) -> tuple[Offer, ...]:
+        """Offers that are large enough for an operator at this rate (core speed, memory, tags)."""
+        demand, may_run = self.demand, allowed(self.demand, self.catalogue)
+        return tuple(
+            offer
+            for offer, runs in zip(self.catalogue.offers, may_run, strict=True)
+            if any(
+                least_parallelism(demand, v, offer.core_speed)
+                and demand.memory[v] <= float(ROOM) * float(offer.memory) * _most_parts(demand, v)
+                for v in np.flatnonzero(runs).tolist()
+            )
+        )
+
     def with_useful_offers(self) -> "PlanProblem":
         """Return the same problem without the offers on which no operator fits at this rate.
 
@@ -167,7 +185,7 @@ class PlanProblem:
         """
         if self.cluster is not None:
             return self
-        useful = useful_offers(self.demand, self.catalogue)
+        useful = self.useful_offers()
         offers = tuple(o for o in self.catalogue.offers if o.at_least or o in useful)
         if not useful or len(offers) == len(self.catalogue.offers):
             return self
@@ -206,6 +224,11 @@ def _reserve(
             reserves[VARIED] = errors.of_spread
         share = min(MOST_FREE, 1 - (1 - share) * errors.least)
     return share, reserves
+
+
+def _most_parts(demand: Demand, v: int) -> int:
+    """Number of parts into which the memory of operator v is divided at most."""
+    return int(demand.groups[v]) or int(demand.most[v]) or MOST_SUBTASKS
 
 
 def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:

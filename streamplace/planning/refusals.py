@@ -16,18 +16,16 @@ from streamplace.planning.cuts import (
     ROOM,
     ResourceNeed,
     item_cuts,
-    least_parallelism,
     least_subtasks,
     resource_needs,
-    useful_offers,
 )
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
+from streamplace.planning.rates import promised_rate
 from streamplace.planning.search import MOST_AT_FIRST
-from streamplace.planning.steps import promised_rate
-from streamplace.planning.subtasks import least_need, least_share
+from streamplace.planning.subtasks import least_need, least_parallelism, least_share
 
 LARGE_RESERVE = 2
 """Multiple of the rate from which a refusal names the reserve first."""
@@ -48,7 +46,7 @@ def check_tags(problem: PlanProblem) -> None:
 
 def check_offers(problem: PlanProblem) -> None:
     """Raise ProblemError if no offer can run any operator at this rate."""
-    if problem.cluster is None and not useful_offers(problem.demand, problem.catalogue):
+    if problem.cluster is None and not problem.useful_offers():
         raise ProblemError(
             f"offer {quoted(problem.catalogue.offers[0].name)} can never be used: no operator of "
             f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"

@@ -15,10 +15,10 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
-from streamplace.planning.cuts import ROOM, least_parallelism
+from streamplace.planning.cuts import ROOM
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.subtasks import busiest_share, slot_groups
+from streamplace.planning.subtasks import busiest_share, least_parallelism, slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""

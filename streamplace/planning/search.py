@@ -15,11 +15,10 @@ from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import Packing, packing_of
-from streamplace.planning.counts import Prices, cheapest_counts
-from streamplace.planning.cuts import least_parallelism
+from streamplace.planning.counts import cheapest_counts
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected
 from streamplace.planning.links import acceptor
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packed import (
     Accept,
     PackedMachines,
@@ -32,7 +31,13 @@ from streamplace.planning.packed import (
     without_idle,
 )
 from streamplace.planning.problem import PlanProblem
-from streamplace.planning.subtasks import charged_need, choices, slot_groups, slots_of
+from streamplace.planning.subtasks import (
+    charged_need,
+    choices,
+    least_parallelism,
+    slot_groups,
+    slots_of,
+)
 
 FINEST = 8
 """Largest multiple of the parallelism that the slowest core requires."""

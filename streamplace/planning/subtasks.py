@@ -9,13 +9,14 @@ sharing group, so a group needs as many slots as its largest operator has subtas
 every operator is a group of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.key_groups import useful_parallelisms
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
@@ -101,6 +102,38 @@ def choices(demand: Demand, v: int, most: int) -> list[int]:
     limit = min(most, int(demand.most[v]) or most)
     useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
     return sorted(map(int, useful))
+
+
+def least_parallelism(
+    demand: Demand,
+    v: int,
+    speed: float,
+    need_of: Callable[[Demand, int, int, float], float] = least_need,
+) -> int:
+    """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
+    need = max(float(demand.heaviest[v]), speed * float(demand.at_max_rate[v]))
+    if demand.keeps[v]:
+        p = int(demand.most[v])
+        return p if need_of(demand, v, p, speed) <= speed * (1 + 1e-9) else 0
+    if need <= speed:
+        return 1
+    least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
+    limit = int(demand.most[v])
+    if not least or least > (limit or MOST_SUBTASKS):
+        return 0
+    most = limit or min(4 * least, MOST_SUBTASKS)
+    every = range(least + 1, most + 1)  # constant loads differ at each
+    room = speed * (1 + 1e-9)
+    if need_of(demand, v, least, speed) <= room:
+        return least
+    return next(
+        (
+            p
+            for p in (every if demand.constant[v] else choices(demand, v, most))
+            if p > least and need_of(demand, v, p, speed) <= room
+        ),
+        0,
+    )
 
 
 def _possible(dealing: frozenset[int], p: int) -> list[int]:

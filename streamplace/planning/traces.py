@@ -24,11 +24,10 @@ from streamplace.model.messages import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST, tuple_rate
 from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.hours import PlanHour, moment
+from streamplace.planning.hours import HOUR, PlanHour, moment
 from streamplace.planning.result import PlanResult
 
 TIME, TOTAL = "time", "rate"
-HOUR = 3600.0
 LARGEST_TRACE = 64 * 2**20
 LATEST = 253_402_300_799.0
 """Seconds since 1970 at the end of the year 9999, the last that has a date."""

@@ -20,6 +20,7 @@ from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure import profile, sampling
 from streamplace.engines.flink.measure.cluster import measured_cluster, unpinnable
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.rest import client as rest
 from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause
@@ -92,7 +93,7 @@ OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8
 ADVICE = AdviceSettings(seconds=SECONDS / 2, warm_up=0, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
-    "profile": lambda flink: profile.profile(flink, JOB, SECONDS).graph(2500.0),
+    "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),
     "verify": lambda flink: verify(flink, JOB, {"src": ["dev-0"], "a": ["dev-0"], "b": "dev-0"}),
     "advise": lambda flink: advise(flink, JOB, "2x", OFFERS, ADVICE).to_json(),
     "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),

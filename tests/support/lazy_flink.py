@@ -12,8 +12,9 @@ from flink_documents import failed_by, jobs, task_manager
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import job_watch, sampling, steady
+from streamplace.engines.flink.measure import job_windows, sampling, steady
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
 
 START, MIPS = 100.0, 1000.0
@@ -38,7 +39,7 @@ def with_clock(patch: pytest.MonkeyPatch, clock: Clock) -> Clock:
     """Let the profiler see no other time, and no process of this machine."""
     patch.setattr(sampling, "time", clock)
     patch.setattr(steady, "time", clock)
-    patch.setattr(job_watch, "processes_of", lambda rest: {})
+    patch.setattr(job_windows, "processes_of", lambda rest: {})
     return clock
 
 
@@ -48,7 +49,7 @@ def with_threads(
     processes: Mapping[str, int],
 ) -> None:
     """Let TaskManagers be processes of this machine with these threads, and without logs."""
-    patch.setattr(job_watch, "processes_of", lambda rest: processes)
+    patch.setattr(job_windows, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "python_workers", lambda managers: 0)
     patch.setattr(task_cpu, "java_threads", threads)
     patch.setattr(task_cpu, "received_tasks", lambda process: [])
@@ -255,5 +256,5 @@ def rates(
 
 def doubts(seen: JobProfile) -> list[str]:
     """What a profile tells, but for where CPU times come from."""
-    seen.graph(MIPS)
+    measured_graph(seen, MIPS)
     return [doubt for doubt in seen.doubts if not doubt.startswith("ipt of ")]

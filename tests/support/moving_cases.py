@@ -21,7 +21,6 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.live import Verification
 
 OLD = "old"
 NEW = successor(OLD)
@@ -127,7 +126,7 @@ def move_maker(
 
         monkeypatch.setattr(transaction, "submit", submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
-        monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
+        monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
         monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
         monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
         rest, moment = flink.rest, datetime(2020, 1, 1, tzinfo=UTC)

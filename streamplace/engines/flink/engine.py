@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.background import background, cores_of_others, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
-from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
+from streamplace.engines.flink.measure.doubts import doubts_of_sending
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
     Warmth,
@@ -99,7 +100,7 @@ class FlinkEngine:
         """
         warmth = Warmth(seconds, self.patience, self.accept_cold)
         seen = warm_profile(self.rest, job, warmth, tell=self.tell)
-        graph = seen.graph(parsed_mips(self.mips))
+        graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
             taken = cores_of_others(self.rest, job, seconds, seen.doubts)

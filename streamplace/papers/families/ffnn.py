@@ -7,7 +7,7 @@ from streamplace.families.parameters import parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
-from streamplace.papers.families.sharded import Gpus, ShardedTensor, TensorLabel, TensorProgram
+from streamplace.papers.families.sharded import Gpus, TensorLabel, TensorProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,6 @@ def ffnn(parameters: Ffnn, seed: int) -> Iterator[Problem]:
     biased = program.each("add1", "nh,h->nh", wide, b1)
     hidden = program.each("relu", "nh->nh", biased)
     narrow = program.einsum("HW2", "nh,ho->no", hidden, w2)
-    softmax(program, "softmax", "no", program.each("add2", "no,o->no", narrow, b2))
+    program.softmax("softmax", "no", program.each("add2", "no,o->no", narrow, b2))
     facts: dict[str, Attribute] = {"family": "ffnn", "hidden": parameters.hidden, "shards": cuts}
     yield parameters.problem(program.graph(f"ffnn-{parameters.hidden}-{cuts}", facts))
-
-
-def softmax(program: TensorProgram, name: str, labels: str, scores: ShardedTensor) -> ShardedTensor:
-    """Softmax over the last label, in four operations."""
-    rest = labels[:-1]
-    most = program.reduce(f"{name}.max", f"{labels}->{rest}", "max", scores)
-    power = program.each(f"{name}.exp", f"{labels},{rest}->{labels}", scores, most)
-    total = program.reduce(f"{name}.sum", f"{labels}->{rest}", "sum", power)
-    return program.each(f"{name}.over", f"{labels},{rest}->{labels}", power, total)

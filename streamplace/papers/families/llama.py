@@ -12,7 +12,6 @@ from streamplace.families.parameters import parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
-from streamplace.papers.families.ffnn import softmax
 from streamplace.papers.families.sharded import Gpus, ShardedTensor, TensorLabel, TensorProgram
 
 
@@ -73,7 +72,7 @@ def attention(program: TensorProgram, x: ShardedTensor) -> ShardedTensor:
     keys, values = program.select("keys", "the", key), program.select("values", "the", v)
     scores = program.einsum("scores", "she,the->hst", query, keys)
     masked = program.each("masked", "hst,st->hst", scores, mask)
-    weights = softmax(program, "softmax", "hst", masked)
+    weights = program.softmax("softmax", "hst", masked)
     heard = program.einsum("attention", "hst,the->she", weights, values)
     return program.einsum("Wo", "she,hed->sd", heard, program.input("Wout", "hed"))
 

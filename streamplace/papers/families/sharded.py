@@ -103,6 +103,14 @@ class TensorProgram:
         """Reduction over the labels that are left out, by ``"max"`` or ``"sum"``."""
         return self._operation(name, spec, (operand,), f"{total} reduction", flops=1, total=total)
 
+    def softmax(self, name: str, labels: str, scores: ShardedTensor) -> ShardedTensor:
+        """Softmax over the last label, in four operations."""
+        rest = labels[:-1]
+        most = self.reduce(f"{name}.max", f"{labels}->{rest}", "max", scores)
+        power = self.each(f"{name}.exp", f"{labels},{rest}->{labels}", scores, most)
+        total = self.reduce(f"{name}.sum", f"{labels}->{rest}", "sum", power)
+        return self.each(f"{name}.over", f"{labels},{rest}->{labels}", power, total)
+
     def lookup(self, name: str, spec: str, *operands: ShardedTensor) -> ShardedTensor:
         """Rows of a table by number."""
         return self._operation(name, spec, operands, "select", flops=0, total="sum")

@@ -283,7 +283,7 @@ def test_what_chains_would_save_is_named_where_it_is_measured(
 ) -> None:
     """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
     monkeypatch.setattr(
-        "streamplace.engines.flink.measure.job_watch.stacks_by_task",
+        "streamplace.engines.flink.measure.job_windows.stacks_by_task",
         lambda *_: {task: StackCounts(100, written=50, read=50) for task in CPU},
     )
     flink = shop()

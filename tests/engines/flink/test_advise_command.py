@@ -14,8 +14,8 @@ from shop_flink import SETTINGS, Shop, advised
 
 from streamplace.engines.flink.advise.advise import advise
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure.job_watch import seconds_running
 from streamplace.engines.flink.measure.steady import UnsteadyJob, agree
+from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 

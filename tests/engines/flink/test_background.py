@@ -16,11 +16,12 @@ from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import background, cluster, job_watch
+from streamplace.engines.flink.measure import background, cluster, job_windows
 from streamplace.engines.flink.measure.background import background_between
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
+from streamplace.engines.flink.measure.doubts import doubts_of_sending
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS, Activity
 from streamplace.engines.flink.measure.sending_cost import (
     ASSUMED,
@@ -117,7 +118,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
-    for module in (background, cluster, job_watch):
+    for module in (background, cluster, job_windows):
         monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
     monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
     measured = FlinkEngine(flink.rest).cluster("job", 10.0)
@@ -128,7 +129,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     assert sum(one.cores for one in seen.cpu.values()) == pytest.approx(0.26)
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
     assert seen.background(2) == (None, None)
-    checked = str(seen.graph(1000.0).attributes["consistency"])
+    checked = str(measured_graph(seen, 1000.0).attributes["consistency"])
     assert checked.startswith("unchecked, for the threads")
 
 

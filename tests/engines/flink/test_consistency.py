@@ -23,6 +23,7 @@ from streamplace.engines.flink.measure.consistency import (
     consistency,
     present_of,
 )
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
@@ -202,7 +203,7 @@ def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) 
         job = rest.run_jar(rest.upload(graph_jar), "GraphJob", [json.dumps(graph)])
         rest.wait_running(job)
         time.sleep(20)
-        text = str(profile(rest, job, 15).graph(MIPS).attributes["consistency"])
+        text = str(measured_graph(profile(rest, job, 15), MIPS).attributes["consistency"])
     error = re.search(r"\(([+-]\d+)%\)", text)
     assert error is not None, text
     assert abs(int(error[1])) <= 20, text

@@ -15,6 +15,7 @@ from submitted_jobs import TALLY
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -147,7 +148,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     rest.wait_running(job)
     found = verify(rest, job, SQL)
     assert found.fine, found
-    seen = profile(rest, job, 2).graph(2500).operators
+    seen = measured_graph(profile(rest, job, 2), 2500).operators
     assert "Calc(select=[" in seen["WindowAggregate -> Calc (2) -> totals"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
     steps: list[str] = []

@@ -17,6 +17,7 @@ from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
 from streamplace.engines.flink.decide.candidates import EVEN, FOUND, Question, decision, judged
 from streamplace.engines.flink.measure.consistency import Present, Usage, consistency
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import profile
@@ -117,7 +118,7 @@ def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> N
     }
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
     assert seen.shares == {"sum": pytest.approx(SKEWED)}
-    assert seen.graph(MIPS).operators.parallelism.tolist() == [1, 2]
+    assert measured_graph(seen, MIPS).operators.parallelism.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("late", [START + 1, math.inf])
@@ -162,7 +163,7 @@ def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
         "out": pytest.approx(parts),
         **({"src": pytest.approx(expected)} if expected else {}),
     }
-    subtasks = expand(seen.graph(MIPS), seen.shares).graph.input_rate.tolist()
+    subtasks = expand(measured_graph(seen, MIPS), seen.shares).graph.input_rate.tolist()
     assert subtasks[3:] == pytest.approx([600, 200, 200], rel=0.01)
     assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
 
@@ -175,7 +176,7 @@ def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(
     flink.vertices["v0"].parallelism = 85
     flink.vertices["v0"].shares = (1 / 85,) * 85
     seen = profile(flink.rest, "job", 10)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert seen.shares == {}
     assert expand(graph).graph.operators.rate[:85] == pytest.approx(graph.source_rate / 85)
     assert 85 <= graph.operators["src"].max_parallelism <= 128

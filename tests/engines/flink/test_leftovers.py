@@ -15,9 +15,9 @@ from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.move.check_saving import check_saving
 from streamplace.engines.flink.move.folder import SavepointFolder, savepoint_folder
 from streamplace.engines.flink.move.outcomes import leaving_untouched
-from streamplace.engines.flink.move.preflight import check_saving
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.program.program import Program

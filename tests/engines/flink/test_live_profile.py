@@ -16,7 +16,8 @@ from submitted_jobs import submitted
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure import job_watch
+from streamplace.engines.flink.measure import job_windows
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.local_cost import measured_work
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
@@ -52,7 +53,7 @@ def looked_at(rest: Rest, job: str, offered: dict[str, float]) -> StreamGraph:
     Where it does not come the last one counts, whatever it says.
     """
     for _ in range(TRIES):
-        graph = profile(rest, job, SECONDS).graph(1000.0)
+        graph = measured_graph(profile(rest, job, SECONDS), 1000.0)
         rates = dict(zip(graph.operators.name, graph.operators.rate, strict=True))
         if all(rates[name] == pytest.approx(rate, rel=ALIKE) for name, rate in offered.items()):
             break
@@ -144,7 +145,7 @@ def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[
 
 def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jobs: Path) -> None:
     """It waits for the other one, and sends nothing meanwhile; before, it has sent a little."""
-    graph = profile(rest, submitted(rest, jobs, "AlignedJob", "100"), 4).graph(1000.0)
+    graph = measured_graph(profile(rest, submitted(rest, jobs, "AlignedJob", "100"), 4), 1000.0)
     hours, milliseconds = graph.operators.rate[:2]
     assert 0 < hours < milliseconds
     assert "rate of hours: it sent nothing during the measurement" in str(
@@ -185,7 +186,9 @@ def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
     """Busy time says how they share it, and the graph says so of each."""
     monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
     seen = profiled(rest, jobs)
-    told = {name for name in seen.graph(1000.0).attributes if name.startswith("cpu of Map")}
+    told = {
+        name for name in measured_graph(seen, 1000.0).attributes if name.startswith("cpu of Map")
+    }
     assert len(told) == len(ROUNDS)
     _, heavy, middle = worked(seen)
     assert heavy > middle
@@ -195,7 +198,7 @@ def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REST tells what whole TaskManagers took; no operator has more than it was busy."""
-    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
+    monkeypatch.setattr(job_windows, "processes_of", lambda rest: {})
     seen = profiled(rest, jobs)
     assert {one.source for one in seen.cpu.values()} == {task_cpu.OF_PROCESS}
     for task in seen.tasks:
@@ -214,7 +217,7 @@ def test_stacks_of_a_real_job_tell_the_cost_of_its_streams(
     job = submit(graph, {name: ["dev-0"] for name in names})
     time.sleep(10)
     seen = profile(rest, job, 15)
-    measured = seen.graph(1000.0)
+    measured = measured_graph(seen, 1000.0)
     assert str(measured.attributes["local cost"]).startswith("measured by ")
     assert (measured.streams.ipt > 0).all()
     assert measured.operators.ipt.sum() > 0
@@ -236,7 +239,7 @@ def test_stacks_of_a_chain_tell_the_work_of_its_operators(rest: Rest, jobs: Path
     """The second map works three times as much as the third, and the rest does hardly anything."""
     arguments = ("100", "100", "1500000", "500000")
     job = submitted(rest, jobs, "ChainJob", *arguments, settings={CHAINED: "true"})
-    graph = profile(rest, job, 10).graph(1000.0)
+    graph = measured_graph(profile(rest, job, 10), 1000.0)
     work = measured_work(graph, graph.operators.name[0])
     assert work == pytest.approx([0.0, 0.0, 0.75, 0.25], abs=0.1)
 
@@ -272,7 +275,7 @@ def test_subtasks_read_what_their_key_groups_bring(rest: Rest, keyed_jobs: Path)
     while sum(counts := read_counts(rest, job, "mean")) < tuples:
         assert time.monotonic() < deadline
         time.sleep(1.0)
-    graph = profile(rest, job, 3.0).graph(1000.0)
+    graph = measured_graph(profile(rest, job, 3.0), 1000.0)
     assert graph.operators["mean"].max_parallelism == groups
     expansion = expand(graph)
     subtasks = expansion.graph.operators.rows(expansion.subtasks("mean"))
@@ -303,7 +306,7 @@ def test_the_limit_of_an_operator_that_blocks_is_measured(
     What waits for a core, on a busy machine, is no part of the limit.
     """
     job = submitted(rest, jobs, "BlockingJob", rate, "5", "2")
-    graph = profile(rest, job, SECONDS).graph(1000.0)
+    graph = measured_graph(profile(rest, job, SECONDS), 1000.0)
     assert graph.operators["look up"].max_rate == pytest.approx(200, rel=0.2)
     assert [row.name for row in graph.operators if row.max_rate] == ["look up"]
     assert "max_rate of look up: it waits" in str(graph.attributes["unmeasured"])

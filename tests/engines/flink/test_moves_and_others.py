@@ -28,9 +28,9 @@ from streamplace.engines.flink.move.pause import (
     START_SECONDS,
     draining_seconds,
     expected_pause,
+    note_slow_start,
     pause_of,
 )
-from streamplace.engines.flink.move.preflight import note_slow_start
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, settle

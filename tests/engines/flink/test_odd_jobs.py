@@ -10,6 +10,7 @@ from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import flight_recorder
 from streamplace.engines.flink.cpu.flight_recorder import EXACT, why_unsampled
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.local_cost import LOCAL_COST
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.steady import Warmth, warm_profile
@@ -64,7 +65,7 @@ def test_a_source_without_counts_is_told(clock: Clock) -> None:
     """It is not silent: nobody knows."""
     silent = {name: rate for name, rate in rates(busy=0.1).items() if name != "numRecordsOut"}
     with pytest.raises(FlinkError, match="does not report how many tuples source 'src' sends"):
-        profile(job(clock, v0=silent).rest, "job", 10).graph(MIPS)
+        measured_graph(profile(job(clock, v0=silent).rest, "job", 10), MIPS)
 
 
 def test_a_silent_source_is_told_after_the_first_window(clock: Clock) -> None:
@@ -97,7 +98,7 @@ def test_a_silent_source_beside_one_that_sends_has_no_rate(clock: Clock) -> None
     flink = with_more(clock)
     flink.vertices["v2"].rates = {**flink.vertices["v2"].rates, "accumulateBusyTimeMs": 50}
     seen = profile(flink.rest, "job", 10)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0, 0], abs=1e-6)
     assert graph.charged_ipt[2] == 0
     assert seen.constant["v2"] == pytest.approx(0.05)
@@ -111,7 +112,7 @@ def test_what_has_ended_before_is_not_waited_for(clock: Clock) -> None:
     flink.process_cpu = {"dev-0": 0.3}
     seen = warm_profile(flink.rest, "job", Warmth(10.0))
     assert clock.now - START <= 80
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert graph.operators.name == ("src", "out", "more", "load")
     assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0, 0], abs=1e-6)
     assert graph.charged_ipt[2:].tolist() == [0, 0]
@@ -125,7 +126,7 @@ def test_a_source_that_ends_beside_others_while_it_is_measured_is_told(clock: Cl
     flink = with_more(clock, START + 5)
     with pytest.raises(FlinkError, match="source 'more' has ended while the job was measured"):
         profile(flink.rest, "job", 10)
-    assert profile(flink.rest, "job", 10).graph(MIPS).source_rate == pytest.approx(100)
+    assert measured_graph(profile(flink.rest, "job", 10), MIPS).source_rate == pytest.approx(100)
 
 
 @pytest.mark.parametrize("name", ["IterationSource-3", "IterationSink-3"])
@@ -143,7 +144,7 @@ def test_a_job_without_exchange_is_measured(clock: Clock) -> None:
     del flink.vertices["v1"]
     flink.vertices["v0"].name = "Source: src -> map -> out: Writer"
     flink.vertices["v0"].rates = rates(busy=0.2) | {"Source__src.numRecordsOut": 100}
-    graph = warm_profile(flink.rest, "job", Warmth(10.0)).graph(MIPS)
+    graph = measured_graph(warm_profile(flink.rest, "job", Warmth(10.0)), MIPS)
     assert graph.n_operators == 1
     assert graph.source_rate == pytest.approx(100)
     assert graph.charged_ipt[0] == pytest.approx(0.2 / 100 * MIPS * 1e6)
@@ -151,7 +152,7 @@ def test_a_job_without_exchange_is_measured(clock: Clock) -> None:
 
 def test_idle_operators_cost_nothing(clock: Clock) -> None:
     """And are told."""
-    graph = profile(job(clock, v1=rates()).rest, "job", 10).graph(MIPS)
+    graph = measured_graph(profile(job(clock, v1=rates()).rest, "job", 10), MIPS)
     assert graph.charged_ipt[1] == 0
     assert graph.input_rate[1] == 0
     assert "ipt of out: it received no tuples" in str(graph.attributes["unmeasured"])
@@ -161,7 +162,7 @@ def test_options_of_java_are_asked_for_only_where_they_are_missing(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     """Else operators took too little CPU, the JDK is missing, or the machine is another one."""
-    note = str(profile(job(clock).rest, "job", 10).graph(MIPS).attributes[LOCAL_COST])
+    note = str(measured_graph(profile(job(clock).rest, "job", 10), MIPS).attributes[LOCAL_COST])
     assert note.endswith("to measure it, profile on the machines of the TaskManagers")
     monkeypatch.setattr(flight_recorder.shutil, "which", lambda tool: tool)
     (tmp_path / "7").mkdir()

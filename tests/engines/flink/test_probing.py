@@ -15,6 +15,7 @@ from streamplace.engines.flink.decide import probing
 from streamplace.engines.flink.decide.candidates import Question, judged
 from streamplace.engines.flink.decide.decision import Candidate, decide, interval
 from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.probing import (
     Prober,
     check_probes,
@@ -155,8 +156,7 @@ def world() -> World:
 def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     """What moves its job; every decision is the world's."""
 
-    def propose(self: JobImprover, job: str) -> Proposal:
-        measured, present = self._measured(job), self._present(job)
+    def decided(self: JobImprover, job: str, measured: Measurement, present: Layout) -> Proposal:
         world.decided_for = present
         now = Candidate("now", present, interval([100.0], 0.03))
         there = Candidate("there", world.target or {}, interval([200.0], 0.1), 1)
@@ -170,7 +170,7 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     monkeypatch.setattr(probing, "can_spread", lambda _: True)
     monkeypatch.setattr(probing, "flows_of_job", lambda *_: {"a": RemoteFlow(1e5, 1e6)})
     monkeypatch.setattr(probing, "processes_of", lambda _: {"a": 1, "b": 2})
-    monkeypatch.setattr(JobImprover, "propose", propose)
+    monkeypatch.setattr(JobImprover, "decided", decided)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
     monkeypatch.setattr(JobImprover, "_falls_short", lambda *_: False)
     for place in ("move.comparing", "move.move", "move.settling"):

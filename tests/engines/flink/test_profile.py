@@ -13,8 +13,9 @@ from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu import threads as processes
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, ReceivedTask
-from streamplace.engines.flink.measure import job_watch
+from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.model.graph import KEEPS_PARALLELISM
 
@@ -47,7 +48,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_a_profile_is_the_truth(threads: Clock) -> None:
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
     seen = profile(writing_shop(threads).rest, "job", 10)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert graph.operators.name == ("src", "split", "out")
     assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0])
     assert graph.operators.payload.tolist() == pytest.approx([400, 40, 0])
@@ -64,10 +65,16 @@ def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     """Also where Flink has changed one of two numbers; the plan says FORWARD as before."""
     job = writing_shop(threads)
     job.vertices["v1"].inputs = [("v0", "RESCALE")]
-    assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("rescale", "forward")
+    assert measured_graph(profile(job.rest, "job", 10), MIPS).streams.partitioning == (
+        "rescale",
+        "forward",
+    )
     job = writing_shop(threads)
     job.vertices["v2"].parallelism = 4
-    assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("hash", "rescale")
+    assert measured_graph(profile(job.rest, "job", 10), MIPS).streams.partitioning == (
+        "hash",
+        "rescale",
+    )
 
 
 def test_receivers_of_broadcasts_are_attributes_in_the_order_of_their_names(
@@ -78,7 +85,7 @@ def test_receivers_of_broadcasts_are_attributes_in_the_order_of_their_names(
     names = [f"rules {i}" for i in range(8)]
     for i, name in enumerate(names):
         job.vertices[f"w{i}"] = Vertex(name, rates(500, 0, 500 * 40), [("v1", "BROADCAST")])
-    attributes = profile(job.rest, "job", 10).graph(MIPS).attributes
+    attributes = measured_graph(profile(job.rest, "job", 10), MIPS).attributes
     kept = [name for name in attributes if name.startswith(KEEPS_PARALLELISM)]
     assert len(kept) == 8
     assert kept == sorted(kept)
@@ -88,7 +95,7 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     threads: Clock,
 ) -> None:
     """The splitter reads from 4 channels of 25 tuples/s and writes to 2 of 125."""
-    graph = profile(writing_shop(threads).rest, "job", 10).graph(MIPS)
+    graph = measured_graph(profile(writing_shop(threads).rest, "job", 10), MIPS)
     attributes = graph.attributes
     assert str(attributes["message cost"]).startswith("assumed to be 115 µs of a core")
     assert attributes["message ipt"] == pytest.approx(115 * MIPS)
@@ -130,7 +137,7 @@ def test_threads_that_are_not_there_are_told(
     assert seen.cpu["v1"].cores == pytest.approx(0.2)
     (doubt,) = seen.doubts
     assert doubt.startswith("ipt of split: from busy time")
-    attributes = seen.graph(MIPS).attributes
+    attributes = measured_graph(seen, MIPS).attributes
     assert str(attributes["cpu of split"]).startswith("from busy time")
     assert not {"cpu of src", "cpu of out"} & attributes.keys()
 
@@ -226,7 +233,7 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
 def test_operators_of_one_name_are_told(clock: Clock) -> None:
     """Flink calls operators Map that nobody has named; here it does not tell which is which."""
     seen = profile(namesakes(clock).rest, "job", 10)
-    assert seen.graph(MIPS).operators.name == ("src", "split", "split (2)")
+    assert measured_graph(seen, MIPS).operators.name == ("src", "split", "split (2)")
     told = [doubt for doubt in seen.doubts if "another operator bears its name" in doubt]
     assert [doubt.partition(":")[0] for doubt in told] == ["split", "split (2)"]
 
@@ -238,7 +245,7 @@ def test_python_processes_are_told(
     """What they take is not in the CPU of their TaskManager; others are none of its business."""
     manager = os.getpid() if is_ours else 2**22  # larger than any process id
     monkeypatch.setattr(profiling, "python_workers", processes.python_workers)
-    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": manager})
+    monkeypatch.setattr(job_windows, "processes_of", lambda rest: {"dev-0": manager})
     monkeypatch.setattr(task_cpu, "java_threads", lambda process: [])
     code = "import time; time.sleep(60)"
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
@@ -252,7 +259,7 @@ def test_python_processes_are_told(
 
 def test_what_is_doubtful_is_told(clock: Clock) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
-    graph = profile(writing_shop(clock, blocked=1.5).rest, "job", 10).graph(MIPS)
+    graph = measured_graph(profile(writing_shop(clock, blocked=1.5).rest, "job", 10), MIPS)
     told = str(graph.attributes["unmeasured"])
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
@@ -262,8 +269,8 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
 def test_another_graph_of_a_profile_is_equal(clock: Clock) -> None:
     """Doubts are told once, however often."""
     seen = profile(writing_shop(clock, blocked=1.5).rest, "job", 10)
-    graph, told = seen.graph(MIPS), [*seen.doubts]
-    assert seen.graph(MIPS) == graph
+    graph, told = measured_graph(seen, MIPS), [*seen.doubts]
+    assert measured_graph(seen, MIPS) == graph
     assert seen.doubts == told
 
 
@@ -276,7 +283,7 @@ def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, seco
     seen = profile(flink.rest, "job", 10)
     assert seen.held_back == {n for n, part in (("src", first), ("other", second)) if part}
     assert seen.is_limited is bool(first or second)
-    assert seen.held_back <= set(seen.graph(MIPS))
+    assert seen.held_back <= set(measured_graph(seen, MIPS))
 
 
 def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
@@ -287,7 +294,7 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", sum(CPU.values())))
     seen = profile(writing_shop(threads).rest, "job", 10)
     assert seen.is_limited
-    told = str(seen.graph(MIPS).attributes["unmeasured"])
+    told = str(measured_graph(seen, MIPS).attributes["unmeasured"])
     assert "rate of src: 'dev-0' has no CPU left for it, so its actual rate may be higher" in told
 
 
@@ -302,7 +309,7 @@ def test_a_backlog_says_whether_a_source_keeps_up(
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = growth
     seen = profile(flink.rest, "job", 10)
     assert seen.is_limited is falls_behind
-    told = str(seen.graph(MIPS).attributes.get("unmeasured", ""))
+    told = str(measured_graph(seen, MIPS).attributes.get("unmeasured", ""))
     assert ("rate of src: its backlog grows" in told) is falls_behind
 
 
@@ -336,7 +343,7 @@ def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = -50.0
     seen = profile(flink.rest, "job", 10)
     assert seen.is_limited is is_limited
-    told = str(seen.graph(MIPS).attributes.get("unmeasured", ""))
+    told = str(measured_graph(seen, MIPS).attributes.get("unmeasured", ""))
     assert ("rate of src: 'dev-0' has no CPU left for it" in told) is is_limited
 
 
@@ -349,11 +356,11 @@ def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) 
     flink.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
     flink.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
     flink.duration = 20_000
-    graph = profile(flink.rest, "job", 10).graph(MIPS)
+    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
     assert graph.source_rate == pytest.approx(30)
     month = 30 * 86_400_000
     flink.facts = {"duration": month, "now": month, "timestamps": {"RUNNING": month - 20_000}}
-    restarted = profile(flink.rest, "job", 10).graph(MIPS)
+    restarted = measured_graph(profile(flink.rest, "job", 10), MIPS)
     assert restarted.source_rate == pytest.approx(30)
     assert "rate of src: it sent nothing during the measurement" in graph.attributes["unmeasured"]
 
@@ -363,7 +370,7 @@ def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
     flink = writing_shop(clock)
     source = flink.vertices["v0"]
     source.rates = {**source.rates, "accumulateBusyTimeMs": "NaN"}
-    graph = profile(flink.rest, "job", 10).graph(MIPS)
+    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
     assert "ipt of src: unknown and counted as 0" in str(graph.attributes["unmeasured"])
     assert graph.charged_ipt[0] == 0
 
@@ -376,7 +383,7 @@ def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
     }
     seen = profile(flink.rest, "job", 10)
     assert "out: Flink does not report its numBytesIn" in seen.doubts
-    assert seen.graph(MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
+    assert measured_graph(seen, MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
 
 
 def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
@@ -393,6 +400,6 @@ def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
     flink.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
     flink.vertices["v2"].name = "to -> fro, or not: Writer"
     flink.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
-    graph = profile(flink.rest, "job", 10).graph(MIPS)
+    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
     names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "[to -> fro, or not]")
     assert graph.operators.name == names

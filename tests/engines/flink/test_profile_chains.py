@@ -3,6 +3,7 @@
 import pytest
 from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 
 
@@ -27,7 +28,7 @@ def chained(clock: Clock, head: str = "Source: src", **source: float) -> LazyFli
 def test_payloads_of_fused_senders_are_told_apart(clock: Clock) -> None:
     """Each stream has its own, and so has the other sender of the mixed input."""
     seen = profile(chained(clock).rest, "job", 100)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     sizes = {
         (stream.source, stream.target): stream.payload
         or graph.operators.payload[graph.operators.name.index(stream.source)]
@@ -41,7 +42,7 @@ def test_payloads_of_fused_senders_are_told_apart(clock: Clock) -> None:
 
 def test_the_rate_of_a_fused_source_is_what_enters_the_job(clock: Clock) -> None:
     """Not what leaves the chain."""
-    graph = profile(chained(clock).rest, "job", 100).graph(MIPS)
+    graph = measured_graph(profile(chained(clock).rest, "job", 100), MIPS)
     assert graph.operators.rate.tolist() == pytest.approx([1000, 50, 0, 0])
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 1])
 
@@ -52,7 +53,7 @@ def test_a_fused_source_whose_own_rate_is_not_told_is_told(clock: Clock) -> None
     (doubt,) = [d for d in doubts(seen) if d.startswith("rate of src -> keep -> small -> big: ")]
     assert "that of the tuples that leave the chain" in doubt
     assert "chaining off" not in doubt
-    assert seen.graph(MIPS).operators.rate[0] == pytest.approx(200)
+    assert measured_graph(seen, MIPS).operators.rate[0] == pytest.approx(200)
 
 
 def test_fused_operators_of_the_sources_name_do_not_pass_for_it(clock: Clock) -> None:
@@ -83,7 +84,7 @@ def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
     flink.vertices["w"].rates = rates(0, 25, 0, 50 * 300.0)
     flink.vertices["j"].inputs = [("v", "REBALANCE"), ("w", "BROADCAST")]
     seen = profile(flink.rest, "job", 100)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
     assert graph.operators.payload[1] == pytest.approx(300)
     assert "gets every tuple" in graph.attributes["keeps parallelism of j"]

@@ -8,6 +8,7 @@ from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
 from shop_flink import shop_vertices, writing_shop
 
 from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.source_rates import source_rates
 from streamplace.engines.flink.measure.steady import Warmth, warm_profile
@@ -28,7 +29,7 @@ def test_one_back_pressured_subtask_of_many_is_noticed(
     seen = profile(flink.rest, "job", 10)
     assert seen.held_back == ({"src"} if is_held_back else set())
     told = "rate of src: one of its subtasks is back-pressured 90 % of the time, so its actual rate"
-    seen.graph(MIPS)
+    measured_graph(seen, MIPS)
     assert any(told in doubt for doubt in seen.doubts) is is_held_back
     assert source_rates(seen)[0].is_held_back is is_held_back
     flow = source_flow(LazyFlink(clock, {"v0": source}).rest, "job")
@@ -62,7 +63,7 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
     is_known = backlog is not None or not is_limited
     assert source_rates(seen)[0].offered == (rate if is_known else None)
     told = "it is busy 98 % of the time, so its actual rate may be higher"
-    assert (told in str(seen.graph(MIPS).attributes.get("unmeasured", ""))) is is_limited
+    assert (told in str(measured_graph(seen, MIPS).attributes.get("unmeasured", ""))) is is_limited
 
 
 @pytest.mark.parametrize(
@@ -81,8 +82,8 @@ def test_messages_are_those_of_the_buffer_timeout_of_the_cluster(
     clock: Clock, settings: dict[str, str], timeout: float | None
 ) -> None:
     """Where only full buffers are sent, more subtasks send no more messages."""
-    graph = profile(LazyFlink(clock, shop_vertices(), settings=settings).rest, "job", 10).graph(
-        MIPS
+    graph = measured_graph(
+        profile(LazyFlink(clock, shop_vertices(), settings=settings).rest, "job", 10), MIPS
     )
     assert graph.attributes.get("buffer timeout") == timeout
     assert ("message ipt" in graph.attributes) is (timeout is not None)
@@ -208,7 +209,9 @@ def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
     late = START + 3
     writing.vertices["v0"].told = lambda at: 1 if at < late else 2
     seen = profile(writing.rest, "job", 10)
-    assert seen.graph(MIPS).operators.rate.tolist() == pytest.approx([100, 0, 0], rel=0.01)
+    assert measured_graph(seen, MIPS).operators.rate.tolist() == pytest.approx(
+        [100, 0, 0], rel=0.01
+    )
     assert not [doubt for doubt in seen.doubts if "subtasks" in doubt]
 
 
@@ -258,4 +261,4 @@ def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlin
         }
     writing.duration = 20_000
     with pytest.raises(FlinkError, match="has not updated the metrics of job 'shop' while it was"):
-        profile(writing.rest, "job", 10).graph(MIPS)
+        measured_graph(profile(writing.rest, "job", 10), MIPS)

@@ -12,6 +12,7 @@ from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 
 RATE, COMMITTER = 3400.0, 0.41
@@ -48,7 +49,7 @@ def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
 
 def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
     """The committer reads one message per second, whatever the writer counts."""
-    graph = watched(clock).graph(MIPS)
+    graph = measured_graph(watched(clock), MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([1, 1 / RATE])
     assert graph.input_rate.tolist() == pytest.approx([RATE, RATE, 1])
     assert graph.operators.payload.tolist() == pytest.approx([90, 300, 0])
@@ -58,7 +59,7 @@ def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
 def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float) -> None:
     """Else the model says that a placement carries a fraction of what it was measured to carry."""
     seen = watched(clock, messages)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert seen.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
     assert graph.charged_ipt[2] == 0
     error = re.search(r"\(([+-]\d+)%\)", str(graph.attributes["consistency"]))
@@ -85,7 +86,7 @@ def alarms(clock: Clock) -> LazyFlink:
 def test_a_rare_side_output_is_charged_per_tuple(clock: Clock) -> None:
     """Its sender counts all outputs together, so the operator may limit the job by its tuples."""
     seen = profile(alarms(clock).rest, "job", 10)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert not any(seen.constant.values())
     assert graph.charged_ipt[graph.operators.index("score")] == pytest.approx(1.9e-3 * MIPS * 1e6)
     assert not any("per second, not per tuple" in doubt for doubt in seen.doubts)
@@ -122,9 +123,11 @@ def test_a_queue_that_fills_does_not_lower_selectivities(clock: Clock) -> None:
     flink = taxi(clock)
     flink.vertices["v1"].rates = rates(0.7 * RATE, 0, 0.7 * RATE * 90)
     seen = profile(flink.rest, "job", 10)
-    assert seen.graph(MIPS).streams.selectivity[0] == pytest.approx(1)
+    assert measured_graph(seen, MIPS).streams.selectivity[0] == pytest.approx(1)
     flink.vertices["v1"].rates = rates(0.7 * RATE, 0, RATE * 90)
-    assert profile(flink.rest, "job", 10).graph(MIPS).streams.selectivity[0] == pytest.approx(0.7)
+    assert measured_graph(profile(flink.rest, "job", 10), MIPS).streams.selectivity[
+        0
+    ] == pytest.approx(0.7)
 
 
 def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> None:
@@ -135,7 +138,7 @@ def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> N
     )
     flink.vertices["v2"].inputs = [("v1", "REBALANCE"), ("w", "REBALANCE")]
     seen = profile(flink.rest, "job", 10)
-    assert seen.graph(MIPS).input_rate.tolist()[2] == pytest.approx(4)
+    assert measured_graph(seen, MIPS).input_rate.tolist()[2] == pytest.approx(4)
     assert any("several inputs mix" in doubt for doubt in doubts(seen))
 
 
@@ -157,12 +160,12 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
         "v3": Vertex("join", rates(2 * rate, 0, 2 * rate * 90), [("v1", "HASH"), ("v2", "HASH")]),
     }
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert graph.input_rate[graph.operators.index("join")] == pytest.approx(2 * rate)
     assert graph.streams.selectivity.tolist() == pytest.approx([1, 1, 1])
     vertices["v2"].name = "Source: rides -> copy: Writer"
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
-    assert seen.graph(MIPS).input_rate[-1] == pytest.approx(2 * rate)
+    assert measured_graph(seen, MIPS).input_rate[-1] == pytest.approx(2 * rate)
     assert any("several inputs mix" in doubt for doubt in seen.doubts)
 
 

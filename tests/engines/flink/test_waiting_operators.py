@@ -16,6 +16,7 @@ from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import JavaThread, spent_between, threads_again
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.watch.rescaled_plans import with_subtasks
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
@@ -86,12 +87,12 @@ def looked(clock: Clock, read: Read) -> Looked:
 
 def limits(seen: JobProfile) -> list[float]:
     """Limits of the subtasks of all operators of a profile; 0 for none."""
-    return seen.graph(MIPS).operators.max_rate.tolist()
+    return measured_graph(seen, MIPS).operators.max_rate.tolist()
 
 
 def notes(seen: JobProfile) -> list[str]:
     """What a profile tells about limits of subtasks."""
-    seen.graph(MIPS)
+    measured_graph(seen, MIPS)
     return [doubt for doubt in seen.doubts if doubt.startswith("max_rate of ")]
 
 
@@ -203,7 +204,7 @@ def test_operators_that_wait_for_python_have_no_limit(
 def test_the_limit_of_a_subtask_stays_when_a_job_is_rescaled_or_its_graph_is_read(
     looked: Looked,
 ) -> None:
-    graph = looked(busy=0.8, cpu=0.1).graph(MIPS)
+    graph = measured_graph(looked(busy=0.8, cpu=0.1), MIPS)
     rescaled = with_subtasks(graph, {"src": 2, "split": 8, "out": 2})
     assert rescaled.operators["split"] == replace(graph.operators["split"], parallelism=8)
     assert rescaled.operators["split"].max_rate == 125
@@ -244,7 +245,7 @@ def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(
     flink = shop(clock, 2.0)
     source = flink.vertices["v0"]
     source.rates = {**source.rates, "accumulateBackPressuredTimeMs": 1500.0}
-    graph = looked(busy=2.0, cpu=0.1, flink=flink).graph(MIPS)
+    graph = measured_graph(looked(busy=2.0, cpu=0.1, flink=flink), MIPS)
     assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
 
 
@@ -252,7 +253,7 @@ def test_a_plan_has_the_subtasks_that_the_rate_needs_of_an_operator_that_waits(
     looked: Looked,
 ) -> None:
     """Of 125 tuples/s each; their CPU would fit on the core of one."""
-    graph = looked(busy=0.8, cpu=0.02).graph(MIPS)
+    graph = measured_graph(looked(busy=0.8, cpu=0.02), MIPS)
     offers = [Offer("large", 1.0, mips=MIPS, cores=4)]
     found = streamplace.plan(graph, rate=1000.0, offers=offers, budget=Budget(None, 20_000))
     assert found.graph.operators["split"].parallelism >= 8

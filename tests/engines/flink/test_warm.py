@@ -16,9 +16,10 @@ from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.flight_recorder import Stacks
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import job_watch
+from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
 from streamplace.engines.flink.measure.steady import (
@@ -27,7 +28,6 @@ from streamplace.engines.flink.measure.steady import (
     Warmth,
     rates_vary,
     warm_profile,
-    window_of,
 )
 from streamplace.engines.flink.measure.warm_windows import (
     BUSY,
@@ -151,8 +151,8 @@ def recompiled(warming: Warming, clock: Clock, monkeypatch: pytest.MonkeyPatch) 
     """A job that was warm before its stacks were sampled."""
     made = Recompiled(clock)
     with_threads(monkeypatch, made.threads, {"dev-0": 7})
-    monkeypatch.setattr(job_watch, "sampled_stacks", made.sampled)
-    monkeypatch.setattr(job_watch, "why_unsampled", lambda processes: "")
+    monkeypatch.setattr(job_windows, "sampled_stacks", made.sampled)
+    monkeypatch.setattr(job_windows, "why_unsampled", lambda processes: "")
     return made
 
 
@@ -192,7 +192,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     assert seen.drift.level == pytest.approx((costs[0] - costs[1]) / np.mean(costs), rel=0.3)
     assert seen.drift.mix < 0.1
     assert len(seen.windows) == LEAST_BUSY_WINDOWS
-    graph = seen.graph(MIPS)
+    graph = measured_graph(seen, MIPS)
     assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift.level, rel=0.01)
     assert "what still changes widens the intervals of predictions" in told[-1]
     assert any("intervals allow for that" in doubt for doubt in seen.doubts)
@@ -350,7 +350,7 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warmi
     seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
     assert len(seen.windows) == LEAST_WINDOWS
     assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
-    assert seen.graph(MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
+    assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
 
 
 def test_what_is_taken_per_second_is_its_mean(warming: Warming) -> None:
@@ -390,7 +390,7 @@ def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> No
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
         usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers}, 0.0)}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))
-        assert window_of(seen).compilers == pytest.approx(part, abs=0.001)
+        assert seen.as_window().compilers == pytest.approx(part, abs=0.001)
 
 
 def test_operators_that_take_little_may_change() -> None:

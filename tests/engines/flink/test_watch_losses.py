@@ -18,12 +18,12 @@ from watched_jobs import OLD, Killed, outcome, quick_store
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
-from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.pin import verify as verifying
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
@@ -203,7 +203,7 @@ class Scene:
         monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
         monkeypatch.setattr(moving, "fitted", lambda _, places, *__: (places, {}))
         monkeypatch.setattr(moving, "check_saving", lambda *_: None)
-        monkeypatch.setattr(transaction, "verify", self.flink.verify)
+        monkeypatch.setattr(verifying, "verify", self.flink.verify)
         monkeypatch.setattr(acting, "source_flow", lambda *_: None)
         request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
         monkeypatch.setattr(Program, "run_request", request)
@@ -292,13 +292,13 @@ def test_a_move_that_is_being_finished_is_finished_by_nobody_else_of_its_process
     move, tries = killed.mover.move, list[str]()
 
     def verify(*given: Any) -> Verification:
-        monkeypatch.setattr(transaction, "verify", killed.flink.verify)
+        monkeypatch.setattr(verifying, "verify", killed.flink.verify)
         with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
             move.resume(OLD)
         tries.append(given[1])
         return killed.flink.verify(*given)
 
-    monkeypatch.setattr(transaction, "verify", verify)
+    monkeypatch.setattr(verifying, "verify", verify)
     assert move.resume(OLD).job == NEW
     assert tries == [NEW]
 

@@ -15,7 +15,7 @@ from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
-from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
+from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.watch.judging import stay_words, target_of, wanted_rate

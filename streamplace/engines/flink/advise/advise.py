@@ -33,6 +33,7 @@ from streamplace.engines.flink.measure.cluster import (
     is_pinnable,
     measured_cluster,
 )
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import SendingCost
@@ -242,7 +243,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     check_rates(seen)
     sources = source_rates(seen)
     managers = rest.task_managers()
-    measured = seen.graph(speed)
+    measured = measured_graph(seen, speed)
     graph = with_offered(measured, sources)
     if all(map(is_pinnable, managers)):
         graph = in_one_group(graph)  # a placement defines its own

@@ -22,8 +22,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.messages import counted, quoted
 from streamplace.model.units import format_bytes
 from streamplace.model.units import mips as parsed_mips
-from streamplace.planning.counts import Prices
-from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.offers import Catalogue, Offer, Prices
 from streamplace.planning.result import PlanResult
 
 ALIKE = 0.01
@@ -90,8 +89,7 @@ def current_machines(
     numbers = [
         sum(machine.offer == offer.name for machine in machines) for offer in catalogue.offers
     ]
-    prices = Prices.of(catalogue)
-    return CurrentMachines(machines, float(prices.cost(numbers) * prices.unit))
+    return CurrentMachines(machines, Prices.of(catalogue).per_hour(numbers))
 
 
 def _machine(device: MeasuredDevice, offers: Sequence[Offer], subtasks: int) -> CurrentMachine:

@@ -65,17 +65,22 @@ class JobImprover:
     ledger: Path | None = None
 
     def propose(self, job: str, believed: float = 1.0) -> Proposal:
-        """Measure a running job, and decide where it should run; nothing is stopped.
+        """Measure a running job, and decide where it should run; nothing is stopped."""
+        return self.decided(job, self._measured(job), self._present(job), believed)
+
+    def decided(
+        self, job: str, measured: Measurement, present: Layout, believed: float = 1.0
+    ) -> Proposal:
+        """Decide where a measured job should run, by its present layout.
 
         Gains count as ``believed`` times what is predicted. A model that contradicts the
         measurement raises ProblemError, unless the profile is trusted.
         """
         rest = self.engine.rest
-        measured = self._measured(job)
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         question = Question(
             measured,
-            self._present(job),
+            present,
             slots_for(rest, job),
             can_spread(rest),
             self.rate,

@@ -57,20 +57,6 @@ class Probed:
     flow: SourceFlow | None = None  # output of its sources before the probe; None if unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Decider(JobImprover):
-    """Decides with both measurements, as if the job still had its first layout."""
-
-    both: Measurement
-    first: Layout
-
-    def _measured(self, job: str) -> Measurement:
-        return self.both
-
-    def _present(self, job: str) -> Layout:
-        return self.first
-
-
 @dataclass(frozen=True, slots=True)
 class Prober(JobImprover):
     """A JobImprover that also measures a job at an even spread before it decides."""
@@ -165,22 +151,10 @@ class Prober(JobImprover):
         warning = check_model(spread, trusts=self.trusts_profile)
         if warning is not None:
             self.tell(f"warning: at the even spread, {warning}")
-        decider = _Decider(
-            self.engine,
-            self.move,
-            self.seconds,
-            self.rate,
-            self.cluster,
-            self.trusts_profile,
-            self.tell,
-            self.confidence,
-            self.ledger,
-            both=fitted_together(first, second),
-            first=present,
-        )
         back = self.mover.plan(moved.job, record.before)
-        proposal = decider.propose(moved.job)
-        return Probed(decider.planned(proposal) if proposal.moves else proposal, back, record)
+        # Moves are judged as if the job still had its first layout.
+        proposal = self.decided(moved.job, fitted_together(first, second), present)
+        return Probed(self.planned(proposal) if proposal.moves else proposal, back, record)
 
     def _is_known(self, job: str, present: Layout) -> bool:
         """Whether enough tuples cross between devices in the present layout to measure their cost.

@@ -13,7 +13,7 @@ from streamplace.engines.flink.cpu.threads import (
     processes_of,
     spent_between,
 )
-from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.job_windows import JobWindows
 from streamplace.engines.flink.measure.sampling import IDLE, sample
 from streamplace.engines.flink.measure.sending_cost import (
     RemoteFlow,
@@ -123,9 +123,9 @@ def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, fl
     """
     taken: dict[str, float] = {}
     for job in dict.fromkeys(jobs):
-        watch = JobWatch(rest, job, plan=plan_with_loops(rest, job))
-        watch.watch(seconds)
-        for device, cores in watch.cores_by_device(watch.last()).items():
+        windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
+        windows.add(seconds)
+        for device, cores in windows.cores_by_device(windows.last()).items():
             taken[device] = taken.get(device, 0.0) + cores
     return taken
 

@@ -17,10 +17,10 @@ separated, and these rules decide:
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.measure.job_windows import LoadWindow
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 
 FEW = 0.01
@@ -36,19 +36,6 @@ CLEAR = 3.0
 """Minimum constant part, in standard errors of the fit."""
 LEAST_PART = 0.1
 """Minimum constant part that is reported, relative to the CPU of the task."""
-
-
-class LoadWindow(NamedTuple):
-    """Rates and CPU of the tasks of a job in one window of time, by their ids."""
-
-    seconds: float
-    tuples: Mapping[str, float]  # tuples/s that each task processed
-    cores: Mapping[str, float]  # core seconds per second of each task
-    # Part of the CPU of the TaskManagers on this machine that compilers used; None if there are no
-    # such TaskManagers.
-    compilers: float | None = None
-    # Tasks that work per checkpoint or per time, not per tuple.
-    periodic: frozenset[str] = frozenset()
 
 
 def constant_cores(

@@ -1,72 +1,45 @@
-"""Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
+"""Profiling: rates, CPU, threads and placement of the tasks of a running job, with doubts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
+from streamplace.engines.flink.cpu.helpers import COMPILERS
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
-from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
-from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
-from streamplace.engines.flink.measure.constant_loads import (
-    LoadWindow,
-    constant_cores,
-    counted_for,
-)
-from streamplace.engines.flink.measure.job_watch import JobWatch, processed_tuples
-from streamplace.engines.flink.measure.key_shares import Shares, even_splits, key_shares
-from streamplace.engines.flink.measure.local_cost import (
-    LocalCost,
-    StreamLoad,
-    local_cost,
-    with_local_cost,
-    work_in_chains,
-)
-from streamplace.engines.flink.measure.profile_quality import (
+from streamplace.engines.flink.measure.consistency import Present, present_of
+from streamplace.engines.flink.measure.constant_loads import constant_cores, counted_for
+from streamplace.engines.flink.measure.doubts import (
     UNMEASURED_PYTHON,
     doubts_of_cpu,
     doubts_of_jobs,
     doubts_of_names,
     doubts_of_sending,
     doubts_of_threads,
-    refuse_frozen,
-    spread_facts,
     uncounted,
     unreported,
 )
+from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
+from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
-from streamplace.engines.flink.measure.sending_cost import SendingCost, with_message_cost
-from streamplace.engines.flink.measure.waiting import (
-    ThreadTimes,
-    doubts_of_waiting,
-    waiting_limit,
-)
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.waiting import ThreadTimes, doubts_of_waiting
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
+from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.buffer_settings import BufferSettings
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, reuses_objects, sources_of
-from streamplace.model.graph import (
-    CONSISTENCY,
-    CONSISTENCY_ERROR,
-    CPU_OF,
-    CULPRIT,
-    KEEPS_PARALLELISM,
-    PROFILE_DRIFT,
-    StreamGraph,
-)
+from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import listed, quoted
-from streamplace.model.operators import Operator
-from streamplace.model.streams import RESCALE, Stream
+from streamplace.model.units import digits
 
-ALIKE = 0.02
-"""Payloads with a smaller relative difference are equal."""
-LEAST_RATE = 1e-9
-"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
-COPIED = "each of its subtasks gets every tuple of a broadcast stream"
-NOTABLE_CORES = 0.001
-"""Loads that do not depend on the rate are mentioned from this number of cores on."""
+NEGLIGIBLE = 0.02
+"""Compilers are ignored below this part of the CPU limit of TaskManagers.
+
+In a job with a low load they continue for minutes, partly with code that serves the profiler.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,132 +138,19 @@ class JobProfile:
         is_complete = len(self.present.usage) == managers
         return self.present.java, self.present.sending if is_complete else None
 
-    def graph(self, mips: float) -> StreamGraph:
-        """Stream graph with instructions for cores of ``mips``.
-
-        Its attribute ``unmeasured`` contains the doubts.
-        """
-        refuse_frozen(self.name, self.tasks, self.activity)
-        name_of = {task.id: task.name for task in self.tasks}
-        carried = carried_by_streams(self.tasks, self.edges, self.activity, self.buffers.size)
-        self.doubts.extend(carried.doubts)
-        sizes = carried.payloads
-        usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
-        self.check_sources()
-        rates = {task.id: self._rate(task) for task in self.sources}
-        least = LEAST_RATE * sum(rates.values())
-        rates = {task: max(rate, least) for task, rate in rates.items()}
-        constant = self.constant
-        operators = [
-            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id), constant, mips)
-            for task in self.tasks
-        ]
-        streams = [
-            Stream(
-                name_of[edge.source],
-                name_of[edge.target],
-                carried.sent.get(e, carried.tuples[e]) / (self.tuples[edge.source] or 1.0),
-                _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
-                RESCALE if edge.is_rescaled else edge.partitioning,
-            )
-            for e, edge in enumerate(self.edges)
-        ]
-        devices = {} if self.present is None else self.present.devices
-        facts: dict[str, str | float] = {"mips": mips}
-        facts |= spread_facts(self.tasks, self.sources, self.windows, devices)
-        facts |= {
-            f"{CPU_OF}{task.name}": self.cpu[task.id].source
-            for task in self.tasks
-            if self.cpu[task.id].source
-        }
-        facts |= {KEEPS_PARALLELISM + name: COPIED for name in sorted(self.copied_to)}
-        facts |= work_in_chains(self.tasks, self.stacks)
-        if self.drift.level > 0:
-            facts[PROFILE_DRIFT] = float(f"{self.drift.level:.4g}")
-        self.doubts[:] = dict.fromkeys(self.doubts)  # another graph of this profile has the same
-        if self.doubts:
-            facts["unmeasured"] = "; ".join(self.doubts)
-        graph = StreamGraph.of(self.name, operators, streams, facts)
-        if self.edges:
-            graph = with_local_cost(graph, self._local_cost(carried), mips)
-            graph = with_message_cost(graph, mips, self.buffers.timeout)
-        return self._checked(graph)
-
-    def _local_cost(self, carried: CarriedTuples) -> LocalCost:
-        loads = [
-            StreamLoad(tuples, carried.payloads.get(e, 0.0)) for e, tuples in carried.tuples.items()
-        ]
-        cores = {task: one.cores for task, one in self.cpu.items()}
-        return local_cost(
-            self.edges,
-            loads,
-            cores,
-            self.stacks,
-            reuses_objects=self.reuses_objects,
-            unsampled=self.unsampled,
-        )
-
-    def _checked(self, graph: StreamGraph) -> StreamGraph:
-        """Add attributes with the consistency of the graph and the measured placement."""
-        if self.present is None:
-            return graph
-        tuples = {task.name: self.tuples[task.id] for task in self.tasks}
-        agreement = consistency(
-            graph, self.present, tuples, is_blocked=self.is_limited, shares=self.shares
-        )
-        if agreement is None:
-            text = "unchecked, for the threads of not all TaskManagers of the job can be read here"
-            return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
-        facts: dict[str, str | float] = {CONSISTENCY: str(agreement)}
-        if agreement.is_saturated or agreement.error <= 0:
-            facts |= {CONSISTENCY_ERROR: agreement.error, CULPRIT: agreement.culprit}
-        return replace(graph, attributes={**graph.attributes, **facts})
-
-    def _operator(
-        self,
-        task: FlinkTask,
-        payload: float,
-        rate: float | None,
-        constant: Mapping[str, float],
-        mips: float,
-    ) -> Operator:
-        tuples, fixed = self.tuples[task.id], constant[task.id]
-        if not tuples and rate is None and not task.has_ended:
-            self.doubts.append(f"ipt of {task.name}: it received no tuples")
-        if fixed >= NOTABLE_CORES:
-            self.doubts.append(
-                f"{task.name}: {fixed:.2g} of its {self.cpu[task.id].cores:.2g} cores are counted "
-                "per second, not per tuple, because it works per checkpoint or per time"
-            )
-        ipt = (self.cpu[task.id].cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
-        return Operator(
-            task.name,
-            ipt,
-            payload,
-            rate or 0.0,
-            task.parallelism,
-            about=task.about,
-            max_parallelism=task.max_parallelism if rate is None else even_splits(task),
-            slot_sharing_group=task.slot_sharing_group,
-            constant=fixed * mips,
-            max_rate=0.0 if rate is not None else self._max_rate(task, fixed),
-        )
-
-    def _max_rate(self, task: FlinkTask, fixed: float) -> float:
-        """Tuples/s that a subtask of a task with inputs reads at most; 0 if nothing limits it.
-
-        An operator that takes all its CPU per second, such as a committer, waits per second, too.
-
-        ``fixed``: cores that do not depend on the rate.
-        """
-        times = self.times.get(task.id)
-        if times is None or fixed >= self.cpu[task.id].cores:
-            return 0.0
-        limit = waiting_limit(task, self.activity[task.id], times)
-        if limit is None:
-            return 0.0
-        self.doubts.append(f"max_rate of {task.name}: {limit}")
-        return limit.rate
+    def as_window(self) -> LoadWindow:
+        """Return the rates and CPU of this profile as those of one window."""
+        compilers = None
+        if self.present is not None and self.present.usage:
+            kinds = [usage.kinds for usage in self.present.usage.values()]
+            whole = sum(sum(one.values()) for one in kinds)
+            cores = sum(one.get(COMPILERS, 0.0) for one in kinds)
+            limit = sum(usage.share.limit for usage in self.present.usage.values())
+            compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
+        seconds = max((one.seconds for one in self.activity.values()), default=0.0)
+        own = {task: one.cores for task, one in self.cpu.items()}
+        periodic = frozenset(task for task, cores in self.constant.items() if cores > 0)
+        return LoadWindow(seconds, dict(self.tuples), own, compilers, periodic)
 
     def check_sources(self) -> None:
         """Raise FlinkError if the rate of a source is unknown, or no source sends."""
@@ -308,27 +168,6 @@ class JobProfile:
                 "longer with --seconds"
             )
 
-    def _rate(self, source: FlinkTask) -> float:
-        blocked = self.activity[source.id].back_pressured / source.parallelism
-        if source.has_ended:
-            return 0.0
-        if not self.tuples[source.id]:
-            self.doubts.append(
-                f"rate of {source.name}: it has sent nothing, so its rate counts as 0 and its CPU "
-                "as constant"
-            )
-        elif blocked > BLOCKED:
-            self.doubts.append(
-                f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
-                "actual rate is higher; set it with --rate when placing"
-            )
-        elif (why := self.why_behind(source)) is not None:
-            self.doubts.append(
-                f"rate of {source.name}: {why}, so its actual rate may be higher; set it with "
-                "--rate when placing"
-            )
-        return self.tuples[source.id]
-
 
 def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     """Measure a running job for about ``seconds``.
@@ -337,47 +176,47 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     agent. Otherwise it is derived from the CPU of TaskManager processes and from Flink's busy time,
     which overestimates cheap operators; the doubts then say so.
     """
-    watch = JobWatch(rest, job)
-    watch.watch(seconds)
-    return profile_of(watch)
+    windows = JobWindows(rest, job)
+    windows.add(seconds)
+    return profile_of(windows)
 
 
-def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
-    """Profile of a job from the last ``windows`` windows together."""
-    seen, tasks = watch.last(windows), watch.tasks
-    cpu = watch.cpu(seen)
-    own_subtasks = [one for one in seen.interval.subtasks if one.job == watch.job]
+def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
+    """Profile of a job from the last ``number`` of its windows together."""
+    seen, tasks = windows.last(number), windows.tasks
+    cpu = windows.cpu(seen)
+    own_subtasks = [one for one in seen.interval.subtasks if one.job == windows.job]
     doubts = [
-        *uncounted(tasks, watch.edges, seen.activity),
+        *uncounted(tasks, windows.edges, seen.activity),
         *unreported(tasks, seen.activity, own_subtasks),
         *doubts_of_cpu(tasks, cpu),
     ]
-    tuples = processed_tuples(watch, seen.activity, doubts)
+    tuples = _processed_tuples(windows, seen.activity, doubts)
     doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(seen.interval.unread)])
     times: Mapping[str, ThreadTimes] = {}
-    if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
+    if python_workers(windows.processes[one] for one in windows.devices & windows.processes.keys()):
         doubts.append(UNMEASURED_PYTHON)  # the threads of tasks wait for their processes
     else:
-        times = watch.thread_times(seen)
-        fed = {edge.target for edge in watch.edges}
+        times = windows.thread_times(seen)
+        fed = {edge.target for edge in windows.edges}
         receivers = [task for task in tasks if task.id in fed]
         doubts.extend(doubts_of_waiting(receivers, seen.activity, cpu, times))
     present = present_of(
-        watch.job,
+        windows.job,
         tasks,
-        watch.edges,
+        windows.edges,
         seen.interval,
         seen.activity,
-        watch.processes,
+        windows.processes,
         seen.throttled,
     )
     if present is not None:
         doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))
         doubts.extend(doubts_of_sending(present.sending))
     return JobProfile(
-        watch.name,
+        windows.name,
         tasks,
-        watch.edges,
+        windows.edges,
         seen.activity,
         cpu,
         tuples,
@@ -385,16 +224,84 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         present,
         seen.managers,
         seen.stacks,
-        bool(seen.stacks) and reuses_objects(watch.rest, watch.job),
-        unsampled=why_unsampled(watch.processes),
-        shares=key_shares(tasks, watch.edges, own_subtasks),
-        buffers=watch.buffers,
+        bool(seen.stacks) and reuses_objects(windows.rest, windows.job),
+        unsampled=why_unsampled(windows.processes),
+        shares=key_shares(tasks, windows.edges, own_subtasks),
+        buffers=windows.buffers,
         times=times,
     )
 
 
-def _own_payload(size: float | None, usual: float) -> float | None:
-    """Payload of a stream; None if it is that of its source, or unknown."""
-    if size is None or abs(size - usual) <= ALIKE * max(size, usual):
-        return None
-    return size
+def _processed_tuples(
+    windows: JobWindows, activity: Mapping[str, Activity], doubts: list[str]
+) -> dict[str, float]:
+    """Tuples/s that each task processes: those that it reads, or generates if it is a source.
+
+    What is not known of them is added to the doubts.
+    """
+    document = windows.rest.job(windows.job)
+    _refuse_ended(document, windows.tasks, windows.generated)
+    running = seconds_running(document)
+    answer = {task.id: 0.0 for task in windows.tasks if task.has_ended}
+    if answer:
+        names = listed([task.name for task in windows.tasks if task.has_ended])
+        doubts.append(f"rate and ipt of {names}: counted as 0, because all input was read before")
+    for task in windows.tasks:
+        if task.has_ended:
+            continue
+        generated, seen = windows.generated.get(task.id), activity[task.id]
+        answer[task.id] = _taken_in(doubts, task, generated, seen)
+        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, running)
+    return answer
+
+
+def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
+    """Raise FlinkError if a source has ended meanwhile, or all have.
+
+    The measured rate of one that has ended meanwhile is no longer valid.
+    """
+    ended = {row["id"] for row in document["vertices"] if row.get("status") == FINISHED}
+    own = [task for task in tasks if task.id in sources]
+    meanwhile = [task for task in own if task.id in ended and not task.has_ended]
+    if own and all(task.id in ended for task in own):
+        raise FlinkError(
+            f"source {quoted(own[0].name)} has ended; profile the job while all sources run"
+        )
+    if meanwhile:
+        raise FlinkError(
+            f"source {quoted(meanwhile[0].name)} has ended while the job was measured; measure it "
+            "again"
+        )
+
+
+def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
+    """Tuples/s that a task processes."""
+    if generated is None:
+        return seen.records_in
+    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
+        return seen.rates[generated]
+    if len(task.operators) > 1:
+        doubts.append(
+            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
+            "report how many its first operator emits; rates that are given for it, such as "
+            "--rate, must be those, too"
+        )
+    return seen.records_out
+
+
+def _held_back(
+    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, running: float
+) -> float:
+    """Mean tuples/s since the last start, for a source that was silent during the measurement.
+
+    Its counters begin at 0 whenever the job restarts.
+    """
+    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
+    if generated is None or not sent or not running:
+        return 0.0
+    doubts.append(
+        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
+        f"alignment or missing input; {digits(sent / running, 3)} tuples/s is its mean since the "
+        "job's last start, and its CPU is unknown; profile for longer"
+    )
+    return sent / running

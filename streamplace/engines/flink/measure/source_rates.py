@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamplace.engines.flink.measure.backlogs import is_blocked
-from streamplace.engines.flink.measure.profile import LEAST_RATE, JobProfile
+from streamplace.engines.flink.measure.graph import LEAST_RATE
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import SettingError

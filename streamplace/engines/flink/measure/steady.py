@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import mean
 
-from streamplace.engines.flink.cpu.helpers import COMPILERS
-from streamplace.engines.flink.measure.constant_loads import LoadWindow
-from streamplace.engines.flink.measure.job_watch import JobWatch, seconds_running
+from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.sampling import Activity, sample
 from streamplace.engines.flink.measure.source_rates import emitted
@@ -27,6 +25,7 @@ from streamplace.engines.flink.measure.warm_windows import (
 )
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import quoted, shown
 from streamplace.model.units import digits
 
@@ -51,11 +50,6 @@ MOST_COMPILERS = 0.5
 """Part of the CPU of TaskManagers from which on compilers leave nothing that could be judged."""
 MOST_MIX = 0.4
 """Maximum change of the parts of the operators (`Drift.mix`) of a job that is not warm."""
-NEGLIGIBLE = 0.02
-"""Compilers are ignored below this part of the CPU limit of TaskManagers.
-
-In a job with a low load they continue for minutes, partly with code that serves the profiler.
-"""
 
 
 class UnsteadyJob(FlinkError):
@@ -187,32 +181,32 @@ def warm_profile(
 
     UnsteadyJob is raised if it is so cold after ``patience`` seconds that nothing can be judged.
     """
-    watch = JobWatch(rest, job, of_managers)
-    windows: list[LoadWindow] = []
+    windows = JobWindows(rest, job, of_managers)
+    loads: list[LoadWindow] = []
     began, before = time.monotonic(), None
-    if warmth.patience and watch.starts_recorder:
-        watch.watch(warmth.seconds, is_sampled=False)
-        before = window_of(profile_of(watch))
+    if warmth.patience and windows.starts_recorder:
+        windows.add(warmth.seconds, is_sampled=False)
+        before = profile_of(windows).as_window()
     while True:
-        watch.watch(warmth.seconds)
-        seen = profile_of(watch)
+        windows.add(warmth.seconds)
+        seen = profile_of(windows)
         try:
             seen.check_sources()
         except FlinkError as error:  # all further windows would be useless, too
             raise UnsteadyJob(str(error)) from None
-        windows.append(window_of(seen))
-        verdict = judged(seen.tasks, windows, before)
+        loads.append(seen.as_window())
+        verdict = judged(seen.tasks, loads, before)
         waited = time.monotonic() - began
         if verdict.is_warm:
             tell(f"the job was watched for {waited:.0f} s until it was warm")
-            answer = profile_of(watch, verdict.windows)
+            answer = profile_of(windows, verdict.windows)
             answer.doubts.extend([verdict.reason] if verdict.reason else [])
-            return replace(answer, windows=tuple(windows[-verdict.windows :]))
-        is_enough = len(windows) >= LEAST_BUSY_WINDOWS or waited >= LONGER * warmth.patience
+            return replace(answer, windows=tuple(loads[-verdict.windows :]))
+        is_enough = len(loads) >= LEAST_BUSY_WINDOWS or waited >= LONGER * warmth.patience
         if waited >= warmth.patience and is_enough:
             break
         tell(f"the job is not warm after {waited:.0f} s: {verdict.reason}")
-    last = windows[-LEAST_BUSY_WINDOWS:]
+    last = loads[-LEAST_BUSY_WINDOWS:]
     drift, text = drift_over(seen.tasks, last), f"not warm after {waited:.0f} s: {verdict.reason}"
     if before is not None:
         drift = drift._replace(level=max(drift.level, excess_over(before, last)))
@@ -225,7 +219,7 @@ def warm_profile(
         seen.doubts.append(f"the job was {text}")
         return seen
     tell(f"the job is {text}; what still changes widens the intervals of predictions")
-    cold = profile_of(watch, len(last))
+    cold = profile_of(windows, len(last))
     cold.doubts.append(
         f"the job was {text}. Its CPU per tuple varied by {drift.level:.0%} in the last "
         f"{sum(one.seconds for one in last):.0f} s; intervals allow for that"
@@ -237,18 +231,3 @@ def _is_vague(drift: Drift, windows: Sequence[LoadWindow]) -> bool:
     """Return whether a cold job changes too much for a comparison of layouts."""
     compilers = mean(one.compilers or 0.0 for one in windows)
     return drift.mix > MOST_MIX or compilers >= MOST_COMPILERS
-
-
-def window_of(seen: JobProfile) -> LoadWindow:
-    """Convert a profile to a window of load."""
-    compilers = None
-    if seen.present is not None and seen.present.usage:
-        kinds = [usage.kinds for usage in seen.present.usage.values()]
-        whole = sum(sum(one.values()) for one in kinds)
-        cores = sum(one.get(COMPILERS, 0.0) for one in kinds)
-        limit = sum(usage.share.limit for usage in seen.present.usage.values())
-        compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
-    seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
-    own = {task: one.cores for task, one in seen.cpu.items()}
-    periodic = frozenset(task for task, cores in seen.constant.items() if cores > 0)
-    return LoadWindow(seconds, dict(seen.tuples), own, compilers, periodic)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.measure.constant_loads import LoadWindow
+from streamplace.engines.flink.measure.job_windows import LoadWindow
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.model.arrays import Floats
 from streamplace.model.messages import quoted

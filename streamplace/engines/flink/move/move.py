@@ -15,6 +15,7 @@ from streamplace.engines.flink.move.carried import (
     lost,
     running_settings,
 )
+from streamplace.engines.flink.move.check_saving import check_saving
 from streamplace.engines.flink.move.copies import check_first, jar_name
 from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.move.holder import Holder
@@ -37,7 +38,7 @@ from streamplace.engines.flink.move.outcomes import (
     remembered,
     resumable,
 )
-from streamplace.engines.flink.move.preflight import check_saving, note_slow_start
+from streamplace.engines.flink.move.pause import note_slow_start
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow

@@ -8,14 +8,15 @@ Its start is expected to take as long as its last one did, from the deployment o
 they ran: with much state, or on machines with little CPU, that is many times the usual.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.state import last_checkpoint_seconds, latest_checkpoints
-from streamplace.engines.flink.rest.answer_shapes import Metric
+from streamplace.engines.flink.rest.answer_shapes import Job, Metric
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan
-from streamplace.engines.flink.rest.tasks import started_seconds
+from streamplace.engines.flink.rest.tasks import restored_seconds, started_seconds
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
@@ -32,6 +33,21 @@ def expected_pause(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
     """Seconds for which a move is expected to stop a job, whose plan may have been read already."""
     stopping = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
     return max(START_SECONDS, started_seconds(rest, job)) + stopping
+
+
+def note_slow_start(
+    rest: Rest, job: str, document: Job, seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Note that a job may restore its state for longer than a start may take.
+
+    It is moved with state of about that size, but on other devices; so twice the time is assumed.
+    """
+    took = restored_seconds(rest, job, document)
+    if 2 * took > seconds:
+        tell(
+            f"note: job {job} initialized for {took:.0f} s when it was started, and may take twice "
+            f"as long after the move; give --timeout {2 * took:.0f} or more"
+        )
 
 
 def pause_of(rest: Rest, old: str, new: str) -> float | None:

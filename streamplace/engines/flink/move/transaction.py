@@ -45,7 +45,7 @@ from streamplace.engines.flink.move.settling import SourceFlow, settle
 from streamplace.engines.flink.move.state import Savepoint, last_checkpoint_seconds, stopped_with
 from streamplace.engines.flink.move.stopping import begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.pin.apply import refuse_lost, wait_started
-from streamplace.engines.flink.pin.verify import fault_of, verify
+from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import chain_states, is_spent, submit, withdraw
 from streamplace.engines.flink.program.uploads import ClusterJar
@@ -201,24 +201,13 @@ class Transaction:
 
     def _watch(self, job: str) -> None:
         """Raise FlinkError if a job does not run as placed, or does not settle."""
-        self._verify(job, self.ways[0].places)
+        if check_placed(self.rest, job, self.ways[0].places):
+            self.tell(f"job {job} runs; every subtask is where it is placed")
         if self.settings.settling.seconds > 0:
             self.tell(f"watching it for {self.settings.settling.seconds:g} s")
             taken = last_checkpoint_seconds(self.rest, self.journal.job)
             settle(self.rest, job, self.settings.settling, self.rate, taken)
         refuse_ended(self.rest, job)
-
-    def _verify(self, job: str, places: dict[str, list[str]]) -> None:
-        """Raise FlinkError if a job does not run as placed, unless it has finished by itself."""
-        verification = verify(self.rest, job, places)
-        if not verification.fine:
-            state = self.rest.state(job)
-            if state == FINISHED:
-                return
-            if state != "RUNNING":
-                raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
-            raise FlinkError(fault_of(verification))
-        self.tell(f"job {job} runs; every subtask is where it is placed")
 
     def _remember(self, path: str) -> None:
         """Store the savepoint in the journal, and record it as one of a move."""

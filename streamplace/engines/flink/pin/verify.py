@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamplace.engines.flink.pin.pinning import Vectors, counts
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.scheduler import job_fault
 from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.engines.live import OperatorCheck, Verification
@@ -55,8 +55,19 @@ def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         )
 
 
-def fault_of(verification: Verification) -> str:
-    """Description of the deviations of a job from its placement."""
+def check_placed(rest: Rest, job: str, vectors: Vectors) -> bool:
+    """Whether a job runs as placed; False if it has finished by itself.
+
+    Raises FlinkError when it has ended otherwise, or runs elsewhere.
+    """
+    verification = verify(rest, job, vectors)
+    if verification.fine:
+        return True
+    state = rest.state(job)
+    if state == FINISHED:
+        return False
+    if state != "RUNNING":
+        raise FlinkError(f"job {job} is {state}: {rest.failure(job)}")
     wrong = tuple(check.operator for check in verification.checks if not check.fine)
     problems = "; ".join(verification.problems)
-    return problems or f"{listed(wrong)} do not run where they are placed"
+    raise FlinkError(problems or f"{listed(wrong)} do not run where they are placed")

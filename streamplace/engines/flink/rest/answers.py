@@ -42,6 +42,12 @@ from streamplace.model.messages import quoted, shown
 
 OURS = "streamplace: "
 """Prefix of messages of the pinning class itself, which may name many operators."""
+UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
+"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
+LEADERLESS = re.compile(
+    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
+)
+"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
 ANSWERS: dict[str, Any] = {
     "/taskmanagers": TaskManagers,
     "/taskmanagers/*": Slots,
@@ -101,11 +107,6 @@ def parse_complaint(content: bytes) -> str:
         return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
 
 
-def says_nothing(status: int, complaint: str) -> bool:
-    """Whether an answer with an error status says nothing of what was asked."""
-    return status in UNAVAILABLE or LEADERLESS.search(complaint) is not None
-
-
 def just_ended(jobs: Sequence[JobSummary], ended: Collection[str], seconds: float) -> set[str]:
     """Jobs that came to a state of ``ended`` within the last ``seconds``.
 
@@ -120,6 +121,17 @@ def just_ended(jobs: Sequence[JobSummary], ended: Collection[str], seconds: floa
         for row in jobs
         if row["state"] in ended and now - row["end-time"] <= 1000 * seconds
     }
+
+
+def is_unavailable(status: int, complaint: str) -> bool:
+    """Whether an answer with an error status says nothing of what was asked.
+
+    >>> is_unavailable(503, ""), is_unavailable(500, "a.FencingTokenException: b")
+    (True, True)
+    >>> is_unavailable(404, "no such job")
+    False
+    """
+    return status in UNAVAILABLE or LEADERLESS.search(complaint) is not None
 
 
 def _pattern(path: str) -> str:

@@ -4,6 +4,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
 from itertools import chain, repeat
@@ -13,11 +14,11 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
 from streamplace.engines.flink.rest.answers import (
+    is_unavailable,
     just_ended,
     parse_answer,
     parse_complaint,
     root_cause,
-    says_nothing,
 )
 from streamplace.engines.flink.rest.transport import Access, Address, exchange, masked, multipart
 from streamplace.errors import SettingError, StreamplaceError
@@ -268,11 +269,10 @@ class Rest:
 
     def _still_held(self, devices: list[str], jobs: set[str]) -> list[str]:
         """Ask the first TaskManager whether it has slots of some jobs; if so, make it the last."""
-        try:
-            is_held = jobs.intersection(self.holders(devices[0]))
-        except Refusal:  # it has just ended
-            is_held = set()
-        return devices[1:] + (devices[:1] if is_held else [])
+        with suppress(Refusal):  # it has just ended
+            if jobs.intersection(self.holders(devices[0])):
+                return [*devices[1:], devices[0]]
+        return devices[1:]
 
     def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
         """Wait until a job is in one of the states, and return that state."""
@@ -377,7 +377,7 @@ class Rest:
             complaint = parse_complaint(answer.content)
             message = f"Flink answers {answer.status}: {root_cause(complaint)}"
             message += "; give a valid --authorization" if answer.status == 401 else ""
-            if says_nothing(answer.status, complaint):
+            if is_unavailable(answer.status, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status)
         if answer.status >= 300:

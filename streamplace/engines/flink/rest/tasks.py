@@ -159,3 +159,15 @@ def _seconds_until_running(rest: Rest, job: str, document: Mapping[str, Any], si
                 if 0 < began <= ran:
                     longest = max(longest, ran - began)
     return longest / 1000
+
+
+def seconds_running(document: Job) -> float:
+    """Seconds since a job began to run, or ran again after a restart.
+
+    >>> seconds_running({"name": "", "state": "RUNNING", "vertices": [], "duration": 5000})
+    5.0
+    """
+    began, now = document.get("timestamps", {}).get("RUNNING", 0), document.get("now", 0)
+    if 0 < began <= now:
+        return (now - began) / 1000
+    return document.get("duration", 0) / 1000

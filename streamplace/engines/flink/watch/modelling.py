@@ -21,7 +21,7 @@ from streamplace.engines.flink.decide.candidates import (
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cards import ALL
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, BANDWIDTH, unpinnable
-from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
+from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.rest.client import NoAnswer

@@ -1,4 +1,4 @@
-"""Steps: the largest rate that machines carry, also with one machine less or more."""
+"""Rates: the largest one that machines carry, and the highest one for which a plan is found."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -22,7 +22,7 @@ from streamplace.planning.contents import (
     allowed,
     packing_of,
 )
-from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
+from streamplace.planning.cuts import item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import has_loops
 from streamplace.planning.links import deployed, fullest_link, load_apart
@@ -30,6 +30,7 @@ from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.search import PlanSearch
+from streamplace.planning.subtasks import least_parallelism
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources whose use grows with the rate."""
@@ -285,24 +286,6 @@ def packed_at(
         return None
     packed = PlanSearch(problem, stop).pack(numbers, PROBE_STEPS)
     return None if packed is None else without_idle(packed, problem.catalogue)
-
-
-def neighbours(
-    problem: PlanProblem, packed: PackedMachines
-) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Numbers of machines with one less and one more of the cheapest type that allows it."""
-    offers = problem.catalogue.offers
-    counts = packed.counts(len(offers))
-    by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
-    less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
-    more = next((t for t in by_price if counts[t] < offers[t].at_most), None)
-
-    def changed(kind: int | None, change: int) -> tuple[int, ...] | None:
-        if kind is None or sum(counts) + change == 0:
-            return None
-        return tuple(n + change * (t == kind) for t, n in enumerate(counts))
-
-    return changed(less, -1), changed(more, 1)
 
 
 def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:

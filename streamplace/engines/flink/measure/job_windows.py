@@ -1,7 +1,7 @@
-"""Measure a running job in adjacent windows of time, which can be combined."""
+"""Windows: a running job in adjacent intervals of time, whose measurements can be combined."""
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
@@ -34,12 +34,9 @@ from streamplace.engines.flink.measure.sampling import (
     sent_by,
 )
 from streamplace.engines.flink.measure.waiting import ThreadTimes, thread_times
-from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.buffer_settings import buffer_settings
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
-from streamplace.model.messages import listed, quoted
-from streamplace.model.units import digits
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
 
 StacksByTask = Mapping[str, StackCounts]
 
@@ -63,10 +60,23 @@ class Observation:
     stacks: StacksByTask  # samples of the stacks of each task on this machine, by id
 
 
-class JobWatch:
-    """Measures a running job, window by window.
+class LoadWindow(NamedTuple):
+    """Rates and CPU of the tasks of a job in one window of time, by their ids."""
 
-    Tasks that have ended before are not watched: they count as idle.
+    seconds: float
+    tuples: Mapping[str, float]  # tuples/s that each task processed
+    cores: Mapping[str, float]  # core seconds per second of each task
+    # Part of the CPU of the TaskManagers on this machine that compilers used; None if there are no
+    # such TaskManagers.
+    compilers: float | None = None
+    # Tasks that work per checkpoint or per time, not per tuple.
+    periodic: frozenset[str] = frozenset()
+
+
+class JobWindows:
+    """A running job, measured window by window.
+
+    Tasks that have ended before are not measured: they count as idle.
 
     ``of_managers``: metrics to read of all TaskManagers of the job.
     ``plan``: its plan, if it was already read.
@@ -109,7 +119,7 @@ class JobWatch:
         )
 
     @property
-    def windows(self) -> int:
+    def number(self) -> int:
         """Number of completed windows."""
         return len(self._stacks)
 
@@ -124,13 +134,13 @@ class JobWatch:
         }
         return bool(fresh) and not why_unsampled(fresh)
 
-    def watch(self, seconds: float, *, is_sampled: bool = True) -> None:
+    def add(self, seconds: float, *, is_sampled: bool = True) -> None:
         """Measure one more window of at least ``seconds``, and sample stacks meanwhile."""
         with sampled_stacks(self._sampled if is_sampled else {}) as stop:
             self._sampler.watch(seconds)
             self._marks.append(self._mark(self._marks[-1].cluster))
             self._check_same_subtasks()
-            interval = self._interval(self.windows, self.windows + 1)
+            interval = self._interval(self.number, self.number + 1)
             stacks = stop()
         self._stacks.append(stacks_by_task(interval, self.job, stacks))
         if is_sampled:
@@ -138,7 +148,7 @@ class JobWatch:
 
     def last(self, number: int = 1) -> Observation:
         """Measurements of the last ``number`` windows together."""
-        end = self.windows
+        end = self.number
         start = end - number
         activity, managers = self._sampler.between(start, end)
         before, after = self._marks[start].held, self._marks[end].held
@@ -187,18 +197,6 @@ class JobWatch:
         return between(first, second, self.processes, self.generated)
 
 
-def seconds_running(document: Job) -> float:
-    """Seconds since a job began to run, or ran again after a restart.
-
-    >>> seconds_running({"name": "", "state": "RUNNING", "vertices": [], "duration": 5000})
-    5.0
-    """
-    began, now = document.get("timestamps", {}).get("RUNNING", 0), document.get("now", 0)
-    if 0 < began <= now:
-        return (now - began) / 1000
-    return document.get("duration", 0) / 1000
-
-
 def _processes(seen: Observation) -> dict[str, float]:
     """TaskManager → cores of its process, where Flink reports them."""
     return {
@@ -213,78 +211,3 @@ def _plus(first: StacksByTask, second: StacksByTask) -> StacksByTask:
     none = StackCounts()
     tasks = dict.fromkeys([*first, *second])
     return {task: first.get(task, none).plus(second.get(task, none)) for task in tasks}
-
-
-def processed_tuples(
-    watch: JobWatch, activity: Mapping[str, Activity], doubts: list[str]
-) -> dict[str, float]:
-    """Tuples/s that each task processes: those that it reads, or generates if it is a source.
-
-    What is not known of them is added to the doubts.
-    """
-    document = watch.rest.job(watch.job)
-    _refuse_ended(document, watch.tasks, watch.generated)
-    running = seconds_running(document)
-    answer = {task.id: 0.0 for task in watch.tasks if task.has_ended}
-    if answer:
-        names = listed([task.name for task in watch.tasks if task.has_ended])
-        doubts.append(f"rate and ipt of {names}: counted as 0, because all input was read before")
-    for task in watch.tasks:
-        if task.has_ended:
-            continue
-        generated, seen = watch.generated.get(task.id), activity[task.id]
-        answer[task.id] = _taken_in(doubts, task, generated, seen)
-        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, running)
-    return answer
-
-
-def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
-    """Raise FlinkError if a source has ended meanwhile, or all have.
-
-    The measured rate of one that has ended meanwhile is no longer valid.
-    """
-    ended = {row["id"] for row in document["vertices"] if row.get("status") == FINISHED}
-    own = [task for task in tasks if task.id in sources]
-    meanwhile = [task for task in own if task.id in ended and not task.has_ended]
-    if own and all(task.id in ended for task in own):
-        raise FlinkError(
-            f"source {quoted(own[0].name)} has ended; profile the job while all sources run"
-        )
-    if meanwhile:
-        raise FlinkError(
-            f"source {quoted(meanwhile[0].name)} has ended while the job was measured; measure it "
-            "again"
-        )
-
-
-def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
-    """Tuples/s that a task processes."""
-    if generated is None:
-        return seen.records_in
-    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
-        return seen.rates[generated]
-    if len(task.operators) > 1:
-        doubts.append(
-            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
-            "report how many its first operator emits; rates that are given for it, such as "
-            "--rate, must be those, too"
-        )
-    return seen.records_out
-
-
-def _held_back(
-    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, running: float
-) -> float:
-    """Mean tuples/s since the last start, for a source that was silent during the measurement.
-
-    Its counters begin at 0 whenever the job restarts.
-    """
-    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
-    if generated is None or not sent or not running:
-        return 0.0
-    doubts.append(
-        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
-        f"alignment or missing input; {digits(sent / running, 3)} tuples/s is its mean since the "
-        "job's last start, and its CPU is unknown; profile for longer"
-    )
-    return sent / running

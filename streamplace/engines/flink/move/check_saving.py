@@ -1,4 +1,4 @@
-"""Preflight: check that the state of a job can be saved, before the job is stopped for that.
+"""Check that the state of a job can be saved, before the job is stopped for that.
 
 If saving fails, Flink fails the job. If the job then does not restart by itself, and its
 checkpoints are deleted with it, its state is lost.
@@ -14,9 +14,7 @@ from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.leftovers import dispose, record
 from streamplace.engines.flink.move.state import last_checkpoint, outlives
 from streamplace.engines.flink.move.stopping import Saving, stopped_at
-from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.tasks import restored_seconds
 
 STRATEGY = ("restart-strategy.type", "restart-strategy")
 """Flink's settings for the restart strategy of jobs; the second is the older name."""
@@ -72,18 +70,3 @@ def _ends_for_good(rest: Rest, job: str) -> bool:
         named = (settings[key] for key in STRATEGY if key in settings)
         is_final = next(named, "").lower() in NEVER
     return is_final and not outlives(rest, job, is_failure=True)
-
-
-def note_slow_start(
-    rest: Rest, job: str, document: Job, seconds: float, tell: Callable[[str], None]
-) -> None:
-    """Note that a job may restore its state for longer than a start may take.
-
-    It is moved with state of about that size, but on other devices; so twice the time is assumed.
-    """
-    took = restored_seconds(rest, job, document)
-    if 2 * took > seconds:
-        tell(
-            f"note: job {job} initialized for {took:.0f} s when it was started, and may take twice "
-            f"as long after the move; give --timeout {2 * took:.0f} or more"
-        )

@@ -1,27 +1,14 @@
-"""Quality of a profile: what it could not measure, and how much its windows vary.
-
-The facts about windows, subtasks and processes are attributes of the graph. They say that it was
-measured, and how well.
-"""
+"""Doubts about a profile: what could not be measured, or only roughly."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import mean, stdev
 
 from streamplace.engines.flink.cpu.helpers import share_of_others
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
-from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost
-from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
-from streamplace.model.graph import (
-    PROFILE_PROCESSES,
-    PROFILE_SPREAD,
-    PROFILE_SUBTASKS,
-    PROFILE_WINDOWS,
-)
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import shown
 
 MUCH = 0.2
 """Least part of the CPU of operators in threads that name no task that is a doubt."""
@@ -30,32 +17,6 @@ UNMEASURED_PYTHON = (
     "job with python.execution-mode: thread"
 )
 """Doubt about operators that Python processes run."""
-
-
-def spread_facts(
-    tasks: Sequence[FlinkTask],
-    sources: Sequence[FlinkTask],
-    windows: Sequence[LoadWindow],
-    devices: Mapping[str, Sequence[str]],
-) -> dict[str, str | float]:
-    """Attributes of a measured graph.
-
-    ``windows``: windows in which the job was measured; empty if there was only one.
-    ``devices``: operator → TaskManagers of its subtasks.
-    """
-    facts: dict[str, str | float] = {
-        PROFILE_WINDOWS: max(1, len(windows)),
-        PROFILE_SUBTASKS: sum(task.parallelism for task in tasks),
-        PROFILE_PROCESSES: len({device for own in devices.values() for device in own}),
-    }
-    costs = []
-    for window in windows:
-        tuples = sum(window.tuples.get(task.id, 0.0) for task in sources)
-        if tuples > 0:
-            costs.append(sum(window.cores.values()) / tuples)
-    if len(costs) > 1 and mean(costs) > 0:
-        facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
-    return facts
 
 
 def uncounted(
@@ -68,21 +29,6 @@ def uncounted(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
-
-
-def refuse_frozen(job: str, tasks: Sequence[FlinkTask], activity: Mapping[str, Activity]) -> None:
-    """Raise FlinkError if Flink has fetched no metrics of a job while it was measured.
-
-    Those that it has told then are older, and say nothing of now.
-    """
-    running = [activity[task.id] for task in tasks if not task.has_ended]
-    if any(one.seconds > 0 for one in running) or all(one.is_silent for one in running):
-        return
-    raise FlinkError(
-        f"Flink has not updated the metrics of job {quoted(job)} while it was measured: it fetches "
-        "them once per metrics.fetcher.update-interval, and after the loss of a TaskManager none "
-        "for up to web.timeout; wait, or watch for longer with --seconds"
-    )
 
 
 def unreported(
