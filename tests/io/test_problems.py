@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzz.documents import CLUSTER, GRAPH, to_json
 from hypothesis import given
-from problems import PROBLEMS, chain
+from problems import PROBLEMS, chain, same
 from strategies import problems
 
 from streamplace.errors import StreamplaceError
@@ -27,14 +27,6 @@ from streamplace.model import Cluster, Constraints, Device, Problem
 from streamplace.model.moving import Moving
 
 SMALL = {"operators": [{"name": name, "rate": 1} for name in ("a", "b")]}
-
-
-def same(a: Problem, b: Problem) -> bool:
-    """Whether two problems say the same."""
-    costs = [one.seconds for one in (a, b)]
-    alike = all(c is None for c in costs) or np.array_equal(*costs)  # type: ignore[arg-type]
-    parts = [(one.graph, one.cluster, one.constraints, one.moving) for one in (a, b)]
-    return parts[0] == parts[1] and alike
 
 
 def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
