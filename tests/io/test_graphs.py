@@ -275,7 +275,7 @@ def test_fields_of_operators_are_described_and_left_out_where_they_are_usual() -
     described = json.dumps(json_schema("graph"))
     assert all(f'"{field.name}"' in described for field in fields(Operator))
     plain = StreamGraph.of("one", [Operator("a", rate=1)])
-    assert graph_to_dict(plain)["operators"] == [{"name": "a", "rate": 1}]
+    assert graph_to_dict(plain)["operators"] == [{"name": "a", "ipt": 0, "rate": 1}]
 
 
 def test_that_all_operators_fire_all_is_said_once() -> None:

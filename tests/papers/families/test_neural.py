@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.errors import SettingError
 from streamplace.families.registry import FAMILIES
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.papers.families.cifar10 import Cifar10
 from streamplace.papers.families.enas_ptb import EnasPtb, enas_ptb
 from streamplace.papers.families.neural import draw_cell, ends_of
 from streamplace.papers.families.nmt import nmt
@@ -142,18 +140,3 @@ def test_giph_s_language_models_have_forty_groups_on_one_network() -> None:
         _, steps, batch, _ = problem.graph.name.split("-")
         assert 20 <= int(steps[1:]) <= 30
         assert 80 <= int(batch[1:]) <= 150
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "message"),
-    [
-        (Cifar10, {"count": 0}, "count is 0; it must be between 1"),
-        (Ptb, {"steps": 0}, "steps is 0; it must be between 1"),
-        (EnasPtb, {"groups": 0}, "groups is 0; it must be between 1"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(
-    kind: type[Any], values: dict[str, int], message: str
-) -> None:
-    with pytest.raises(SettingError, match=message):
-        kind(**values)
