@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import stub_model
 from histories import assert_same, history
+from running import is_running
 
 import streamplace
 from streamplace.families.branched import Branched, branched
@@ -112,15 +113,6 @@ def wait_for_end(processes: list[int]) -> None:
     while any(is_running(one) for one in processes):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def is_running(process: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody waited for does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @pytest.mark.slow
