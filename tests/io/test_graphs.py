@@ -12,9 +12,10 @@ import pytest
 from fuzz.documents import GRAPH, to_json
 from hypothesis import given, settings
 from problems import PROBLEMS, chain, diamond, parse_graph, whole
+from refusals import refusal_of
 from strategies import graphs
 
-from streamplace.errors import FormatError, StreamplaceError
+from streamplace.errors import FormatError
 from streamplace.io.dream import read_dream
 from streamplace.io.graphs import (
     graph_from_dict,
@@ -43,12 +44,7 @@ from streamplace.model import (
 def refusal(document: bytes | dict[str, Any]) -> str:
     """The message that a document (or text) gets."""
     content = document if isinstance(document, bytes) else to_json(document)
-    with pytest.raises(StreamplaceError) as caught:
-        parse_graph(content, "g.json")
-    message = str(caught.value)
-    assert message.startswith("g.json: ")
-    assert message.isprintable()
-    return message.removeprefix("g.json: ")
+    return refusal_of("g.json", parse_graph, content, "g.json")
 
 
 def changed(*path: Any, to: Any) -> dict[str, Any]:

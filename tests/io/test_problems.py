@@ -11,9 +11,9 @@ import pytest
 from fuzz.documents import CLUSTER, GRAPH, to_json
 from hypothesis import given
 from problems import PROBLEMS, chain, same
+from refusals import refusal_of
 from strategies import problems
 
-from streamplace.errors import StreamplaceError
 from streamplace.io.graphs import read_graph, read_graphs, write_graph
 from streamplace.io.problems import (
     problem_line,
@@ -38,12 +38,7 @@ def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
 
 def refusal(tmp_path: Path, document: Any, **given: Any) -> str:
     """Message that refuses a document."""
-    with pytest.raises(StreamplaceError) as caught:
-        read(tmp_path, document, **given)
-    message = str(caught.value)
-    assert message.startswith(str(tmp_path / "p.json"))
-    assert message.isprintable()
-    return message
+    return refusal_of(tmp_path / "p.json", read, tmp_path, document, **given)
 
 
 @pytest.mark.parametrize("file", ["p.json", "p.jsonl", "p.jsonl.gz"])

@@ -75,13 +75,13 @@ def test_a_node_that_is_lost_changes_no_bit(
     assert_same(tmp_path / "there", tmp_path / "here", "last.safetensors")
 
 
-def test_real_passes_are_measured_in_one_process(training: TrainRequest, tmp_path: Path) -> None:
+def test_real_passes_are_measured_in_one_process(training: TrainRequest) -> None:
     measured = replace(training, reward="ray", objective="makespan")
     with pytest.raises(SettingError, match="train in one process, on this machine"):
         run_training(measured, workers=RayWorkers("ray"))
 
 
-def test_where_no_cluster_is_that_is_said(training: TrainRequest, tmp_path: Path) -> None:
+def test_where_no_cluster_is_that_is_said(training: TrainRequest) -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
         run_training(training, workers=RayWorkers("127.0.0.1:1"))
 
