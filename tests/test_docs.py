@@ -7,7 +7,6 @@ run one after the other. ``...`` stands for anything, and times in ms may differ
 
 import doctest
 import html
-import importlib.util
 import io
 import os
 import re
@@ -22,6 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+from module_files import module_of
 
 from streamplace.cli.main import main
 from streamplace.engines.registry import EXPORTS
@@ -70,12 +70,7 @@ def blocks(page: Path) -> Iterator[Block]:
 @cache
 def hooks() -> ModuleType:
     """The module that fills the generated parts of the pages."""
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "docs" / "hooks.py")
 
 
 def name_of(page: Path) -> str:
@@ -126,12 +121,17 @@ def test_what_a_page_shows_happens(page: Path, empty_folder: Path) -> None:
 
 def check_command(entry: str) -> None:
     """Run one command; it must print what stands below it, and fail only where it shows why."""
-    command, _, expected = entry.partition("\n")
+    command = entry.partition("\n")[0]
     if command.startswith(SKIPPED):
         return
     words = shlex.split(command)
     plain = words[0] == "streamplace" and not SHELL.intersection(words)
-    status, printed = in_process(words[1:]) if plain else in_shell(command)
+    check_outcome(entry, *(in_process(words[1:]) if plain else in_shell(command)))
+
+
+def check_outcome(entry: str, status: int, printed: str) -> None:
+    """Check how a command of a page ended, and what it printed."""
+    command, _, expected = entry.partition("\n")
     refused = 1 if "no result." in expected else 0
     assert status == (2 if expected.startswith("error: ") else refused), entry + printed
     if expected.strip():

@@ -1,13 +1,12 @@
 """The notebooks of the documentation run, and show what is stored in them."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from module_files import module_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -19,16 +18,6 @@ TIME = re.compile(r"[\d.,]+ (?:ms|us|µs|s|min)\b|(?<=>)[\d.,]+(?=</td></tr>)")
 
 TAG = re.compile(r"<[^<>]+>")
 """Styles and coordinates may change without a change of what is told."""
-
-
-def executor() -> ModuleType:
-    """The module that runs notebooks."""
-    spec = importlib.util.spec_from_file_location("execute", FOLDER / "execute.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def shown(notebook: dict[str, Any]) -> list[list[tuple[str, str]]]:
@@ -65,7 +54,7 @@ def test_a_notebook_shows_what_it_stores(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    now, stored = shown(executor().executed(notebook)), shown(notebook)
+    now, stored = shown(module_of(FOLDER / "execute.py").executed(notebook)), shown(notebook)
     if path.name in SLOW:
         assert numbers(now) == pytest.approx(numbers(stored), rel=0.03)
         now, stored = (json.loads(NUMBER.sub("#", json.dumps(one))) for one in (now, stored))

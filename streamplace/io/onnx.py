@@ -201,7 +201,7 @@ class Scope:
         given = [one.name for one in graph.input if one.name not in weights]
         self._tensors, self._numbers = shaped | weights, _numbers(graph)
         self._fixed = set(weights)  # tensors that depend on no input
-        self._unknown = Unknowns([], [], [], []) if outer is None else outer._unknown
+        self._unknown: Unknowns = Unknowns([], [], [], []) if outer is None else outer._unknown
         if outer is not None:
             self._tensors = outer._tensors | self._tensors
             self._numbers = outer._numbers | self._numbers

@@ -1,13 +1,13 @@
 """What a budget that counts evaluations promises, of every placer, of plans and of every door."""
 
-import itertools
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from placer_cases import EVALUATIONS, SEED, VARIED, first_answer, question
+from placer_cases import EVALUATIONS, SEED, VARIED, first_answer, make_busy, question
 from problems import PROBLEMS
 
 import streamplace
@@ -17,7 +17,6 @@ from streamplace.io.clusters import write_cluster
 from streamplace.io.graphs import write_graph
 from streamplace.model import Cluster, Problem, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers import stopwatch
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget, Placer
 from streamplace.placers.result import Result
@@ -48,19 +47,12 @@ SEARCHES = {
 """Placers that search or hand on a part of their budget, with more than their least work."""
 OFFERS = (Offer("small", 0.3, cores=1), Offer("big", 1.0, cores=4, mips=3000))
 GIVEN = Cluster.uniform(12, bandwidth="100 Gbps")
-SECOND = 1e7
-"""What a look at the clock of a busy machine takes: more than any budget."""
 
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return how the machine becomes so busy that every budget in seconds is over at once."""
-
-    def become_busy() -> None:
-        looks = itertools.count()
-        monkeypatch.setattr(stopwatch, "clock", lambda: SECOND * next(looks))
-
-    return become_busy
+    return partial(make_busy, monkeypatch)
 
 
 def answered(placer: Placer, problem: Problem, evaluations: int, judge: str) -> tuple[object, ...]:

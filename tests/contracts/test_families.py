@@ -1,5 +1,7 @@
 """What every registered family must satisfy."""
 
+import re
+from dataclasses import Field, fields
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -7,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamplace.errors import SettingError
+from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.graphs import Document, graph_line
 from streamplace.io.problems import problem_line, problem_of
@@ -51,6 +55,25 @@ def test_everything_of_a_family_can_be_placed(name: str) -> None:
         problem = one if isinstance(one, Problem) else Problem(one, Cluster.uniform(5))
         devices = problem.repaired(np.zeros(problem.n_operators, int))
         problem.check(problem.placement(devices))
+
+
+LIMITED = [
+    pytest.param(name, field, id=f"{name}-{field.name}")
+    for name in FAMILIES
+    for field in fields(FAMILIES[name].parameters)
+    if field.metadata["least"] is not None or field.metadata["most"] is not None
+]
+
+
+@pytest.mark.parametrize(("name", "field"), LIMITED)
+def test_parameters_beyond_their_limits_are_refused_by_name(name: str, field: Field[Any]) -> None:
+    kind = FAMILIES[name].parameters
+    (number,) = (option.type for option in options(kind) if option.name == field.name)
+    least, most = field.metadata["least"], field.metadata["most"]
+    told = f"^{field.name} is .*; it must be between " + re.escape(f"{least:g} and {most:g}")
+    for beyond in (least - 1, 2 * most + 1):
+        with pytest.raises(SettingError, match=told):
+            kind(**{field.name: number(beyond)})
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))

@@ -90,9 +90,7 @@ def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: RecordFile)
     assert origins == 2 * [Origin.FILE, Origin.FAILED]
 
 
-def test_a_stopped_comparison_goes_on_where_it_was(
-    file: RecordFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_comparison_goes_on_where_it_was(file: RecordFile) -> None:
     """Nothing is computed twice, even when the last line was cut off."""
     run: Iterator[list[Record]] = compare(comparison("random"), PROBLEMS, file, jobs=1)
     next(run), next(run)

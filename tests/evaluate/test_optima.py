@@ -92,9 +92,7 @@ def test_a_cache_that_cannot_be_read_is_told_of_once(caplog: pytest.LogCaptureFi
     assert "XDG_CACHE_HOME" in caplog.messages[0]
 
 
-def test_a_user_without_a_home_has_no_cache(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """As processes in containers that run under a number without a name."""
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", _homeless)

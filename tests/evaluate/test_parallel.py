@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from running import is_running
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import parallel_map
@@ -33,12 +34,6 @@ def killed(number: int) -> int:
     return number
 
 
-def alive(process: int) -> bool:
-    """Whether a process runs."""
-    status = Path(f"/proc/{process}/status")
-    return status.exists() and "\nState:\tZ" not in status.read_text()
-
-
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     """Even in the middle of their work, and nobody could tell them to."""
@@ -57,9 +52,9 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         assert workers
         parent.kill()
     end = time.monotonic() + 60
-    while any(map(alive, workers)) and time.monotonic() < end:
+    while any(map(is_running, workers)) and time.monotonic() < end:
         time.sleep(0.05)
-    left = [worker for worker in workers if alive(worker)]
+    left = [worker for worker in workers if is_running(worker)]
     for worker in left:
         os.kill(worker, signal.SIGKILL)
     assert not left

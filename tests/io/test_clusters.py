@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refusal_of
 from streamsim import resource_loads
 from streamsim.spending import spent
 
-from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import (
     parse_cluster,
     parse_constraints,
@@ -51,12 +51,8 @@ bandwidth = "100 Mbps"
 
 def refusal(parse: Callable[..., Any], text: bytes | str) -> str:
     """The message that a text gets."""
-    with pytest.raises(StreamplaceError) as caught:
-        parse(text if isinstance(text, bytes) else text.encode(), "c.toml")
-    message = str(caught.value)
-    assert message.startswith("c.toml: ")
-    assert message.isprintable()
-    return message.removeprefix("c.toml: ")
+    content = text if isinstance(text, bytes) else text.encode()
+    return refusal_of("c.toml", parse, content, "c.toml")
 
 
 def test_a_cluster_is_read(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 from fuzz.documents import GRAPH, to_json
 from hypothesis import given, settings
-from problems import PROBLEMS, chain, diamond, parse_graph
+from problems import PROBLEMS, chain, diamond, parse_graph, whole
+from refusals import refusal_of
 from strategies import graphs
 
-from streamplace.errors import FormatError, StreamplaceError
+from streamplace.errors import FormatError
 from streamplace.io.dream import read_dream
 from streamplace.io.graphs import (
     graph_from_dict,
@@ -25,18 +27,24 @@ from streamplace.io.graphs import (
     write_graphs,
 )
 from streamplace.io.networkx import from_networkx, to_networkx
-from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
+from streamplace.io.schema import json_schema
+from streamplace.model import (
+    Cluster,
+    Device,
+    Operator,
+    Operators,
+    Problem,
+    Stream,
+    StreamGraph,
+    Streams,
+    Window,
+)
 
 
 def refusal(document: bytes | dict[str, Any]) -> str:
     """The message that a document (or text) gets."""
     content = document if isinstance(document, bytes) else to_json(document)
-    with pytest.raises(StreamplaceError) as caught:
-        parse_graph(content, "g.json")
-    message = str(caught.value)
-    assert message.startswith("g.json: ")
-    assert message.isprintable()
-    return message.removeprefix("g.json: ")
+    return refusal_of("g.json", parse_graph, content, "g.json")
 
 
 def changed(*path: Any, to: Any) -> dict[str, Any]:
@@ -228,20 +236,50 @@ def test_a_graph_too_long_for_a_line_is_not_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_fires_all_and_slot_groups_are_kept_by_files_and_networkx(tmp_path: Path) -> None:
-    """Said once where all operators do, else by each; inputs by name, energy in clusters."""
-    operators = [Operator("a", rate=2), Operator("b", rate=2), Operator("join", fires="all")]
-    streams = [Stream("a", "join", input="left"), Stream("b", "join")]
-    mixed = StreamGraph.of("mixed", operators, streams)
+def by_torch_geometric(graph: StreamGraph) -> StreamGraph:
+    """A graph that was one of torch-geometric."""
+    pytest.importorskip("torch_geometric")
+    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
+
+    cluster = Cluster.of([Device("d", tags=frozenset({"gpu"}))])
+    back = from_torch_geometric(to_torch_geometric(Problem(graph, cluster)))
+    assert isinstance(back, Problem)
+    return back.graph
+
+
+WAYS: dict[str, Callable[[StreamGraph], StreamGraph]] = {
+    "document": lambda graph: graph_from_dict(graph_to_dict(graph)),
+    "line": lambda graph: parse_graph(graph_line(graph), "line"),
+    "networkx": lambda graph: from_networkx(to_networkx(graph)),
+    "torch-geometric": by_torch_geometric,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_field_of_a_graph_is_kept(way: str) -> None:
+    """Also one that is added."""
+    graph = whole()
+    rows = [*graph.operators, *graph.streams, graph.operators["b"].window]
+    for kind in (Operator, Stream, Window):
+        for field in fields(kind):
+            values = [getattr(row, field.name) for row in rows if isinstance(row, kind)]
+            assert any(value != field.default for value in values), field.name
+    assert WAYS[way](graph) == graph
+
+
+def test_fields_of_operators_are_described_and_left_out_where_they_are_usual() -> None:
+    described = json.dumps(json_schema("graph"))
+    assert all(f'"{field.name}"' in described for field in fields(Operator))
+    plain = StreamGraph.of("one", [Operator("a", rate=1)])
+    assert graph_to_dict(plain)["operators"] == [{"name": "a", "ipt": 0, "rate": 1}]
+
+
+def test_that_all_operators_fire_all_is_said_once() -> None:
     tasks = StreamGraph.of("tasks", [Operator("a"), Operator("b")], [Stream("a", "b")], fires="all")
-    ends = [Operator("a", rate=9), Operator("b", slot_sharing_group="heavy")]
-    grouped = StreamGraph.of("grouped", ends, [Stream("a", "b")])
-    for graph in (mixed, grouped, tasks):
-        for name in ("g.json", "g.jsonl"):
-            write_graph(graph, tmp_path / name)
-            assert read_graph(tmp_path / name) == graph
-        assert from_networkx(to_networkx(graph)) == graph
-    assert '"fires": "all"' in (tmp_path / "g.json").read_text().split('"operators"')[0]
+    document = graph_to_dict(tasks)
+    assert document["fires"] == "all"
+    assert not any("fires" in row for row in document["operators"])
+    assert all(way(tasks) == tasks for name, way in WAYS.items() if name != "torch-geometric")
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "a\udcffb"])

@@ -6,10 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from problems import chain, whole
 from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.networkx import from_networkx, to_networkx
+from streamplace.io.networkx import RARE, from_networkx, to_networkx
 from streamplace.model import Operator, StreamGraph
 
 
@@ -20,6 +21,15 @@ def test_a_graph_survives_networkx(graph: Any) -> None:
     assert back.operators == graph.operators
     assert back.attributes == graph.attributes
     assert list(map(repr, back.streams)) == list(map(repr, graph.streams))
+
+
+def test_graphs_without_tags_and_windows_can_be_written_as_graphml() -> None:
+    """Nor has a graph the rare fields that none of its operators has."""
+    g = to_networkx(whole())
+    for node in g.nodes.values():
+        del node["requires"], node["window"]
+    assert all(name in "".join(nx.generate_graphml(g)) for name in ("constant", "max_rate"))
+    assert not RARE.keys() & to_networkx(chain()).nodes["v0"].keys()
 
 
 def test_keys_that_number_no_edges_are_passed_over() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz.targets import SEEDS
+from refusals import refusal_of
 
 from streamplace.errors import FormatError
 from streamplace.io.problems import Draft
@@ -137,21 +138,12 @@ def test_onnx_is_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "complaint"),
-    [
-        ("net.xml", b"<net>", "net.xml: is not a model that OpenVINO can read: "),
-        ("net.onnx", b"\xff", "net.onnx: is not a model that OpenVINO can read: "),
-        ("other.txt", b"", "other.txt: is not a model that OpenVINO can read: "),
-    ],
+    ("name", "content"), [("net.xml", b"<net>"), ("net.onnx", b"\xff"), ("other.txt", b"")]
 )
-def test_what_is_no_model_is_refused(
-    name: str, content: bytes, complaint: str, tmp_path: Path
-) -> None:
+def test_what_is_no_model_is_refused(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(FormatError) as refusal:
-        read(tmp_path / name)
-    assert complaint in str(refusal.value)
-    assert str(refusal.value).isprintable()
+    told = refusal_of(tmp_path / name, read, tmp_path / name, kind=FormatError)
+    assert told.startswith("is not a model that OpenVINO can read: ")
 
 
 def test_a_missing_file_is_told_as_others_are(tmp_path: Path) -> None:

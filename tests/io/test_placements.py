@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from problems import chain
+from refusals import refusal_of
 
-from streamplace.errors import StreamplaceError
 from streamplace.io.placements import parse_placement, read_placement, write_placement
 from streamplace.model import Cluster, Problem
 
@@ -71,7 +71,5 @@ def test_what_place_prints_is_read_with_and_without_a_byte_order_mark(mark: byte
     ],
 )
 def test_a_bad_placement_is_refused(text: Any, message: Any) -> None:
-    with pytest.raises(StreamplaceError) as caught:
-        parse_placement(text.encode(), "p.json", PROBLEM)
-    assert str(caught.value).startswith(f"p.json: {message}")
-    assert str(caught.value).isprintable()
+    told = refusal_of("p.json", parse_placement, text.encode(), "p.json", PROBLEM)
+    assert told.startswith(message)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from fuzz.documents import CLUSTER, GRAPH, to_json
 from hypothesis import given
-from problems import PROBLEMS, chain
+from problems import PROBLEMS, chain, same
+from refusals import refusal_of
 from strategies import problems
 
-from streamplace.errors import StreamplaceError
 from streamplace.io.graphs import read_graph, read_graphs, write_graph
 from streamplace.io.problems import (
     problem_line,
@@ -29,14 +29,6 @@ from streamplace.model.moving import Moving
 SMALL = {"operators": [{"name": name, "rate": 1} for name in ("a", "b")]}
 
 
-def same(a: Problem, b: Problem) -> bool:
-    """Whether two problems say the same."""
-    costs = [one.seconds for one in (a, b)]
-    alike = all(c is None for c in costs) or np.array_equal(*costs)  # type: ignore[arg-type]
-    parts = [(one.graph, one.cluster, one.constraints, one.moving) for one in (a, b)]
-    return parts[0] == parts[1] and alike
-
-
 def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
     """Problem of a document."""
     path = tmp_path / "p.json"
@@ -46,12 +38,7 @@ def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
 
 def refusal(tmp_path: Path, document: Any, **given: Any) -> str:
     """Message that refuses a document."""
-    with pytest.raises(StreamplaceError) as caught:
-        read(tmp_path, document, **given)
-    message = str(caught.value)
-    assert message.startswith(str(tmp_path / "p.json"))
-    assert message.isprintable()
-    return message
+    return refusal_of(tmp_path / "p.json", read, tmp_path, document, **given)
 
 
 @pytest.mark.parametrize("file", ["p.json", "p.jsonl", "p.jsonl.gz"])

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
-from problems import PROBLEMS
+from problems import PROBLEMS, same
 from strategies import graphs, problems
 
 from streamplace import (
@@ -38,19 +37,6 @@ PIPE = StreamGraph.of(
     [Stream("a", "b", 0.5)],
     {"split": "test"},
 )
-
-
-def same(a: Problem, b: Problem) -> bool:
-    """Whether two problems agree in all that they were made of."""
-    seconds = (a.seconds is None) == (b.seconds is None) and (
-        a.seconds is None or np.array_equal(a.seconds, b.seconds)
-    )
-    return seconds and (a.graph, a.cluster, a.constraints, a.moving) == (
-        b.graph,
-        b.cluster,
-        b.constraints,
-        b.moving,
-    )
 
 
 @settings(deadline=None)

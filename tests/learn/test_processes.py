@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import stub_model
-from histories import history
+from histories import assert_same, history
+from running import is_running
 
 import streamplace
 from streamplace.families.branched import Branched, branched
 from streamplace.io.graphs import write_graphs
-from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -115,24 +115,6 @@ def wait_for_end(processes: list[int]) -> None:
         time.sleep(0.05)
 
 
-def is_running(process: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody waited for does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-def check_same(folder: Path, run: str) -> None:
-    """A run has the history and the bits of the one process."""
-    assert history(folder / run) == history(folder / "whole")
-    for name in ("best.safetensors", "last.safetensors"):
-        mine, whole = (read_tensors(folder / one / name)[1] for one in (run, "whole"))
-        assert mine.keys() == whole.keys()
-        assert all(mine[key].tobytes() == whole[key].tobytes() for key in whole)
-
-
 @pytest.mark.slow
 def test_a_lost_process_ends_all_by_name_and_four_go_on_to_the_same_bits(folder: Path) -> None:
     """The second of two is killed in the third epoch."""
@@ -147,7 +129,7 @@ def test_a_lost_process_ends_all_by_name_and_four_go_on_to_the_same_bits(folder:
     assert status == 0, err
     assert json.loads(out)["epochs"] == 6
     assert err.count("epoch 6/6") == 1
-    check_same(folder, "killed")
+    assert_same(folder / "killed", folder / "whole", "best.safetensors", "last.safetensors")
 
 
 @pytest.mark.slow
@@ -175,7 +157,7 @@ def test_a_torchrun_that_is_killed_whole_goes_on_to_the_same_bits(folder: Path, 
     wait_for_end(children)
     status, _, err = ended(started(folder, 2, *TRAIN, "--out", run, "--resume"))
     assert status == 0, err
-    check_same(folder, run)
+    assert_same(folder / run, folder / "whole", "best.safetensors", "last.safetensors")
 
 
 @pytest.mark.slow
@@ -191,7 +173,7 @@ def test_processes_end_when_their_launcher_is_killed(folder: Path) -> None:
     assert len(history(folder / "orphans")) < 6
     status, _, err = ended(started(folder, 2, *TRAIN, "--out", "orphans", "--resume"))
     assert status == 0, err
-    check_same(folder, "orphans")
+    assert_same(folder / "orphans", folder / "whole", "best.safetensors", "last.safetensors")
 
 
 @pytest.mark.slow
@@ -204,7 +186,7 @@ def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None
     assert f"continue with: torchrun --nproc-per-node 2 -m streamplace train stub {again}\n" in err
     assert "error: " not in err
     alone(folder, "stopped", resume=True)
-    check_same(folder, "stopped")
+    assert_same(folder / "stopped", folder / "whole", "best.safetensors", "last.safetensors")
 
 
 @pytest.mark.slow

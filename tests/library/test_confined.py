@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from running import is_running
 
 from streamplace.errors import SettingError
 from streamplace.library.confined import ConfinedProcess, ResourceUsage, RunLimits, confined, core
@@ -27,14 +28,6 @@ open(sys.argv[1], "w").write(str(os.getpid()))
 def run(code: str, *words: str, seconds: float = 5.0, memory: int = 2**30) -> ResourceUsage:
     command = [sys.executable, "-S", "-c", code, *words]
     return confined(command, RunLimits(seconds, memory), folder=Path(tempfile.gettempdir()))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # it may end while its file is read
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_a_command_that_ends_is_reported() -> None:
@@ -96,7 +89,7 @@ def test_a_daemon_ends_with_its_command(rest: str, tmp_path: Path) -> None:
     code = DAEMON.format(rest).replace("os._exit(0)", "time.sleep(0.3), os._exit(0)")
     usage = run(code, str(file))
     assert (usage.status, usage.reason) == (0, "")
-    assert not is_alive(int(file.read_text()))
+    assert not is_running(int(file.read_text()))
 
 
 def test_leaving_ends_everything(tmp_path: Path) -> None:
@@ -107,9 +100,9 @@ def test_leaving_ends_everything(tmp_path: Path) -> None:
         while not (file.exists() and file.read_text()):
             time.sleep(0.01)
         daemon = int(file.read_text())
-        assert is_alive(daemon)
+        assert is_running(daemon)
         assert process.end().reason == "stopped"
-    assert not is_alive(daemon)
+    assert not is_running(daemon)
 
 
 def test_the_end_of_the_caller_ends_everything(tmp_path: Path) -> None:
@@ -128,9 +121,9 @@ def test_the_end_of_the_caller_ends_everything(tmp_path: Path) -> None:
     caller.kill()
     caller.wait()
     deadline = time.monotonic() + 60
-    while is_alive(int(file.read_text())) and time.monotonic() < deadline:
+    while is_running(int(file.read_text())) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not is_alive(int(file.read_text()))
+    assert not is_running(int(file.read_text()))
 
 
 def test_one_core_and_one_thread() -> None:

@@ -9,12 +9,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from histories import history
+from histories import assert_same
 from problems import chain, diamond, fork_join
 
 from streamplace.io.files import TEMPORARY
 from streamplace.io.graphs import write_graphs
-from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS
 
 KILLS = 3
@@ -48,7 +47,8 @@ def check_killed(name: str, folder: Path) -> None:
         process.wait()
         resume = ["--resume"] if (folder / "killed" / "last.safetensors").exists() else []
     assert finished(started(folder, [*words, "--out", "killed", *resume])) == 0
-    check_same(folder / "killed", folder / "whole")
+    assert_same(folder / "killed", folder / "whole", "best.safetensors", "last.safetensors")
+    assert not list((folder / "killed").glob(f"{TEMPORARY}*"))
 
 
 def started(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
@@ -85,13 +85,3 @@ def finished(process: subprocess.Popen[bytes]) -> int:
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def check_same(mine: Path, other: Path) -> None:
-    """Two runs have the same history but for its times, and the same bits."""
-    assert history(mine) == history(other)
-    for name in ("best.safetensors", "last.safetensors"):
-        arrays, others = (read_tensors(run / name)[1] for run in (mine, other))
-        assert arrays.keys() == others.keys()
-        assert all(arrays[key].tobytes() == others[key].tobytes() for key in others)
-    assert not list(mine.glob(f"{TEMPORARY}*"))

@@ -1,17 +1,10 @@
 """The constant load of an operator: its field, its checks, its files and its subtasks."""
 
-import io
-import json
-
-import networkx as nx
 import numpy as np
 import pytest
-from problems import parse_graph
 from streamsim import throughput
 
 from streamplace.errors import ProblemError
-from streamplace.io.graphs import graph_line
-from streamplace.io.networkx import from_networkx, to_networkx
 from streamplace.library.documents import instance_document
 from streamplace.library.plans import plan_document
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
@@ -27,29 +20,6 @@ def graph(constant: float = 50.0, **sink: object) -> StreamGraph:
         Operator("sink", ipt=1e5, constant=constant, **sink),  # type: ignore[arg-type]
     ]
     return StreamGraph.of("pipe", ends, [Stream("src", "sink", partitioning="hash")])
-
-
-def test_a_graph_keeps_it_through_lines_and_networkx() -> None:
-    before = graph()
-    assert parse_graph(graph_line(before), "line") == before
-    assert from_networkx(to_networkx(before)) == before
-    file = io.BytesIO()
-    nx.write_graphml(to_networkx(before), file)
-    assert b"constant" in file.getvalue()
-    assert before.operators["sink"].constant == 50.0
-    assert "constant" not in json.loads(graph_line(graph(0.0)))["operators"][1]
-
-
-def test_torch_geometric_keeps_it() -> None:
-    pytest.importorskip("torch_geometric")
-    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
-
-    before = Problem(graph(), Cluster.uniform(2))
-    data = to_torch_geometric(before)
-    assert data.constant.tolist() == [0.0, 50.0]
-    after = from_torch_geometric(data)
-    assert isinstance(after, Problem)
-    assert after.graph == before.graph
 
 
 def test_subtasks_have_equal_parts_whatever_their_key_groups() -> None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from streamsim import throughput
 
 from streamplace.errors import GraphError
-from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.model.key_groups import busiest_parts, subtask_parts, useful_parallelisms
@@ -151,9 +150,3 @@ def test_rescaled_streams_join_neighbours(
 def test_more_subtasks_than_key_groups_are_refused() -> None:
     with pytest.raises(GraphError, match="'s' has parallelism 5 and max_parallelism 4; lower the"):
         StreamGraph.of("src", [Operator("s", rate=8, parallelism=5, max_parallelism=4)])
-
-
-def test_key_groups_go_through_files() -> None:
-    graph = keyed(3, 8)
-    assert graph_from_dict(graph_to_dict(graph)) == graph
-    assert "max_parallelism" not in graph_to_dict(keyed(3, 0))["operators"][1]

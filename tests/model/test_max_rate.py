@@ -1,20 +1,13 @@
 """The largest rate of a subtask: its field, its checks, its files and its subtasks."""
 
-import io
-import json
-
-import networkx as nx
 import numpy as np
 import pytest
-from problems import parse_graph
 from streamsim import bottleneck, resource_loads, throughput
 
 from streamplace import what_if
 from streamplace.errors import GraphError, ProblemError, StreamplaceError
 from streamplace.evaluate.records import problem_hash
-from streamplace.io.graphs import graph_from_dict, graph_line
-from streamplace.io.networkx import from_networkx, to_networkx
-from streamplace.io.schema import json_schema
+from streamplace.io.graphs import graph_from_dict
 from streamplace.library.documents import instance_document
 from streamplace.library.plans import plan_document
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
@@ -33,32 +26,11 @@ def graph(most: float | str = 2500.0, **sink: object) -> StreamGraph:
     return StreamGraph.of("pipe", ends, [Stream("src", "ask", partitioning="hash")])
 
 
-def test_a_graph_keeps_it_through_lines_and_networkx() -> None:
-    before = graph()
-    assert parse_graph(graph_line(before), "line") == before
-    assert from_networkx(to_networkx(before)) == before
-    file = io.BytesIO()
-    nx.write_graphml(to_networkx(before), file)
-    assert b"max_rate" in file.getvalue()
-    assert before.operators["ask"].max_rate == 2500.0
-    assert "max_rate" not in json.loads(graph_line(graph(0.0)))["operators"][1]
-    assert "max_rate" not in to_networkx(graph(0.0)).nodes["ask"]
-
-
 def test_it_is_read_with_its_unit() -> None:
     assert graph("2.5 k/s") == graph(2500.0)
     document = {"operators": [{"name": "src", "rate": 5, "max_rate": "2.5 k/s"}]}
     assert graph_from_dict(document).operators.max_rate.tolist() == [2500.0]
     assert what_if(graph(), change={"ask.max_rate": "5k"}) == graph(5000.0)
-
-
-def test_torch_geometric_keeps_it() -> None:
-    pytest.importorskip("torch_geometric")
-    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
-
-    data = to_torch_geometric(graph())
-    assert data.max_rate.tolist() == [0.0, 2500.0]
-    assert from_torch_geometric(data) == graph()
 
 
 @pytest.mark.parametrize("most", [-1.0, np.inf, np.nan, 1e-9])
@@ -114,10 +86,6 @@ def test_passes_leave_it_out() -> None:
 
 def test_a_description_says_what_a_subtask_reads_at_most() -> None:
     assert "10 k/s, at most 2.5 k/s a subtask" in str(graph().report())
-
-
-def test_the_schema_describes_it() -> None:
-    assert "max_rate" in json.dumps(json_schema("graph"))
 
 
 def test_problems_that_differ_in_it_have_other_hashes() -> None:

@@ -161,7 +161,7 @@ def test_an_objective_of_ones_own_works_from_its_one_function() -> None:
 
 
 @pytest.mark.parametrize("name", ["latency", "cost", "energy", "devices", "makespan"])
-def test_searches_place_for_every_objective_and_no_worse_than_they_begin(name: str) -> None:
+def test_searches_find_the_best_of_four_placements_for_every_objective(name: str) -> None:
     judge = OBJECTIVES[name]
     for placer in ("anneal", "auto", "random"):
         result = PLACERS[placer].place(PROBLEM, judge, budget=Budget(None, 200))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.typing import NDArray
+from placer_cases import best_of_all
 from problems import PROBLEMS, chain, fork_join, layered, many_sources
 from strategies import problems
 
@@ -39,32 +40,19 @@ def placed(
     return ANNEAL.with_options(**options).place(problem, objective, seed=seed, budget=budget)
 
 
-def every_placement(problem: Problem) -> NDArray[Any]:
-    """All legal placements of a tiny problem; fewer if they are too many."""
-    n, d = problem.n_operators, problem.n_devices
-    batch = itertools.islice(itertools.product(range(d), repeat=n), MOST_PLACEMENTS)
-    rows = np.array(list(batch), np.int32)
-    return rows[problem.legal(rows)]
-
-
-def optimum(problem: Problem) -> float:
-    """Best value by brute force."""
-    return THROUGHPUT.evaluate(problem, every_placement(problem)).max()
-
-
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])
 def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) -> None:
     problem = PROBLEMS[name]
     if problem.n_devices**problem.n_operators > MOST_PLACEMENTS:
         pytest.skip("too many placements to try them all")
-    assert placed(problem, 20_000).value == pytest.approx(optimum(problem), rel=1e-9)
+    assert placed(problem, 20_000).value == pytest.approx(best_of_all(problem), rel=1e-9)
 
 
 @given(problems(most=5))
 def test_bounds_hold_and_no_legal_placement_is_much_better(problem: Problem) -> None:
     """On any problem, with any rules: legal, not above the bound, close to the optimum."""
     result = placed(problem, 4000)
-    best = optimum(problem)
+    best = best_of_all(problem)
     assert best <= (result.bound or 1.0) * (1 + 1e-9)
     assert result.value >= 0.9 * best
 

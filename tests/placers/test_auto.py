@@ -124,16 +124,6 @@ def test_the_trace_tells_who_improved_what_when() -> None:
     assert values[-1] == pytest.approx(result.value, rel=1e-12)
 
 
-def test_any_other_objective_is_served_too() -> None:
-    """Members that do not know the objective are skipped."""
-
-    def spread(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
-        return placements.max(axis=1).astype(float)
-
-    objective = Objective("spread", "min", "Highest device in use.", spread)
-    assert placed(PROBLEMS["fork-join"], objective=objective).value == 0
-
-
 def test_interrupted_it_answers_with_the_best_so_far() -> None:
     calls = []
 

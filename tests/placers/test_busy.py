@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from placer_cases import make_busy
 from problems import PROBLEMS, chain, layered
 from streamsim.jit import compiling_seconds, kernel
 
@@ -36,9 +37,7 @@ ONE_SOURCE = [name for name, p in PROBLEMS.items() if len(p.instance.sources) ==
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let more than any budget pass between two looks at the clock."""
-    looks = itertools.count()
-    monkeypatch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))
+    make_busy(monkeypatch)
 
 
 def placed(

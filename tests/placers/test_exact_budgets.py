@@ -11,7 +11,7 @@ from exact_cases import EXACT, THROUGHPUT, branched, solved
 from problems import layered
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import named_objective
+from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers import stopwatch
 from streamplace.placers.exact.rate.prover import MOVES
 from streamplace.placers.exact.rate.sources import BATCH
@@ -19,6 +19,16 @@ from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Placer
 from streamplace.placers.result import Result
+
+
+def counted(rows: list[int]) -> Objective:
+    """Throughput that notes how many placements it is asked about."""
+
+    def evaluate(problem: Problem, placements: Any) -> Any:
+        rows.append(len(placements))
+        return THROUGHPUT.evaluate(problem, placements)
+
+    return replace(THROUGHPUT, evaluate=evaluate)
 
 
 def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
@@ -87,14 +97,8 @@ def two_chains() -> Problem:
 
 def test_trying_all_placements_ends_with_the_evaluations() -> None:
     """A part of the placements proves nothing; four devices carry half of the work of eight."""
-    rows = []
-
-    def evaluate(problem: Problem, placements: Any) -> Any:
-        rows.append(len(placements))
-        return THROUGHPUT.evaluate(problem, placements)
-
-    counted = replace(THROUGHPUT, evaluate=evaluate)
-    result = EXACT.place(two_chains(), counted, budget=Budget(evaluations=10_000))
+    rows = list[int]()
+    result = EXACT.place(two_chains(), counted(rows), budget=Budget(evaluations=10_000))
     assert sum(rows) <= 10_000 + 1  # the answer is evaluated once more
     assert result.bound is not None
     assert result.bound >= 0.5 - 1e-9
@@ -102,15 +106,9 @@ def test_trying_all_placements_ends_with_the_evaluations() -> None:
 
 def test_trying_all_placements_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock is read between batches; each placement takes a millisecond of the one second."""
-    rows: list[int] = []
-
-    def evaluate(problem: Problem, placements: Any) -> Any:
-        rows.append(len(placements))
-        return THROUGHPUT.evaluate(problem, placements)
-
+    rows = list[int]()
     monkeypatch.setattr(stopwatch, "clock", lambda: sum(rows) / 1000)
-    counted = replace(THROUGHPUT, evaluate=evaluate)
-    result = EXACT.place(two_chains(), counted, budget=Budget(seconds=1))
+    result = EXACT.place(two_chains(), counted(rows), budget=Budget(seconds=1))
     assert sum(rows) <= BATCH + MOVES
     assert result.bound is not None
     assert result.bound >= 0.5 - 1e-9
@@ -189,12 +187,6 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with(
 
 def test_the_clock_ends_a_climb_between_its_moves() -> None:
     """Two thousand operators of two sources have 12,600 moves, each a placement of all of them."""
-    rows = []
-
-    def evaluate(problem: Problem, placements: Any) -> Any:
-        rows.append(len(placements))
-        return THROUGHPUT.evaluate(problem, placements)
-
-    counted = replace(THROUGHPUT, evaluate=evaluate)
-    EXACT.place(layered(2100, n_sources=2), counted, budget=Budget(seconds=1e-3))
+    rows = list[int]()
+    EXACT.place(layered(2100, n_sources=2), counted(rows), budget=Budget(seconds=1e-3))
     assert max(rows) <= MOVES

@@ -1,6 +1,7 @@
 """Bounds of the cost of plans."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,25 @@ from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
-from streamplace.planning.bounds import STRENGTHS, proven_bound
+from streamplace.planning.bounds import STRENGTHS, CostBound, proven_bound
 from streamplace.planning.columns import price
 from streamplace.planning.counts import cheapest_counts, least_cost
 from streamplace.planning.cuts import Cut, resource_cuts
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.relaxation import Relaxation
+
+
+def bound_of(graph: StreamGraph, *offers: Offer, fixed: bool = False) -> CostBound:
+    """Proven bound where there are machines enough."""
+    bound = proven_bound(demand_of(graph, fixed=fixed), Catalogue.of(offers))
+    assert bound is not None
+    return bound
+
+
+def alone(ipt: float, **changes: Any) -> StreamGraph:
+    """An operator that reads 1000 tuples/s."""
+    return StreamGraph.of("one", [Operator("v", ipt=ipt, rate=1000, **changes)])
 
 
 @given(plannable(most=2), catalogues(most=2), st.integers(0, 2))
@@ -72,9 +85,7 @@ def test_streams_between_kept_parallelisms_that_differ_are_shuffled(
 def test_items_that_cannot_be_divided_need_machines_of_their_own() -> None:
     """Three operators of 60 % of a machine need three, where shares would need two."""
     operators = [Operator(f"v{i}", ipt=600, rate=1000, max_parallelism=1) for i in range(3)]
-    catalogue = Catalogue.of([Offer("one", 1.0, mips=1.0)])
-    bound = proven_bound(demand_of(StreamGraph.of("three", operators)), catalogue)
-    assert bound is not None
+    bound = bound_of(StreamGraph.of("three", operators), Offer("one", 1.0, mips=1.0))
     assert bound.by_strength["resources"] == 2
     assert bound.by_strength["items"] == bound.value == 3
 
@@ -86,12 +97,11 @@ def test_contents_are_stronger_than_items() -> None:
         for i, (ipt, memory) in enumerate([(700, 30), (700, 30), (30, 70), (30, 70), (400, 40)])
     ]
     operators += [Operator("w", ipt=400, rate=1000, max_parallelism=1, memory=40)]
-    catalogue = Catalogue.of([Offer("one", 1.0, mips=1.0, memory=100.0)])
-    demand = demand_of(StreamGraph.of("both", operators))
-    bound = proven_bound(demand, catalogue)
-    assert bound is not None
+    graph, offer = StreamGraph.of("both", operators), Offer("one", 1.0, mips=1.0, memory=100.0)
+    bound = bound_of(graph, offer)
     assert bound.by_strength["items"] == 3
-    assert bound.value == cheapest_by_brute_force(demand, catalogue, 6) == 3
+    best = cheapest_by_brute_force(demand_of(graph), Catalogue.of([offer]), 6)
+    assert bound.value == best == 3
 
 
 def test_the_network_needs_machines() -> None:
@@ -107,12 +117,9 @@ def test_the_network_needs_machines() -> None:
 
 def test_a_slot_holds_more_than_an_even_share_of_key_groups() -> None:
     """Two subtasks have two and one of three key groups, and a slot of a machine each."""
-    graph = StreamGraph.of("one", [Operator("v", ipt=1000, rate=1000, max_parallelism=3)])
-    demand = demand_of(graph)
-    catalogue = Catalogue.of([Offer("one", 1.0, mips=0.67, slots=1)])
-    bound = proven_bound(demand, catalogue)
-    assert bound is not None
-    assert bound.value == cheapest_by_brute_force(demand, catalogue, 3) == 2
+    graph, offer = alone(1000, max_parallelism=3), Offer("one", 1.0, mips=0.67, slots=1)
+    best = cheapest_by_brute_force(demand_of(graph), Catalogue.of([offer]), 3)
+    assert bound_of(graph, offer).value == best == 2
 
 
 def test_multipliers_prove_what_the_solver_says() -> None:
@@ -143,32 +150,17 @@ def test_whole_numbers_of_hundreds_of_types_are_refuted() -> None:
     assert least_cost(cuts, Catalogue.of(offers), 5) == Fraction(5, 2)
 
 
-@pytest.mark.parametrize("limit", [1, 2])
-def test_numbers_of_machines_have_limits(limit: int) -> None:
-    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
-    bound = proven_bound(
-        demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)])
-    )
-    assert (bound is None) == (limit == 1)
-
-
 @pytest.mark.parametrize("price", [1 / 3, 0.1 + 0.2, 1e-9 / 3])
 def test_prices_may_have_any_number_of_digits(price: float) -> None:
     """The integers of such prices are too large for the solver, which is no proof of anything."""
-    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
-    offers = [Offer("one", price, mips=1.0), Offer("two", 1.0, mips=2.0)]
-    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
-    assert bound is not None
+    bound = bound_of(alone(1500), Offer("one", price, mips=1.0), Offer("two", 1.0, mips=2.0))
     assert bound.value == 2 * Fraction(repr(price))
 
 
 def test_numbers_that_are_too_few_are_refuted_however_long_prices_are() -> None:
     """Three large machines cost 3 · 10¹⁹ units of the prices; 2.4 of them would be enough."""
-    graph = StreamGraph.of("one", [Operator("v", ipt=2500, rate=1000)])
-    offers = [Offer("small", 1 / 30, mips=0.1, at_most=1), Offer("large", 100.0, mips=1.0)]
-    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
-    assert bound is not None
-    assert bound.value == 300
+    small, large = Offer("small", 1 / 30, mips=0.1, at_most=1), Offer("large", 100.0, mips=1.0)
+    assert bound_of(alone(2500), small, large).value == 300
 
 
 def test_cuts_do_not_depend_on_the_hashes_of_tags() -> None:
@@ -186,14 +178,9 @@ def test_cuts_do_not_depend_on_the_hashes_of_tags() -> None:
 def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a cut that all machines together violate says that there are too few."""
     monkeypatch.setattr("streamplace.planning.bounds.cheapest_counts", lambda *_: None)
-    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
-    bounds = [
-        proven_bound(demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)]))
-        for limit in (1, 3)
-    ]
-    assert bounds[0] is None
-    assert bounds[1] is not None
-    assert bounds[1].value == 2
+    few, enough = (Offer("one", 1.0, mips=1.0, at_most=limit) for limit in (1, 3))
+    assert proven_bound(demand_of(alone(1500)), Catalogue.of([few])) is None
+    assert bound_of(alone(1500), enough).value == 2
 
 
 def uneven(case: str) -> tuple[StreamGraph, Offer]:
@@ -238,10 +225,7 @@ def test_subtasks_may_have_unequal_parts_of_one_thing_and_equal_parts_of_another
     place = np.tile(np.array([0, 1], np.int32), graph.n_operators)[None]
     assert problem.legal(place)[0]
     assert throughput(problem.instance, place)[0] == pytest.approx(1.0, rel=1e-9)
-    for demand in (demand_of(graph), demand_of(two, fixed=True)):
-        bound = proven_bound(demand, Catalogue.of([offer]))
-        assert bound is not None
-        assert bound.value == 2
+    assert bound_of(graph, offer).value == bound_of(two, offer, fixed=True).value == 2
 
 
 def test_memory_of_key_groups_is_unequal_even_where_tuples_are_dealt_evenly() -> None:
@@ -269,8 +253,6 @@ def test_memory_may_be_divided_among_thousands_of_subtasks() -> None:
 
 def test_thirds_fit_where_floats_of_them_would_not() -> None:
     """A slot holds a third and two hold two thirds, whose floats add up to less than one."""
-    graph = StreamGraph.of("one", [Operator("v", ipt=1000, rate=1000, max_parallelism=3)])
     offers = [Offer(f"{n}", 1.0, mips=0.5, cores=2, slots=n, at_most=1) for n in (1, 2)]
-    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
-    assert bound is not None
+    bound = bound_of(alone(1000, max_parallelism=3), *offers)
     assert all(cut.holds((1, 1)) for cut in bound.cuts)

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ortools.sat.python import cp_model
 from planning_cases import all_contents, catalogues, plannable
 
 from streamplace.errors import ProblemError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.placers.registry import Budget
-from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import SLOTS, packing_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
@@ -24,8 +22,6 @@ from streamplace.planning.result import PlanResult
 from streamplace.planning.subtasks import slot_groups, slots_of
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
-Row = tuple[int, int]
-"""Parallelism of an operator, and the CPU of one of its subtasks."""
 
 
 def chain(needs: list[int]) -> StreamGraph:
@@ -97,61 +93,6 @@ def test_no_slot_holds_two_subtasks_of_an_operator(
     assert slots_of(np.array(groups), rows).tolist() == needed
     use = uses(packing_of(demand, offers, p), kinds, rows)
     assert use[:, SLOTS].tolist() == [n / offers.offers[0].slots for n in needed]
-
-
-def cheapest(rows: list[Row], kinds: list[Row]) -> float:
-    """Return the least cost of machines of so much CPU and so many slots, which operators share."""
-    model = cp_model.CpModel()
-    number = sum(p for p, _ in rows)
-    cost = []
-    placed: list[list[cp_model.IntVar]] = [[] for _ in rows]
-    for price, (cpu, slots) in enumerate(kinds, 1):
-        for _ in range(number):
-            used = model.new_bool_var("")
-            counts = [model.new_int_var(0, min(p, slots), "") for p, _ in rows]
-            model.add(sum(n * c for n, (_, c) in zip(counts, rows, strict=True)) <= cpu * used)
-            for n, all_of_it in zip(counts, placed, strict=True):
-                all_of_it.append(n)
-            cost.append(price * used)
-    for (p, _), all_of_it in zip(rows, placed, strict=True):
-        model.add(sum(all_of_it) == p)
-    model.minimize(sum(cost))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.catch_sigint_signal = False  # it takes Python's handler away for good
-    status = solver.solve(model)
-    return solver.objective_value if status == cp_model.OPTIMAL else math.inf
-
-
-rows = st.tuples(st.integers(1, 3), st.integers(10, 50))
-kinds = st.tuples(st.integers(50, 120), st.integers(1, 3))
-
-
-@settings(max_examples=12, deadline=None)
-@given(st.lists(rows, min_size=1, max_size=3), st.lists(kinds, min_size=1, max_size=2))
-def test_the_compact_model_lies_between_bound_and_plan(rows: list[Row], kinds: list[Row]) -> None:
-    """Of a given parallelism, for the numbers of each operator's subtasks on each machine."""
-    graph = StreamGraph.of(
-        "given",
-        [
-            Operator(f"v{i}", ipt=p * cpu, rate=1e4, parallelism=p)
-            for i, (p, cpu) in enumerate(rows)
-        ],
-    )
-    offers = Catalogue.of(
-        [
-            Offer(f"kind{i}", i + 1.0, mips=cpu / 100, slots=slots)
-            for i, (cpu, slots) in enumerate(kinds)
-        ],
-        slot_sharing=True,
-    )
-    best = cheapest(rows, kinds)
-    bound = proven_bound(demand_of(graph, fixed=True), offers)
-    assert bound is not None
-    assert bound.value <= best
-    result = planned(graph, offers, replace(ASKED, keep_parallelism=True))
-    assert math.isclose(result.cost, best)
-    assert result.bound <= best
 
 
 def planned_or_none(graph: StreamGraph, offers: Catalogue) -> PlanResult | None:

@@ -48,6 +48,12 @@ def example() -> Any:
     return example_document()
 
 
+def only_its_problem(example: Any) -> Any:
+    """The example without its other parts."""
+    keys = ("version", "made_by", "title", "words", "notes")
+    return {key: example[key] for key in keys} | {"problems": example["problems"][:1]}
+
+
 def shown(chromium: Browser, document: Any, folder: Path) -> None:
     """Open the page of a document; nothing but its file is asked for, and nothing complains."""
     file = folder / "report.html"
@@ -94,8 +100,7 @@ def test_every_part_is_shown_without_a_request(
 
 def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_path: Path) -> None:
     problem = example["problems"][0]
-    document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
-    shown(chromium, document | {"problems": [problem]}, tmp_path)
+    shown(chromium, only_its_problem(example), tmp_path)
     assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
     chromium.drag(*centres(chromium, "parse", 3))
     moved = _python_after(problem, operator=2, device=3)
@@ -110,8 +115,7 @@ def test_the_interval_of_a_measured_graph_follows_a_drag(
     """A measured rate is 80 to 110 % of the predicted one, and at most what is offered."""
     problem = example["problems"][0]
     problem["errors"] = {"low": 0.8, "high": 1.1, "words": "a confidence of 90 %"}
-    document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
-    shown(chromium, document | {"problems": [problem]}, tmp_path)
+    shown(chromium, only_its_problem(example), tmp_path)
     chromium.drag(*centres(chromium, "parse", 3))
     script = "return [...document.querySelectorAll('.card')].map((card) => card.textContent)"
     (card,) = (text for text in chromium.run(script) if text.startswith("Tuples/s, likely"))
@@ -133,8 +137,7 @@ def test_the_keyboard_alone_moves_an_operator(
     chromium: Browser, example: Any, tmp_path: Path
 ) -> None:
     problem = example["problems"][0]
-    document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
-    shown(chromium, document | {"problems": [problem]}, tmp_path)
+    shown(chromium, only_its_problem(example), tmp_path)
     for _ in range(40):
         chromium.press("Tab")
         if chromium.run("return document.activeElement.matches('.now .stage')"):

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import getitem
@@ -19,6 +20,7 @@ from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.graph import Attribute
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.document import ProblemPart
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 
@@ -38,6 +40,18 @@ def computed(file: Path, *options: str) -> list[Any]:
 def differences(file: Path) -> list[str]:
     """Problems of a file on which the page differs from Python."""
     return computed(file)
+
+
+def of_lines(folder: Path, parts: Iterable[ProblemPart]) -> Path:
+    """A file of problems, one a line."""
+    file = folder / "problems.jsonl"
+    file.write_text("".join(map(as_line, parts)), encoding="utf-8")
+    return file
+
+
+def throughput_of(problem: Problem, places: Sequence[Shown]) -> float:
+    """Python's throughput of the first placement of a problem."""
+    return float(python_throughput(problem.instance, [places[0].placement.index])[0])
 
 
 def called(expression: str) -> Any:
@@ -84,48 +98,26 @@ def test_the_models_of_the_page_agree_with_python_at_once_and_move_by_move() -> 
 
 
 @needs_node
-def test_constant_loads_agree_with_python_at_once_and_move_by_move(tmp_path: Path) -> None:
+def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path: Path) -> None:
     """Devices with little left, with nothing left, and with less than nothing."""
     rng = np.random.default_rng(31)
-    lines, shares = [], list[float]()
-    for problem, places in problems(80):
+    held = list[tuple[Problem, list[Shown]]]()
+    for problem, places in problems(100):
         if problem.graph.operators.fires_all.all():
             continue
         mips = problem.cluster.devices.mips.mean()
-        parts = rng.choice([0.0, 0.0, 0.1, 0.3, 0.5, 1.5], problem.n_operators)
-        graph = problem.graph.with_operators(
-            replace(problem.graph.operators, constant=parts * mips)
-        )
-        held = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
-        lines.append(as_line(problem_part(held, places, OBJECTIVES["throughput"])))
-        place = [places[0].placement.index]
-        shares += [float(python_throughput(held.instance, place)[0])]
-    file = tmp_path / "problems.jsonl"
-    file.write_text("".join(lines), encoding="utf-8")
-    assert differences(file) == []
+        constant = rng.choice([0.0, 0.0, 0.0, 0.1, 0.3, 0.5, 1.5], problem.n_operators) * mips
+        most = rng.choice([0.0, 0.0, 3.0, 20.0], problem.n_operators)
+        operators = replace(problem.graph.operators, constant=constant, max_rate=most)
+        graph = problem.graph.with_operators(operators)
+        same = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
+        held.append((same, places))
+    parts = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in held]
+    assert differences(of_lines(tmp_path, parts)) == []
+    shares = [throughput_of(*pair) for pair in held]
     assert 0.0 in shares
     assert any(0 < share < 1 for share in shares)
-
-
-@needs_node
-def test_limits_of_subtasks_agree_with_python_at_once_and_move_by_move(tmp_path: Path) -> None:
-    """Beside constant loads, too."""
-    rng = np.random.default_rng(37)
-    lines, found = [], list[Problem]()
-    for problem, places in problems(60):
-        if problem.graph.operators.fires_all.all():
-            continue
-        operators, mips = problem.graph.operators, problem.cluster.devices.mips.mean()
-        most = rng.choice([0.0, 0.0, 3.0, 20.0], problem.n_operators)
-        held = rng.choice([0.0, 0.0, 0.3], problem.n_operators) * mips
-        graph = problem.graph.with_operators(replace(operators, max_rate=most, constant=held))
-        limited = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
-        lines.append(as_line(problem_part(limited, places, OBJECTIVES["throughput"])))
-        found.append(limited)
-    file = tmp_path / "problems.jsonl"
-    file.write_text("".join(lines), encoding="utf-8")
-    assert differences(file) == []
-    assert sum(len(problem.instance.max_rate) > 0 for problem in found) > 20
+    assert sum(len(problem.instance.max_rate) > 0 for problem, _ in held) > 20
 
 
 @needs_node
@@ -138,8 +130,7 @@ def test_the_sentence_names_the_subtask_that_reads_no_more(tmp_path: Path) -> No
         problem = Problem(graph, Cluster.of([Device("edge")]))
         shown = [Shown("p", problem.placement([0, 0]))]
         parts.append(problem_part(problem, shown, OBJECTIVES["throughput"]))
-    file = tmp_path / "problems.jsonl"
-    file.write_text("".join(map(as_line, parts)), encoding="utf-8")
+    file = of_lines(tmp_path, parts)
     needs = "is the bottleneck: the full rate would need"
     assert [one.replace("\u202f", "") for one in computed(file, "sentences")] == [
         f"A subtask of ask (reads at most 6000 tuples/s) {needs} 166.7 % of it.",
@@ -163,8 +154,7 @@ def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
         problem_part(problem, [Shown("p", placement)], OBJECTIVES["throughput"])
         for placement in placements
     ]
-    file = tmp_path / "problems.jsonl"
-    file.write_text("".join(map(as_line, parts)), encoding="utf-8")
+    file = of_lines(tmp_path, parts)
     needs = "is the bottleneck: the full rate would need 200.0 % of it, which"
     assert computed(file, "sentences") == [
         f"One core of edge {needs} each of parse, twin fills.",
@@ -177,12 +167,8 @@ def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
 def test_another_rate_and_other_speeds_agree_with_python(tmp_path: Path) -> None:
     given = [pair for pair in problems(60) if not pair[0].graph.operators.fires_all.any()]
     part = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in given]
-    file = tmp_path / "problems.jsonl"
-    file.write_text("".join(map(as_line, part)), encoding="utf-8")
-    expected = [
-        python_throughput(changed(problem, 1.7, 1.3).instance, [places[0].placement.index])[0]
-        for problem, places in given
-    ]
+    file = of_lines(tmp_path, part)
+    expected = [throughput_of(changed(problem, 1.7, 1.3), places) for problem, places in given]
     assert computed(file, "1.7", "1.3") == pytest.approx(expected, rel=1e-9)
 
 
@@ -255,17 +241,15 @@ def test_a_value_that_differs_is_noticed(tmp_path: Path, keys: list[Any], what: 
     *path, last = keys
     values = reduce(getitem, path, problem["placements"][1])
     values[last] -= 1e-8
-    file = tmp_path / "spoiled.jsonl"
-    file.write_text(json.dumps(problem), encoding="utf-8")
-    assert differences(file) == [f"{problem['name']}: {what} of the placement p1"]
+    assert differences(of_lines(tmp_path, [problem])) == [
+        f"{problem['name']}: {what} of the placement p1"
+    ]
 
 
 @needs_node
 @pytest.mark.slow
 def test_a_thousand_random_problems_agree(tmp_path: Path) -> None:
-    file = tmp_path / "vectors.jsonl"
-    file.write_text("".join(map(as_line, vectors(1000, seed=1))), encoding="utf-8")
-    assert differences(file) == []
+    assert differences(of_lines(tmp_path, vectors(1000, seed=1))) == []
 
 
 @needs_node

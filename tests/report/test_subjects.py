@@ -168,7 +168,7 @@ def test_a_move_of_a_job_has_its_subtasks() -> None:
     assert len(document_of(PlannedMoves(moved, placed).report())["problems"]) == 1
 
 
-def test_a_comparison_tells_graphs_apart(run: Callable, tmp_path: Path) -> None:
+def test_a_comparison_tells_graphs_apart(run: Callable) -> None:
     """Values of every placer on every graph, and placements of the first graphs."""
     command = ("generate", "branched", "--branches", "2", "--depth", "2", "--devices", "2")
     assert run(*command, "--copies", "5", "-o", "set.jsonl").status == 0

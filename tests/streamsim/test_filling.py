@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streamsim import build_instance, resource_loads, source_rates, throughput
+from streamsim import build_instance, resource_loads, source_rates
 from streamsim.filling import flow_shares
 from streamsim_strategies import Description, Ints, placed, placed_joins
 
@@ -44,22 +44,6 @@ def test_shares_of_the_sources_add_up_to_the_flow(case: tuple[Description, Ints]
     instance = case[0].instance
     total = flow_shares(instance).sum(0)
     assert total == pytest.approx((instance.input_rate > 0).astype(float), rel=1e-12)
-
-
-def test_many_sources_freeze_one_after_another() -> None:
-    """Source i alone fills a device at 1 / (i + 2), so that each round stops one."""
-    n = 12
-    instance = build_instance(
-        rate=[1.0] * n,
-        seconds=[[float(i + 2)] for i in range(n)],
-        source=[],
-        target=[],
-        device_type=[0] * n,
-        seconds_per_byte=np.zeros((n, n)),
-    )
-    expected = [1 / (i + 2) for i in range(n)]
-    assert source_rates(instance, np.arange(n)).tolist() == pytest.approx(expected)
-    assert throughput(instance, [np.arange(n)])[0] == pytest.approx(np.mean(expected))
 
 
 def test_a_stream_that_costs_no_handling_goes_on_beside_a_full_device() -> None:

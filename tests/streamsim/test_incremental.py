@@ -123,16 +123,6 @@ def test_the_core_of_a_heavy_operator_is_a_leaf() -> None:
     assert inc.value(instance, state) == pytest.approx(1 / 1.5)
 
 
-def test_the_same_moves_end_at_the_same_state() -> None:
-    rng = np.random.default_rng(2)
-    instance = ladder(20, 4, rng)
-    start, operators, devices = random_moves(instance, 1000, rng)
-    twice = [inc.start(instance, start) for _ in range(2)]
-    best = [wander(instance, state, operators, devices) for state in twice]
-    assert best[0] == best[1]
-    assert (twice[0].loads == twice[1].loads).all()
-
-
 @pytest.mark.parametrize("constants", [False, True])
 @given(data=st.data())
 def test_the_face_for_python_ends_where_a_fresh_start_does(

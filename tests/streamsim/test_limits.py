@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from engine_cases import mixed_placements, random_dag, source_and_sink
 from hypothesis import given
-from hypothesis import strategies as st
 from streamsim import Instance, bottleneck, resource_loads, throughput
 from streamsim.engine import Settings, simulate
 from streamsim.robust import robust_throughput
@@ -77,24 +76,6 @@ def test_the_short_kernel_is_not_used_where_a_subtask_may_limit() -> None:
     assert is_plain(pair(None))
     assert is_plain(pair([np.inf, np.inf]))
     assert not is_plain(pair([np.inf, 50.0]))
-
-
-@given(placed(max_sources=1, plain=True), st.data())
-def test_the_least_limit_is_the_throughput_unless_another_resource_is_full_before(
-    case: tuple[Description, Ints], data: st.DataObject
-) -> None:
-    """Of one source: min(throughput without limits, min over operators of p · L / λ)."""
-    problem, batch = case
-    if len(problem.instance.sources) != 1:
-        return
-    rates = st.sampled_from([1.0, 7.5, 30.0, np.inf])
-    n = problem.n_operators
-    limits = np.array(data.draw(st.lists(rates, min_size=n, max_size=n)))
-    without = throughput(problem.instance, batch)[0]
-    instance = problem.but(max_rate=limits.tolist()).instance
-    flow = np.maximum(problem.instance.input_rate, 1e-300)
-    expected = min(without, float((np.array(problem.parallelism) * limits / flow).min()))
-    assert throughput(instance, batch)[0] == pytest.approx(expected, rel=1e-9)
 
 
 @given(placed(count=2, max_sources=4))

@@ -4,12 +4,14 @@ import itertools
 from functools import cache
 
 import numpy as np
+import pytest
 from problems import PROBLEMS
 from streamsim import throughput
 
 from streamplace.errors import PlacementError
 from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers import stopwatch
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -60,3 +62,9 @@ def best_of_all(problem: Problem) -> float:
     every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
     places = np.array(list(every), np.int32)
     return float(throughput(problem.instance, places[problem.legal(places)]).max())
+
+
+def make_busy(patch: pytest.MonkeyPatch) -> None:
+    """Let more than any budget pass between two looks at the clock."""
+    looks = itertools.count()
+    patch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))

@@ -18,7 +18,7 @@ from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
-from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import ROUNDING, deployment_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
@@ -273,18 +273,6 @@ def pipeline(rate: float = 1000.0) -> StreamGraph:
         ],
         [Stream("source", "count"), Stream("count", "sink", 0.5)],
     )
-
-
-__all__ = [
-    "all_contents",
-    "carries_by_simulation",
-    "catalogues",
-    "cheapest_by_brute_force",
-    "demand_of",
-    "pipeline",
-    "plannable",
-    "question",
-]
 
 
 def carried(result: PlanResult) -> float:

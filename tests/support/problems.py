@@ -16,6 +16,7 @@ from streamplace.model import (
     Stream,
     StreamGraph,
     Streams,
+    Window,
 )
 
 MBPS = 1e6
@@ -236,6 +237,32 @@ PROBLEMS = {
     "constrained": constrained(),
     "tagged": tagged(),
 }
+
+
+def whole() -> StreamGraph:
+    """A graph in which every field of operators, streams and windows has a value of its own."""
+    window = Window(2, 1, base=3, factor=0.25, limit=9)
+    operators = [
+        Operator("a", 1e5, 10, rate=60, parallelism=2, kind="source", requires={"gpu"},
+                 memory=5e6, about="reads", max_parallelism=8, slot_sharing_group="own",
+                 constant=50, max_rate=2500),
+        Operator("b", window=window),
+        Operator("c", fires="all"),
+    ]  # fmt: skip
+    streams = [
+        Stream("a", "b", partitioning="rebalance", payload=7, ipt=100),
+        Stream("a", "c", 0.5, input="left"),
+        Stream("a", "c", 0.5, input="right"),
+    ]
+    return StreamGraph.of("whole", operators, streams, {"split": "train"})
+
+
+def same(one: Problem, other: Problem) -> bool:
+    """Whether two problems were made of the same."""
+    costs = [each.seconds for each in (one, other)]
+    alike = all(c is None for c in costs) or np.array_equal(*costs)  # type: ignore[arg-type]
+    parts = [(p.graph, p.cluster, p.constraints, p.moving) for p in (one, other)]
+    return parts[0] == parts[1] and alike
 
 
 def parse_graph(content: bytes, where: str) -> StreamGraph:

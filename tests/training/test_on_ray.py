@@ -1,6 +1,5 @@
 """Training on Ray: the same bits as on one machine, whoever dies."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import Any
 
 import pytest
 import stub_model
+from histories import assert_same
 from problems import chain
 
 from streamplace.errors import SettingError
-from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS
 from streamplace.learn.watching import Watcher
 from streamplace.model import Cluster, Problem
@@ -53,14 +52,6 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainRequest:
     return TrainRequest("pupil", PROBLEMS, tmp_path / "run", config=tmp_path / "four.toml")
 
 
-def bits(folder: Path) -> dict[str, bytes]:
-    """All that a run came to, but the time it took."""
-    tensors = read_tensors(folder / "last.safetensors")[1]
-    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    told = [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
-    return {"history": json.dumps(told).encode(), **{k: v.tobytes() for k, v in tensors.items()}}
-
-
 @pytest.mark.slow
 def test_a_node_that_is_lost_changes_no_bit(
     training: TrainRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -81,16 +72,16 @@ def test_a_node_that_is_lost_changes_no_bit(
     finally:
         ray.shutdown()
         cluster.shutdown()
-    assert bits(tmp_path / "there") == bits(tmp_path / "here")
+    assert_same(tmp_path / "there", tmp_path / "here", "last.safetensors")
 
 
-def test_real_passes_are_measured_in_one_process(training: TrainRequest, tmp_path: Path) -> None:
+def test_real_passes_are_measured_in_one_process(training: TrainRequest) -> None:
     measured = replace(training, reward="ray", objective="makespan")
     with pytest.raises(SettingError, match="train in one process, on this machine"):
         run_training(measured, workers=RayWorkers("ray"))
 
 
-def test_where_no_cluster_is_that_is_said(training: TrainRequest, tmp_path: Path) -> None:
+def test_where_no_cluster_is_that_is_said(training: TrainRequest) -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
         run_training(training, workers=RayWorkers("127.0.0.1:1"))
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pilots import draw, explore, pilot_network, tangle, torn, uneven
+from pilots import draw, pilot_network, tangle, uneven
 from problems import PROBLEMS, constrained
 
 from streamplace.learn.models.pilot.features import features_of
@@ -88,22 +88,3 @@ def test_values_stand_where_their_alternative_was_tried() -> None:
     assert q_values.shape == record.open.shape
     assert q_values[found.rollout, found.step, found.device] == pytest.approx(values)
     assert np.isfinite(q_values).sum() == len(values)
-
-
-@pytest.mark.parametrize("problem", [*CASES.values(), torn()])
-def test_alternatives_can_be_completed(problem: Any) -> None:
-    """Rollouts follow them to a legal end, or to none where the rules set a trap."""
-    view, chosen, record = sampled(problem, 30)
-    found = tried(chosen, record)
-    ends, _, _ = explore(view, NETWORK, found.given)
-    whole = ends[:, 0] >= 0
-    begun = found.given >= 0
-    assert (ends == found.given)[begun & whole[:, None]].all()
-    assert whole.all() or problem.rules is not None
-
-
-def test_the_same_generator_tries_the_same() -> None:
-    _, chosen, record = sampled(CASES["free"])
-    one, same, other = (tried(chosen, record, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.given, same.given)
-    assert not np.array_equal(one.step, other.step)

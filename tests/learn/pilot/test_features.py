@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pilots import tangle, torn, uneven
+from pilots import tangle, uneven
 from problems import PROBLEMS, chain, constrained
 from strategies import placements, problems
 from streamsim import resource_loads
@@ -72,20 +72,13 @@ def test_no_placement_has_a_lower_peak_than_the_yardstick(problem: Any, data: An
         assert max(load.max() for load in loads) >= view.yardstick * (1 - 1e-9)
 
 
-def test_features_are_named_and_finite() -> None:
-    for problem in PROBLEMS.values():
-        view = features_of(problem)
-        assert view.units.shape == (view.level.n_units, len(UNIT_FEATURES))
-        assert view.pairs.shape == (len(view.level.peer), len(PAIR_FEATURES))
-        assert np.isfinite(view.units).all()
-        assert np.isfinite(view.pairs).all()
-
-
 @settings(max_examples=30)
 @given(problems(windowed=True))
 def test_features_stay_small_on_any_problem(problem: Problem) -> None:
     """A network that is given large numbers says nothing sensible."""
     view = features_of(problem)
+    assert view.units.shape == (view.level.n_units, len(UNIT_FEATURES))
+    assert view.pairs.shape == (len(view.level.peer), len(PAIR_FEATURES))
     assert np.abs(np.nan_to_num(view.units, nan=np.inf)).max(initial=0) < 30
     assert np.abs(np.nan_to_num(view.pairs, nan=np.inf)).max(initial=0) < 30
 
@@ -109,13 +102,6 @@ def test_among_overloaded_problems_only_the_yardstick_tells_the_rate() -> None:
     assert features_of(fast).yardstick == 2 * features_of(slow).yardstick > 2
     assert np.array_equal(without("yardstick", slow), without("yardstick", fast))
     assert np.array_equal(features_of(slow).pairs, features_of(fast).pairs)
-
-
-def test_problems_are_left_as_they_were() -> None:
-    for problem in (PROBLEMS["heterogeneous"], PROBLEMS["constrained"], torn()):
-        before = [np.array(column, copy=True) for column in problem.instance]
-        features_of(problem)
-        assert all(np.array_equal(a, b) for a, b in zip(before, problem.instance, strict=True))
 
 
 def test_rules_that_forbid_nothing_change_nothing() -> None:
@@ -156,16 +142,10 @@ def assert_grown(view: PilotFeatures, problem: Problem, first: int | None = None
         left.remove(chosen)
 
 
-@pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
-def test_the_unit_to_which_most_leads_is_next(name: str) -> None:
-    """From the heaviest pair on; where nothing leads anywhere, from the next heaviest."""
-    assert_grown(features_of(PROBLEMS[name]), PROBLEMS[name])
-
-
 @settings(max_examples=30)
 @given(problems(windowed=True))
 def test_every_unit_is_placed_once(problem: Any) -> None:
-    """Whatever the graph and the rules."""
+    """Whatever the graph and the rules; without rules, the one to which most leads is next."""
     view = features_of(problem)
     assert sorted(view.order.tolist()) == list(range(view.level.n_units))
     if problem.rules is None:

@@ -1,7 +1,6 @@
 """GiPH's case study of cars at crossings."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
@@ -155,12 +153,3 @@ def test_what_was_on_a_device_that_is_gone_only_starts_anew(problems: list[Probl
     before, _ = moved(problems[0])
     old = {**dict(before), "cav/fusion": "gone"}
     assert taken(problems[0], old, before) == pytest.approx(0.39e-3)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [({"reach": 100.0}, "reach is 100"), ({"vehicles": 0}, "vehicles is 0")],
-)
-def test_parameters_out_of_range_are_refused(values: dict[Any, Any], message: str) -> None:
-    with pytest.raises(SettingError, match=message):
-        replace(Cav(), **values)

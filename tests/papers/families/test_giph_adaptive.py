@@ -1,12 +1,10 @@
 """GiPH's changing networks."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
-from streamplace.errors import SettingError
 from streamplace.io.problems import problem_line
 from streamplace.model.problem import Problem
 from streamplace.papers.families.giph_adaptive import GiphAdaptive, giph_adaptive
@@ -62,15 +60,3 @@ def test_new_devices_are_weaker(walk: list[Problem]) -> None:
 def test_fewer_changes_and_programs_are_the_beginning_of_more(walk: list[Problem]) -> None:
     less = list(giph_adaptive(GiphAdaptive(programs=1, changes=3), 0))
     assert [problem_line(p) for p in less] == [problem_line(p) for p in walk[:4]]
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"capacity": 0.0}, "capacity is 0"),
-        ({"changes": -1}, "changes is -1; it must be between 0"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(values: dict[Any, Any], message: str) -> None:
-    with pytest.raises(SettingError, match=message):
-        GiphAdaptive(**values)

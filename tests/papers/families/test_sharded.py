@@ -13,7 +13,6 @@ from streamplace.families.registry import FAMILIES
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.papers.families.chainmm import ChainMM
 from streamplace.papers.families.ffnn import Ffnn
 from streamplace.papers.families.llama import LlamaBlock
 from streamplace.papers.families.sharded import Gpus, TensorLabel, TensorProgram
@@ -172,10 +171,8 @@ def test_more_shards_than_rows_are_refused() -> None:
     ("kind", "values", "error", "message"),
     [
         (LlamaBlock, {"heads": 31}, SettingError, "heads is 31; it must divide the embedding"),
-        (ChainMM, {"shards": 0}, SettingError, "shards is 0; it must be between 1 and 32"),
         (Ffnn, {"memory": "much"}, UnitError, "much"),
         (Gpus, {"bandwidth": "16 bars"}, UnitError, "16 bars"),
-        (Gpus, {"tflops": 0.0}, SettingError, "tflops is 0"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(
