@@ -55,8 +55,8 @@ def apply_(
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
     ARGUMENTS, after --, are passed to the job. The command compiles two small classes that start
-    the job, and needs a JDK for that. Operators for which the job sets no parallelism get the
-    parallelism of the placement.
+    the job, and needs a JDK and Flink's libraries for that (see: streamplace flink fetch).
+    Operators for which the job sets no parallelism get the parallelism of the placement.
     """
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.move.saved_files import refuse_moved
