@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1, max_open=True),
     default=0.03,
     show_default=True,
-    help="Share of every resource of an offer that stays free.",
+    help="With --offers, share h of CPU and network cards that stays free: the plan is for "
+    "1 / (1 − h) times the rate.",
 )
 @click.option(
     "--catch-up",
