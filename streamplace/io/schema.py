@@ -160,8 +160,9 @@ class CarriesJson(TypedDict):
 class PlacementJson(TypedDict):
     """A placement: the device of every operator.
 
-    Exports tell more; only `assignment` is read, and `parallelism` where jobs are started. What
-    `place --json` prints is taken as well, and these fields of it are read.
+    `assignment`, `priority` and `queue` are read; where jobs are started, `parallelism` as well,
+    and after a move what the placement `carries`. The other fields tell more. The output of
+    `place --json` is taken, too, of which the same fields except `carries` are read.
     """
 
     about: NotRequired[Annotated[ListOf[str], doc("notes for readers")]]
