@@ -207,7 +207,11 @@ def _parameters(docstring: str) -> dict[str, str]:
     _, _, section = docstring.partition("Parameters\n----------\n")
     entries = re.split(r"^(?=\S)", section.split("\n\n")[0], flags=re.MULTILINE)
     lines = [entry.splitlines() for entry in entries if entry]
-    return {head.split(" :")[0]: " ".join(map(str.strip, text)) for head, *text in lines}
+    return {
+        name: " ".join(map(str.strip, text))
+        for head, *text in lines
+        for name in head.split(" :")[0].split(", ")
+    }
 
 
 def _fields(part: dict[str, Any], *, first: bool) -> str:
