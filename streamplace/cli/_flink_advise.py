@@ -137,6 +137,7 @@ def advise_(
 
     if offers_file is not None and cluster_file is not None:
         raise SettingError("--offers and --cluster exclude each other; give one of them")
+    _options.refuse_unused({"headroom": "offers_file"})
     check_rate(rate)
     if output is not None:
         _options.spare_inputs(*(output / name for name in FILES))
