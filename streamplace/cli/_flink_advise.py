@@ -97,7 +97,8 @@ if TYPE_CHECKING:
 @BANDWIDTH
 @NIC
 @_options.seeded(
-    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html.",
+    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
+    "the report alone (.html).",
     folder=None,
 )
 def advise_(
