@@ -140,8 +140,10 @@ def advise_(
         raise SettingError("--offers and --cluster exclude each other; give one of them")
     _options.refuse_unused({"headroom": "offers_file"})
     check_rate(rate)
-    if output is not None:
+    is_folder = output is not None and output.suffix != ".html"
+    if output is not None and is_folder:
         _options.spare_inputs(*(output / name for name in FILES))
+    _options.check_output(is_folder=is_folder)
     offers = None if offers_file is None else read_offers(offers_file)
     cluster = None if cluster_file is None else read_cluster(cluster_file)
     own = {one.name: options.pop(one.name) for one in fields(AdviceSettings) if one.name in options}
@@ -151,7 +153,7 @@ def advise_(
         program=given_program(**options),
         cards=parse_cards(nic),
     )
-    if output is not None:
+    if is_folder:
         settings = replace(settings, folder=str(output))
     engine = FlinkEngine(rest, mips=settings.mips, bandwidth=settings.bandwidth)
     with waiting(f"watching for {2 * settings.seconds:g} s"):

@@ -179,6 +179,7 @@ COMBINATIONS = [
         "plan graph.json --rate 5 --slot '1 min'",
         "--slot has no effect without --schedule; add it, or drop --slot",
     ),
+    ("flink advise --rate 2x -o graph.json", "cannot create the folder: graph.json is a file"),
     (
         "flink advise --rate 2x --headroom 0.1",
         "--headroom has no effect without --offers; add it, or drop --headroom",
