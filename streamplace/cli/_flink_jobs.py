@@ -195,8 +195,9 @@ def jar_(
 ) -> None:
     """Write a jar that runs JAR's job where it is placed, for clusters that take no uploads.
 
-    The new jar holds JAR and two small classes. Flink runs the class Placed, whose first argument
-    is the job's own main class. Use it with 'flink run' or in application mode, also where
+    The new jar holds JAR and two small classes, which the command compiles with a JDK and Flink's
+    libraries (see: streamplace flink fetch). Flink runs the class Placed, whose first argument is
+    the job's own main class. Use it with 'flink run' or in application mode, also where
     web.submit.enable is false. Of jobs that spread operators over the same devices, only one at a
     time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
     cluster for free ones.

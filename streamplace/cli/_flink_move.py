@@ -309,7 +309,8 @@ def savepoints_(
 
     A savepoint is needed until its move has ended and the job that was started from it has
     completed a checkpoint. Commands that were killed have also left locks beside the savepoints,
-    and jars on the cluster; --remove-all removes those that no move needs.
+    and jars on the cluster; --remove-all removes those that no move needs. The command needs a JDK
+    and Flink's libraries (see: streamplace flink fetch).
     """
     import time
 
