@@ -240,7 +240,9 @@ def _kind(field: dict[str, Any]) -> str:
         return f"table of {_kind(field['additionalProperties'])}"
     words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
     word = words.get(field["type"], field["type"])
-    return f"{word} ≥ {field['minimum']:g}" if "minimum" in field else word
+    signs = {"minimum": "≥", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {field[key]:,.12g}" for key, sign in signs.items() if key in field]
+    return f"{word} {', '.join(limits)}" if limits else word
 
 
 def _noun(title: str) -> str:

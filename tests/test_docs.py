@@ -234,6 +234,13 @@ def test_options_of_placers_are_explained_from_their_docstrings() -> None:
     assert hooks()._parameters(docstring) == explained
 
 
+def test_the_reference_states_the_limits_of_numbers() -> None:
+    text = hooks().generated("file cluster")
+    assert "| `count` | whole number ≥ 1, ≤ 4,096 |" in text
+    assert "| `headroom` | number ≥ 0, < 1 |" in text
+    assert "| `framing` | number ≥ 0 |" in text
+
+
 @pytest.mark.parametrize("words", ["placers", "families", *(f"file {name}" for name in FILES)])
 def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
     rows = [line for line in hooks().generated(words).splitlines() if line.startswith("| `")]
