@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     "--move-price",
     default="30 min",
     show_default=True,
-    help="A move is worth as much as running both layouts for half of this time.",
+    help="Price of a move: as much as running the mean of both layouts for this time.",
 )
 @LAG
 @click.option(
