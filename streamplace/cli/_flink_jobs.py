@@ -258,9 +258,9 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
 def union_(graphs: tuple[Path, ...], weights: tuple[str, ...], output: Path) -> None:
     """Write one graph of several jobs, each as 'flink profile' measured it, to place them together.
 
-    Its operators are called JOB/OPERATOR. All jobs sustain the same share of their rates; a job of
-    weight 2 counts as if it had twice its rate. 'flink split' writes the placement of each job from
-    a placement of the union.
+    Its operators are called JOB/OPERATOR. Jobs that share a full resource sustain the same share of
+    their rates; a job of weight 2 counts as if it had twice its rate. 'flink split' writes the
+    placement of each job from a placement of the union.
     """
     from streamplace.engines.flink.union import union_of
     from streamplace.io.graphs import read_graph, write_graph
