@@ -207,7 +207,11 @@ def _parameters(docstring: str) -> dict[str, str]:
     _, _, section = docstring.partition("Parameters\n----------\n")
     entries = re.split(r"^(?=\S)", section.split("\n\n")[0], flags=re.MULTILINE)
     lines = [entry.splitlines() for entry in entries if entry]
-    return {head.split(" :")[0]: " ".join(map(str.strip, text)) for head, *text in lines}
+    return {
+        name: " ".join(map(str.strip, text))
+        for head, *text in lines
+        for name in head.split(" :")[0].split(", ")
+    }
 
 
 def _fields(part: dict[str, Any], *, first: bool) -> str:
@@ -236,7 +240,9 @@ def _kind(field: dict[str, Any]) -> str:
         return f"table of {_kind(field['additionalProperties'])}"
     words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
     word = words.get(field["type"], field["type"])
-    return f"{word} ≥ {field['minimum']:g}" if "minimum" in field else word
+    signs = {"minimum": "≥", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {field[key]:,.12g}" for key, sign in signs.items() if key in field]
+    return f"{word} {', '.join(limits)}" if limits else word
 
 
 def _noun(title: str) -> str:

@@ -27,6 +27,7 @@ from streamplace.cli.main import main
 from streamplace.engines.registry import EXPORTS
 from streamplace.families.registry import FAMILIES
 from streamplace.io.registry import FORMATS
+from streamplace.io.schema import FILES
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -227,8 +228,24 @@ def test_the_button_of_a_session_copies_its_commands_alone() -> None:
 
 
 def test_options_of_placers_are_explained_from_their_docstrings() -> None:
-    docstring = "It.\n\nParameters\n----------\nk\n    Parts;\n    two.\nz : int\n\nReturns\n"
-    assert hooks()._parameters(docstring) == {"k": "Parts; two.", "z": ""}
+    parameters = "k\n    Parts;\n    two.\nz : int\nu, v\n    Both.\n\n"
+    docstring = f"It.\n\nParameters\n----------\n{parameters}Returns\n"
+    explained = {"k": "Parts; two.", "z": "", "u": "Both.", "v": "Both."}
+    assert hooks()._parameters(docstring) == explained
+
+
+def test_the_reference_states_the_limits_of_numbers() -> None:
+    text = hooks().generated("file cluster")
+    assert "| `count` | whole number ≥ 1, ≤ 4,096 |" in text
+    assert "| `headroom` | number ≥ 0, < 1 |" in text
+    assert "| `framing` | number ≥ 0 |" in text
+
+
+@pytest.mark.parametrize("words", ["placers", "families", *(f"file {name}" for name in FILES)])
+def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
+    rows = [line for line in hooks().generated(words).splitlines() if line.startswith("| `")]
+    assert rows
+    assert [row for row in rows if row.endswith("|  |")] == []
 
 
 def test_every_page_stands_in_the_navigation() -> None:

@@ -54,6 +54,14 @@ SECONDS = click.option(
     show_default=True,
     help="Seconds for which the cluster is watched.",
 )
+WINDOW = click.option(
+    "--seconds",
+    type=click.FloatRange(2, 3600),
+    default=10.0,
+    show_default=True,
+    help="Length of each window in which the job is watched. It takes several until the job is "
+    "warm.",
+)
 PATIENCE = click.option(
     "--patience",
     type=click.FloatRange(0, 86_400),
@@ -69,7 +77,10 @@ ACCEPT_COLD = click.option(
     help="Use the measurement of a job that changes too much after --patience, instead of failing.",
 )
 HOME = click.option(
-    "--flink-home", type=FILE, help="Folder of a Flink installation.  [default: $FLINK_HOME]"
+    "--flink-home",
+    type=FILE,
+    help="Folder of a Flink installation, whose libraries are used.  [default: $FLINK_HOME, or "
+    "what pip or 'flink fetch' has installed]",
 )
 TIMEOUT = click.option(
     "--timeout",

@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1, max_open=True),
     default=0.03,
     show_default=True,
-    help="Share of every resource of an offer that stays free.",
+    help="With --offers, share h of CPU and network cards that stays free: the plan is for "
+    "1 / (1 − h) times the rate.",
 )
 @click.option(
     "--catch-up",
@@ -96,7 +97,8 @@ if TYPE_CHECKING:
 @BANDWIDTH
 @NIC
 @_options.seeded(
-    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html.",
+    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
+    "the report alone (.html).",
     folder=None,
 )
 def advise_(
@@ -136,9 +138,12 @@ def advise_(
 
     if offers_file is not None and cluster_file is not None:
         raise SettingError("--offers and --cluster exclude each other; give one of them")
+    _options.refuse_unused({"headroom": "offers_file"})
     check_rate(rate)
-    if output is not None:
+    is_folder = output is not None and output.suffix != ".html"
+    if output is not None and is_folder:
         _options.spare_inputs(*(output / name for name in FILES))
+    _options.check_output(is_folder=is_folder)
     offers = None if offers_file is None else read_offers(offers_file)
     cluster = None if cluster_file is None else read_cluster(cluster_file)
     own = {one.name: options.pop(one.name) for one in fields(AdviceSettings) if one.name in options}
@@ -148,7 +153,7 @@ def advise_(
         program=given_program(**options),
         cards=parse_cards(nic),
     )
-    if output is not None:
+    if is_folder:
         settings = replace(settings, folder=str(output))
     engine = FlinkEngine(rest, mips=settings.mips, bandwidth=settings.bandwidth)
     with waiting(f"watching for {2 * settings.seconds:g} s"):

@@ -55,8 +55,8 @@ def apply_(
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
     ARGUMENTS, after --, are passed to the job. The command compiles two small classes that start
-    the job, and needs a JDK for that. Operators for which the job sets no parallelism get the
-    parallelism of the placement.
+    the job, and needs a JDK and Flink's libraries for that (see: streamplace flink fetch).
+    Operators for which the job sets no parallelism get the parallelism of the placement.
     """
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.move.saved_files import refuse_moved
@@ -195,8 +195,9 @@ def jar_(
 ) -> None:
     """Write a jar that runs JAR's job where it is placed, for clusters that take no uploads.
 
-    The new jar holds JAR and two small classes. Flink runs the class Placed, whose first argument
-    is the job's own main class. Use it with 'flink run' or in application mode, also where
+    The new jar holds JAR and two small classes, which the command compiles with a JDK and Flink's
+    libraries (see: streamplace flink fetch). Flink runs the class Placed, whose first argument is
+    the job's own main class. Use it with 'flink run' or in application mode, also where
     web.submit.enable is false. Of jobs that spread operators over the same devices, only one at a
     time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
     cluster for free ones.
@@ -257,9 +258,9 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
 def union_(graphs: tuple[Path, ...], weights: tuple[str, ...], output: Path) -> None:
     """Write one graph of several jobs, each as 'flink profile' measured it, to place them together.
 
-    Its operators are called JOB/OPERATOR. All jobs sustain the same share of their rates; a job of
-    weight 2 counts as if it had twice its rate. 'flink split' writes the placement of each job from
-    a placement of the union.
+    Its operators are called JOB/OPERATOR. Jobs that share a full resource sustain the same share of
+    their rates; a job of weight 2 counts as if it had twice its rate. 'flink split' writes the
+    placement of each job from a placement of the union.
     """
     from streamplace.engines.flink.union import union_of
     from streamplace.io.graphs import read_graph, write_graph

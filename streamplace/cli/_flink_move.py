@@ -17,8 +17,8 @@ from streamplace.cli._flink import (
     MIPS,
     NIC,
     PATIENCE,
-    SECONDS,
     TIMEOUT,
+    WINDOW,
     asks,
     given_program,
     may_submit,
@@ -84,7 +84,7 @@ NATIVE = click.option(
     help="If no tuple crosses between TaskManagers where the job runs, move it to an even spread "
     "first, to measure what crossing costs. The job is stopped twice, for about a second each.",
 )
-@SECONDS
+@WINDOW
 @PATIENCE
 @ACCEPT_COLD
 @TRUST
@@ -137,7 +137,8 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     submitted or moved the job on this machine. The command stops the job with a savepoint, starts
     it from there on the new devices, verifies and watches it. If a step fails, the job is started
     again on its previous devices. Before the job is stopped, its main method is run twice without
-    submitting anything, to check that the job fits the placement.
+    submitting anything, to check that the job fits the placement. The command needs a JDK and
+    Flink's libraries (see: streamplace flink fetch).
 
     At most one copy of the job runs at any moment. If this command is killed, or Flink does not
     answer for a minute, run it again with --resume to finish the move. Only one command at a time
@@ -308,7 +309,8 @@ def savepoints_(
 
     A savepoint is needed until its move has ended and the job that was started from it has
     completed a checkpoint. Commands that were killed have also left locks beside the savepoints,
-    and jars on the cluster; --remove-all removes those that no move needs.
+    and jars on the cluster; --remove-all removes those that no move needs. The command needs a JDK
+    and Flink's libraries (see: streamplace flink fetch).
     """
     import time
 

@@ -12,8 +12,8 @@ from streamplace.cli._flink import (
     KNOWN_CLUSTER,
     MIPS,
     NIC,
-    SECONDS,
     TIMEOUT,
+    WINDOW,
     asks,
     given_program,
     may_submit,
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     "--move-price",
     default="30 min",
     show_default=True,
-    help="A move is worth as much as running both layouts for half of this time.",
+    help="Price of a move: as much as running the mean of both layouts for this time.",
 )
 @LAG
 @click.option(
@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 65535),
     help="Serve metrics for Prometheus at this port of the loopback address, under /metrics.",
 )
-@SECONDS
+@WINDOW
 @TRUST
 @CONFIDENCE
 @LEDGER
@@ -168,8 +168,9 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
     With --apply or --spare, give JAR, options and ARGUMENTS as the job was submitted with, for the
     command submits it again; leave them out if streamplace has submitted or moved the job on this
-    machine. The command ends when the job ends: with exit code 0 if it has finished or was
-    cancelled, and with 2 if it failed, or was moved or stopped with a savepoint by others.
+    machine. That needs a JDK and Flink's libraries (see: streamplace flink fetch). The command ends
+    when the job ends: with exit code 0 if it has finished or was cancelled, and with 2 if it
+    failed, or was moved or stopped with a savepoint by others.
     """
     request = WatchRequest(
         **{field.name: options.pop(field.name) for field in fields(WatchRequest)}

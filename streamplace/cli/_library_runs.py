@@ -91,7 +91,7 @@ closed_or_open = click.option(
     help="Processor time of a search. May be repeated, for gaps over time.  [default: 1]",
 )
 @click.option(
-    "--memory", default="4 GB", show_default=True, help="Memory of a run, all processes together."
+    "--memory", default="4 GiB", show_default=True, help="Memory of a run, all processes together."
 )
 @click.option("--solutions", type=FILE, help="Folder for the answers, as files for 'submit'.")
 @seeded("Add the results to this JSONL file. Runs that it has are not repeated.")

@@ -61,11 +61,17 @@ class MoveRequest:
             raise SettingError(
                 f"{option} is for a job that is placed anew; drop --placement or {option}"
             )
-        if self.placement is not None and (self.confidence is not None or self.trust_profile):
-            option = "--trust-profile" if self.confidence is None else "--confidence"
-            raise SettingError(
-                f"{option} is for a job that is measured; drop --placement or {option}"
-            )
+        measures = {
+            "--confidence": self.confidence is not None,
+            "--trust-profile": self.trust_profile,
+            "--accept-cold": self.accept_cold,
+            "--cluster": self.cluster_file is not None,
+        }
+        for option, is_given in measures.items():
+            if self.placement is not None and is_given:
+                raise SettingError(
+                    f"{option} is for a job that is measured; drop --placement or {option}"
+                )
         check_nic(self.nic, {"--placement": self.placement, "--cluster": self.cluster_file})
         if self.probe and self.dry_run:
             raise SettingError("--probe moves the job; drop --dry-run or --probe")

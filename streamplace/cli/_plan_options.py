@@ -46,7 +46,8 @@ OPTIONS = (
         type=Share(click.FloatRange(0, 1, max_open=True)),
         default=0.0,
         show_default=True,
-        help="Share h: the plan is for 1 / (1 − h) times the rate.",
+        help="Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times "
+        "the rate.",
     ),
     click.option(
         "--restart",

@@ -213,8 +213,12 @@ class WatchRequest:
 
     def _guards(self) -> "Guards":
         from streamplace.engines.flink.watch.judging import Guards, QuietHours
+        from streamplace.errors import SettingError
 
-        return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
+        quiet = tuple(map(QuietHours.of, self.not_between))
+        if quiet and not self.acts:
+            raise SettingError("--not-between is for a watch that moves the job; give --apply, too")
+        return Guards(self.least_time, quiet)
 
     def _command(self) -> "MachineCommand | None":
         """Command that starts and stops TaskManagers."""

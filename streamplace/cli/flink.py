@@ -15,6 +15,7 @@ from streamplace.cli._flink import (
     NIC,
     PATIENCE,
     SECONDS,
+    WINDOW,
     asks,
 )
 from streamplace.cli._flink_advise import advise_
@@ -248,7 +249,7 @@ def config_(
 )
 @asks
 @JOB
-@SECONDS
+@WINDOW
 @PATIENCE
 @ACCEPT_COLD
 @MIPS

@@ -83,7 +83,7 @@ NEEDED = {
     "--move-price",
     default="30 min",
     show_default=True,
-    help="A move is worth as much as running both plans for half of this time.",
+    help="Price of a move: as much as running the mean of both plans for this time.",
 )
 @LAG
 @plan_options

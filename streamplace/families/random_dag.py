@@ -149,13 +149,16 @@ class RandomDag:
         least=1,
         most=10_000_000,
     )
-    sources: int = parameter(1, "sources", least=1, most=10_000_000)
+    sources: int = parameter(1, "number of sources", least=1, most=10_000_000)
     reach: int = parameter(
         2, "maximum number of layers that a stream spans", least=1, most=10_000_000
     )
     parallel: bool = parameter(False, "allow several streams between the same two operators")
     selectivity: float = parameter(
-        2.0, "s: an operator emits between 1/s and s tuples per input tuple", least=1, most=1000
+        2.0,
+        "most tuples that an operator emits per input tuple; the least is the inverse",
+        least=1,
+        most=1000,
     )
     rate: float = parameter(1e4, "tuples/s of all sources together", least=1e-3, most=1e9)
     devices: float = parameter(

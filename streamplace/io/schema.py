@@ -30,7 +30,7 @@ class WindowJson(TypedDict):
 class OperatorJson(TypedDict):
     """An operator; one without incoming streams is a source and needs a rate."""
 
-    name: str
+    name: Annotated[str, doc("unlike those of the others")]
     ipt: NotRequired[Annotated[Amount, doc("instructions per input tuple")]]
     payload: NotRequired[
         Annotated[Quantity, doc("bytes per output tuple, or a string such as '12.5 kB'")]
@@ -71,10 +71,12 @@ class OperatorJson(TypedDict):
     slot_sharing_group: NotRequired[
         Annotated[str, doc("operators of one group may share slots, in plans; as in Flink")]
     ]
-    kind: NotRequired[str]
+    kind: NotRequired[
+        Annotated[str, doc("what it computes, such as a convolution; some learned placers read it")]
+    ]
     requires: NotRequired[Annotated[ListOf[str], doc("tags a device must have")]]
     memory: NotRequired[Annotated[Quantity, doc("bytes, or '2 GB'")]]
-    window: NotRequired[WindowJson]
+    window: NotRequired[Annotated[WindowJson, doc("makes it emit per window, not per tuple")]]
     fires: NotRequired[
         Annotated[
             Literal["each", "all"], doc("once per tuple, or per set of one tuple from every input")
@@ -86,8 +88,8 @@ class OperatorJson(TypedDict):
 StreamJson = TypedDict(
     "StreamJson",
     {
-        "from": str,
-        "to": str,
+        "from": Annotated[str, doc("operator that sends")],
+        "to": Annotated[str, doc("operator that receives")],
         "selectivity": NotRequired[
             Annotated[
                 Amount,
@@ -101,7 +103,13 @@ StreamJson = TypedDict(
             Annotated[Quantity, doc("bytes per tuple, if not the payload of the sender")]
         ],
         "partitioning": NotRequired[
-            Literal["", "forward", "rebalance", "rescale", "hash", "chained"]
+            Annotated[
+                Literal["", "forward", "rebalance", "rescale", "hash", "chained"],
+                doc(
+                    "how tuples reach the subtasks of the receiver; by default hash if it has key "
+                    "groups, else forward between equal numbers of subtasks, rebalance otherwise"
+                ),
+            ]
         ],
         "ipt": NotRequired[
             Annotated[
@@ -124,16 +132,21 @@ with_config(STRICT)(StreamJson)
 class GraphJson(TypedDict):
     """A stream graph: operators and the streams between them, without cycles."""
 
-    name: NotRequired[str]
-    attributes: NotRequired[TableOf[str | int | Finite | bool]]
+    name: NotRequired[Annotated[str, doc("that of the file by default")]]
+    attributes: NotRequired[
+        Annotated[
+            TableOf[str | int | Finite | bool],
+            doc("facts about the graph: its split, or what was measured and how"),
+        ]
+    ]
     fires: NotRequired[
         Annotated[
             Literal["each", "all"],
             doc("default for operators without a value; 'all' makes a task graph"),
         ]
     ]
-    operators: ListOf[OperatorJson]
-    streams: NotRequired[ListOf[StreamJson]]
+    operators: Annotated[ListOf[OperatorJson], doc("in any order")]
+    streams: NotRequired[Annotated[ListOf[StreamJson], doc("between the operators")]]
 
 
 @with_config(STRICT)
@@ -141,18 +154,18 @@ class ElementJson(TypedDict):
     """A processing element: the operators on one device."""
 
     pe: Annotated[int, Field(ge=0, description="its number")]
-    device: str
+    device: Annotated[str, doc("where it runs")]
     requires: NotRequired[Annotated[ListOf[str], doc("tags its operators require")]]
-    operators: ListOf[str]
+    operators: Annotated[ListOf[str], doc("their names")]
 
 
 @with_config(STRICT)
 class CarriesJson(TypedDict):
     """A predicted rate with its interval."""
 
-    low: Amount
-    value: Amount
-    high: Amount
+    low: Annotated[Amount, doc("lower end of the interval, tuples/s")]
+    value: Annotated[Amount, doc("prediction")]
+    high: Annotated[Amount, doc("upper end")]
     confidence: Annotated[Amount, doc("probability with which the rate is in the interval")]
 
 
@@ -160,8 +173,9 @@ class CarriesJson(TypedDict):
 class PlacementJson(TypedDict):
     """A placement: the device of every operator.
 
-    Exports tell more; only `assignment` is read, and `parallelism` where jobs are started. What
-    `place --json` prints is taken as well, and these fields of it are read.
+    `assignment`, `priority` and `queue` are read; where jobs are started, `parallelism` as well,
+    and after a move what the placement `carries`. The other fields tell more. The output of
+    `place --json` is taken, too, of which the same fields except `carries` are read.
     """
 
     about: NotRequired[Annotated[ListOf[str], doc("notes for readers")]]
@@ -235,7 +249,7 @@ class MovingJson(TypedDict):
 class ProblemJson(TypedDict):
     """A problem: a graph, and what is known of where it is placed."""
 
-    graph: GraphJson
+    graph: Annotated[GraphJson, doc("the fields of a graph file")]
     cluster: NotRequired[Annotated[ClusterToml, doc("the keys of a cluster file")]]
     constraints: NotRequired[Annotated[ConstraintsToml, doc("the keys of a constraints file")]]
     seconds: NotRequired[
@@ -244,7 +258,7 @@ class ProblemJson(TypedDict):
             doc("core seconds per tuple, operators × devices, where not ipt / MIPS"),
         ]
     ]
-    moving: NotRequired[MovingJson]
+    moving: NotRequired[Annotated[MovingJson, doc("what it costs to move operators")]]
 
 
 FILES: dict[str, type] = {

@@ -10,7 +10,8 @@ from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 
 Speed = Annotated[Quantity, doc("speed of a core: a number in MIPS, or '2500 MIPS'")]
-Cores = Annotated[int, Field(ge=1, le=MOST_CORES)]
+Cores = Annotated[int, Field(ge=1, le=MOST_CORES, description="number of cores, 1 by default")]
+Tags = Annotated[ListOf[str], doc("what it offers to operators that require it, such as a GPU")]
 Reserved = Annotated[
     Quantity, doc("MIPS of all its cores together that other processes take, such as Java")
 ]
@@ -25,12 +26,14 @@ PerByte = Annotated[Quantity, doc("core seconds per remote byte, at either end")
 class DeviceToml(TypedDict):
     """One device, or ``count`` equal ones: name0, name1 and so on."""
 
-    name: str
-    count: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
+    name: Annotated[str, doc("its own, or the beginning of the names of several equal ones")]
+    count: NotRequired[
+        Annotated[int, Field(ge=1, le=MOST_DEVICES, description="number of equal devices")]
+    ]
     mips: NotRequired[Speed]
     cores: NotRequired[Cores]
     reserved: NotRequired[Reserved]
-    tags: NotRequired[ListOf[str]]
+    tags: NotRequired[Tags]
     memory: NotRequired[Memory]
     egress: NotRequired[Egress]
     ingress: NotRequired[Ingress]
@@ -40,8 +43,8 @@ class DeviceToml(TypedDict):
 LinkToml = TypedDict(
     "LinkToml",
     {
-        "from": str,
-        "to": str,
+        "from": Annotated[str, doc("device that sends")],
+        "to": Annotated[str, doc("device that receives")],
         "bandwidth": NotRequired[Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")]],
         "latency": NotRequired[Annotated[Quantity, doc("seconds, or '20 ms'")]],
     },
@@ -53,8 +56,8 @@ with_config(STRICT)(LinkToml)
 class ClusterToml(TypedDict):
     """A cluster: devices, and links where they differ from the default."""
 
-    devices: ListOf[DeviceToml]
-    links: NotRequired[ListOf[LinkToml]]
+    devices: Annotated[ListOf[DeviceToml], doc("all devices")]
+    links: NotRequired[Annotated[ListOf[LinkToml], doc("in one direction each")]]
     bandwidth: NotRequired[
         Annotated[
             Quantity, doc("of every link not listed: bit/s (100000 at least), or '1000 Mbps'")
@@ -84,7 +87,7 @@ class ClusterToml(TypedDict):
 class OfferToml(TypedDict):
     """A type of machine that can be bought."""
 
-    name: str
+    name: Annotated[str, doc("the machines of a plan are called name-0, name-1 and so on")]
     price: Annotated[float, doc("per hour, in any currency")]
     mips: NotRequired[Speed]
     cores: NotRequired[Cores]
@@ -92,7 +95,7 @@ class OfferToml(TypedDict):
     egress: NotRequired[Egress]
     ingress: NotRequired[Ingress]
     slots: NotRequired[Annotated[int, Field(ge=1, description="number of slots of a machine")]]
-    tags: NotRequired[ListOf[str]]
+    tags: NotRequired[Tags]
     reserved: NotRequired[Reserved]
     at_least: NotRequired[
         Annotated[
@@ -119,7 +122,9 @@ class OffersToml(TypedDict):
             ),
         ]
     ]
-    offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
+    offers: Annotated[
+        list[OfferToml], FailFast(), Field(min_length=1, description="one or more types")
+    ]
 
 
 @with_config(STRICT)
@@ -127,6 +132,10 @@ class ConstraintsToml(TypedDict):
     """Constraints on the devices of operators."""
 
     pin: NotRequired[Annotated[TableOf[str], doc("operator → device")]]
-    colocate: NotRequired[ListOf[ListOf[str]]]
-    exlocate: NotRequired[ListOf[ListOf[str]]]
+    colocate: NotRequired[
+        Annotated[ListOf[ListOf[str]], doc("groups of operators that must share a device")]
+    ]
+    exlocate: NotRequired[
+        Annotated[ListOf[ListOf[str]], doc("groups of operators no two of which may share one")]
+    ]
     allowed: NotRequired[Annotated[TableOf[ListOf[str]], doc("operator → devices")]]

@@ -36,8 +36,8 @@ class Cluster(Caching, Displayed):
     Attributes
     ----------
     bandwidth_bps, latency_s
-        Matrices, row = sender, column = receiver; the diagonals are ignored (sending within a
-        device is free) and stored as infinite and 0.
+        Matrices, row = sender, column = receiver; the diagonals are ignored (tuples within a
+        device use no link) and stored as infinite and 0.
     overhead_s
         Core seconds that each remote tuple costs at both ends (LogP's o).
     overhead_s_per_byte

@@ -51,6 +51,8 @@ class Device:
     ----------
     mips
         Million instructions per second of one core.
+    cores
+        Number of cores; a subtask runs on one of them.
     tags
         Capabilities that it offers ("gpu", "ssd", …); operators may require tags.
     memory

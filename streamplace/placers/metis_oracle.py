@@ -20,6 +20,12 @@ def metis_oracle(
     ufactor: int | None = None,
     method: Literal["auto", "recursive", "kway"] = "auto",
 ) -> Found:
-    """METIS with the best number of parts."""
+    """METIS with the best number of parts.
+
+    Parameters
+    ----------
+    ufactor, method
+        As for ``metis``.
+    """
     metis = METIS.with_options(ufactor=ufactor, method=method)
     return with_best_k(metis, problem, objective, seed, budget)

@@ -179,6 +179,18 @@ COMBINATIONS = [
         "plan graph.json --rate 5 --slot '1 min'",
         "--slot has no effect without --schedule; add it, or drop --slot",
     ),
+    ("flink advise --rate 2x -o graph.json", "cannot create the folder: graph.json is a file"),
+    (
+        "flink advise --rate 2x --headroom 0.1",
+        "--headroom has no effect without --offers; add it, or drop --headroom",
+    ),
+    *(
+        (
+            f"flink move graph.json --placement placement.json {option}",
+            f"{option.split()[0]} is for a job that is measured; drop --placement or --",
+        )
+        for option in ("--cluster c.toml", "--accept-cold", "--confidence 0.8", "--trust-profile")
+    ),
     ("place tasks.json --from present.json", "add the number of passes"),
     ("place tasks.json --passes 5", "add --from with the current placement"),
     ("place tasks.json --startup '2 s'", "add --from with the current placement"),

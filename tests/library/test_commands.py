@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from streamplace.cli._library_runs import run_
 from streamplace.library import check_files, open_library
 from streamplace.library.confined import RunLimits
+from streamplace.library.runs import MEMORY
+from streamplace.model.units import size_bytes
 
 
 def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None:
@@ -194,3 +197,9 @@ def test_a_damaged_instance_is_named(
     file.write_text(json.dumps(document))
     refused = refusal("library", "run", "random-00", "--placer", "single")
     assert f"random-00/instance.json: {message}" in refused
+
+
+def test_a_run_has_as_much_memory_by_the_command_as_by_python() -> None:
+    """Results of both stand in one table, whose page states one limit."""
+    (memory,) = (option for option in run_.params if option.name == "memory")
+    assert size_bytes(str(memory.default)) == MEMORY

@@ -292,16 +292,22 @@ def _fullest_subtask(
     problem: Problem, place: Ints, top: "Bottleneck", device: str
 ) -> FullestSubtask | None:
     """Operators of which a subtask is at its largest rate; None if it is CPU that limits."""
-    shares = shares_of_max_rate(problem.instance)
-    full = (place == top.device) & (shares > 0) & (shares >= FILLS * top.load)
-    rows = np.flatnonzero(full).astype(np.int32)
+    rows = at_max_rate(problem, place, top)
     if not len(rows):
         return None
     operators = problem.graph.operators
+    shares = shares_of_max_rate(problem.instance)
     carries = Carriers(operators.name.__getitem__, rows, shares[rows])
     first = operators.index(carries[0].name)
     rate, emits = float(operators.max_rate[first]), bool(operators.rate[first] > 0)
     return FullestSubtask("core", device, top.load, carries, max_rate=rate, emits=emits)
+
+
+def at_max_rate(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
+    """Operators at a core that is the bottleneck whose ``max_rate`` limits, and not their CPU."""
+    shares = shares_of_max_rate(problem.instance)
+    full = (place == top.device) & (shares > 0) & (shares >= FILLS * top.load)
+    return np.flatnonzero(full).astype(np.int32)
 
 
 def shares_of_max_rate(instance: "Instance") -> Floats:

@@ -35,7 +35,7 @@ _NETWORK, _DESIGN, _GRAPH = range(3)
 class EnasPtb:
     """Parameters of the enas-ptb family."""
 
-    designs: int = parameter(10, "recurrent cells", least=1, most=10_000)
+    designs: int = parameter(10, "number of recurrent cells", least=1, most=10_000)
     copies: int = parameter(
         30,
         "number of graphs per cell; half of them belong to the split train",
@@ -48,7 +48,7 @@ class EnasPtb:
         least=MOST_LEFT,
         most=10_000,
     )
-    devices: int = parameter(8, "devices of the network", least=1, most=1024)
+    devices: int = parameter(8, "number of devices", least=1, most=1024)
 
     def __post_init__(self) -> None:
         check(self)

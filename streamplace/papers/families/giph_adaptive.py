@@ -42,7 +42,7 @@ _NETWORK, _PROGRAM = range(2)
 class GiphAdaptive:
     """Parameters of the giph-adaptive family."""
 
-    programs: int = parameter(20, "task graphs", least=1, most=10_000)
+    programs: int = parameter(20, "number of task graphs", least=1, most=10_000)
     changes: int = parameter(20, "number of changes of the network", least=0, most=10_000)
     capacity: float = parameter(
         0.5,

@@ -204,8 +204,8 @@ class Gpus:
     The paper's multiplications reach 13.6 TFLOPS on one of its P100: 440 ms for chainmm.
     """
 
-    devices: int = parameter(4, "GPUs", least=1, most=1024)
-    tflops: float = parameter(13.6, "TFLOPS of a GPU", least=1e-6, most=1e6)
+    devices: int = parameter(4, "number of GPUs", least=1, most=1024)
+    tflops: float = parameter(13.6, "TFLOP/s of a GPU", least=1e-6, most=1e6)
     memory: str = parameter("16 GB", "memory of a GPU")
     bandwidth: str = parameter("16 GB/s", "bandwidth between any two GPUs, in each direction")
     inputs_everywhere: bool = parameter(

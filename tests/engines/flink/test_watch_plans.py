@@ -21,7 +21,7 @@ from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.watch.judging import stay_words, target_of, wanted_rate
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModeller
-from streamplace.engines.flink.watch.plans import JobModel, job_model
+from streamplace.engines.flink.watch.plans import JobModel, job_model, limit_of
 from streamplace.engines.live import Measurement
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
@@ -216,6 +216,20 @@ def test_plans_use_one_and_more_task_managers_and_carry_no_less_with_more() -> N
     few = job_model("job", question(["d0", "d1", "d2", "d0"]), None, at_most=2)
     assert [one.machines for one in few.plans] == [1, 2, 3]
     assert few.plans[2].layout == few.present.layout
+
+
+@pytest.mark.parametrize(
+    ("max_rate", "ipt", "limit"),
+    [(40.0, 1e4, "what a subtask of ask reads at most"), (0.0, 6e7, "a core of d0")],
+)
+def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
+    max_rate: float, ipt: float, limit: str
+) -> None:
+    """It reads no more, however much CPU is left for it."""
+    ask = Operator("ask", ipt=ipt, max_rate=max_rate, parallelism=2)
+    graph = StreamGraph.of("asking", [Operator("src", rate=100.0), ask], [Stream("src", "ask")])
+    measured = Measurement(graph, Cluster.uniform(2, cores=4), is_limited=True)
+    assert limit_of(measured, {"src": ["d0"], "ask": ["d0", "d1"]}) == limit
 
 
 def modelled(cluster: Cluster, present: list[str], at_most: int | None) -> JobModel:

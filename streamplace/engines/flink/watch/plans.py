@@ -22,7 +22,8 @@ from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.messages import counted
+from streamplace.model.messages import counted, shown
+from streamplace.objectives.throughput.loads import at_max_rate
 from streamplace.placers.registry import Budget
 
 MOST_PLANS = 8
@@ -204,6 +205,9 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
     worst = bottleneck(resource_loads(job.problem.instance, job.placement))
     if worst.kind == "link":
         return f"the link {names[worst.device]} → {names[worst.peer]}"
+    if worst.kind == "core" and len(slow := at_max_rate(job.problem, job.placement, worst)):
+        operator = job.expansion.original.operators.name[job.expansion.operator[slow[0]]]
+        return f"what a subtask of {shown(operator)} reads at most"
     what = {"device": "the CPU", "core": "a core"}.get(worst.kind, "the network card")
     return f"{what} of {names[worst.device]}"
 
