@@ -288,16 +288,28 @@ class WatchRequest:
         return "PLACEMENT" if file is None else str(file.resolve())
 
     def _moved(self, run: "PlacedJob") -> None:
-        """Print the id of a job that was started, and write its placement."""
-        from streamplace.io.files import write_text
+        """Print the id of a job that was started, and write its placement.
+
+        What fails is told: if the watch ended because of it, nobody would watch the job.
+        """
+        from streamplace.errors import StreamplaceError
+
+        for step in (partial(print_line, run.job), partial(self._write_placement, run.vectors)):
+            try:
+                step()
+            except StreamplaceError as error:
+                say(f"warning: {error}")
+
+    def _write_placement(self, vectors: "Vectors") -> None:
+        """Write where a job was started, if that is wanted."""
+        from streamplace.io.files import read_bytes, write_text
         from streamplace.io.placements import parse_document
 
-        print_line(run.job)
         if self.output is None:
             return
-        document: dict[str, Any] = {"assignment": _assignment(run.vectors)}
+        document: dict[str, Any] = {"assignment": _assignment(vectors)}
         if self.placement is not None:  # its prediction is of another placement
-            given = parse_document(self.placement.read_bytes(), str(self.placement))
+            given = parse_document(read_bytes(self.placement), str(self.placement))
             document = {key: given[key] for key in ("graph",) if key in given} | document
         write_text(self.output, json.dumps(document, indent=1) + "\n")
         say_written("placement", self.output)

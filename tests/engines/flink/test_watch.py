@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn, failure
+from fake_flink import FakeFlink, InTurn, failure, said
 from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
@@ -22,6 +22,7 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import StreamplaceError
+from streamplace.io.watch_store import read_records, usual_store
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
 LATEST = {
@@ -271,20 +272,27 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
     assert found.paths == []
 
 
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (failure("a.B: out of memory", status=500), "Flink answers 500: a.B: out of memory"),
+        (said(b"<html>maintenance</html>"), "its answer is not one of Flink's REST API"),
+        (said(b"", 302, "http://login"), "redirects are not followed"),
+    ],
+)
 @pytest.mark.parametrize("faults", [60.0, 0.0])
 def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
-    watch: Callable[..., Watched], flink: FakeFlink, faults: float
+    watch: Callable[..., Watched], flink: FakeFlink, faults: float, fault: Any, told: str
 ) -> None:
-    """As a JobManager does that is short of memory; after two minutes the watch ends."""
+    """As a JobManager that is short of memory, or a gateway; after two minutes the watch ends."""
     running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    fault = failure("a.B: out of memory", status=500)
     flink.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
     if faults:
         found = watch("dev-2", faults=faults)
         assert found.steps == ["job old has finished because it has read all of its input"]
         assert found.runs == []
     else:
-        watch("dev-2", raises=FlinkError, match="Flink answers 500: a.B: out of memory")
+        watch("dev-2", raises=FlinkError, match=told)
 
 
 def test_a_job_that_flink_has_not_planned_yet_is_waited_for(
@@ -369,14 +377,11 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         rest.running_job("old")
 
 
-def test_where_a_job_runs_is_written_for_verify(
-    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without lost devices, and without what another placement was predicted to carry.
-
-    The new id is printed, and why the command ends.
-    """
-    starts_by(monkeypatch, Watched().apply)
+def with_a_placement(
+    run: Callable, flink: FakeFlink, folder: Path, patch: pytest.MonkeyPatch, started: Any
+) -> Any:
+    """Answer of a watch whose job of a given placement is started elsewhere, and cancelled then."""
+    starts_by(patch, started)
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
     flink.answers |= {
         "GET /jobs": jobs({"old": "RUNNING"}),
@@ -389,18 +394,50 @@ def test_where_a_job_runs_is_written_for_verify(
         "graph": "g",
         "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
     }
-    (tmp_path / "p.json").write_text(json.dumps(placed | {"carries": carries}))
-    write_program(tmp_path)
+    (folder / "p.json").write_text(json.dumps(placed | {"carries": carries}))
+    write_program(folder)
     given = ("--placement", "p.json", "--apply", "--patience", "0", "--flink-home", ".")
     with flink.served():
         where = ("--rest", flink.url, "-o", "where.json")
-        answer = run("flink", "watch", "job.jar", *given, *where)
+        return run("flink", "watch", "job.jar", *given, *where)
+
+
+def test_where_a_job_runs_is_written_for_verify(
+    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without lost devices, and without what another placement was predicted to carry.
+
+    The new id is printed, and why the command ends.
+    """
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, Watched().apply)
     assert (answer.status, answer.out) == (0, "new\n"), answer.err
     assert "job new runs, dev-2 for dev-0" in answer.err
     assert "job new is CANCELED" in answer.err
     written = json.loads((tmp_path / "where.json").read_text())
     moved = {"a": "dev-2", "b": "dev-2", "c": "dev-3"}
     assert written == {"graph": "g", "assignment": moved}
+
+
+@pytest.mark.parametrize("lacks", ["the given placement", "room for the new one"])
+def test_a_watch_goes_on_where_it_cannot_write_the_placement(
+    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str
+) -> None:
+    """The job has been started, and nobody else watches it."""
+
+    def apply(*_: Any, **given: Any) -> str:
+        if lacks == "the given placement":
+            (tmp_path / "p.json").unlink()
+        else:
+            (tmp_path / "where.json").mkdir()
+        return Watched().apply(**given)
+
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, apply)
+    assert (answer.status, answer.out) == (0, "new\n"), answer.err
+    assert "warning: " in answer.err
+    assert ("p.json: cannot be read" in answer.err) == (lacks == "the given placement")
+    assert "job new is CANCELED" in answer.err
+    (record,) = read_records(usual_store(), 9)
+    assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
 
 def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:
