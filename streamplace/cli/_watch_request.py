@@ -164,6 +164,7 @@ class WatchRequest:
         self, engine: "FlinkEngine", program: "Program | None", log: "WatchLog", ledger: Path
     ) -> "WatchMover | Rescaler":
         """Mover of the job; without a program, the one that has Flink rescale it."""
+        from streamplace.engines.flink.program.submitted import SubmittedProgram
         from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.placed_job import move_without_lost
         from streamplace.engines.flink.watch.rescaling import Rescaler
@@ -172,11 +173,13 @@ class WatchRequest:
             return Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)
         without = partial(move_without_lost, engine.rest, self.spares)
         move = replace(engine.moving(program), without_lost=without)
-        return WatchMover(move, log, say, ledger, self.confidence)
+        check = SubmittedProgram.of(program).check
+        return WatchMover(move, log, say, ledger, self.confidence, check_program=check)
 
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
     ) -> "Watch":
+        from streamplace.engines.flink.program.submitted import SubmittedProgram
         from streamplace.engines.flink.watch.replacing import Replacing
         from streamplace.engines.flink.watch.watch import Watch
 
@@ -193,6 +196,8 @@ class WatchRequest:
             rounds.log,
             takes_free=self.acts and not rounds.is_adaptive,
         )
+        if program is not None:
+            replacing = replace(replacing, check_program=SubmittedProgram.of(program).check)
         return Watch(replacing, rounds)
 
     @property

@@ -378,9 +378,17 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
 
 
 def with_a_placement(
-    run: Callable, flink: FakeFlink, folder: Path, patch: pytest.MonkeyPatch, started: Any
+    run: Callable,
+    flink: FakeFlink,
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    started: Any,
+    more: dict[str, Any] | None = None,
 ) -> Any:
-    """Answer of a watch whose job of a given placement is started elsewhere, and cancelled then."""
+    """Answer of a watch whose job of a given placement is started elsewhere, and cancelled then.
+
+    ``more`` are other answers of Flink.
+    """
     starts_by(patch, started)
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
     flink.answers |= {
@@ -388,7 +396,7 @@ def with_a_placement(
         "GET /taskmanagers": InTurn(*[every] * 2, gone),
         "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, FAILED),
         "GET /jobs/new": job("new", "CANCELED", {}),
-    }
+    } | (more or {})
     carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
     placed = {
         "graph": "g",
@@ -438,6 +446,35 @@ def test_a_watch_goes_on_where_it_cannot_write_the_placement(
     assert "job new is CANCELED" in answer.err
     (record,) = read_records(usual_store(), 9)
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda jar: jar.write_bytes(b"a later build")])
+def test_a_job_is_not_ended_where_its_jar_has_gone_or_is_another_one(
+    run: Callable,
+    flink: FakeFlink,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], Any],
+) -> None:
+    """It could not be started again, or would be another job; the lost TaskManager may be back."""
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
+
+    def lost() -> dict[str, Any]:
+        change(tmp_path / "job.jar")
+        return gone
+
+    found = Watched()
+    running, ended = job("old", "RUNNING", {}), job("old", "CANCELED", {})
+    more = {
+        "GET /taskmanagers": InTurn(*[every] * 2, lost, gone),
+        "GET /jobs/old": InTurn(*[running] * 3, *[RESTARTING] * 9, ended),
+    }
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, found.apply, more)
+    assert answer.status == 0, answer.err
+    told = "job.jar is not the jar any more that the job was submitted with"
+    assert answer.err.count(told) == 1
+    assert "nothing replaces 'dev-0', 'dev-1'" in answer.err
+    assert (found.paths, flink.requests("PATCH")) == ([], [])
 
 
 def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:

@@ -247,6 +247,18 @@ def test_a_move_of_another_command_is_not_touched(mover: MakeMover, store: Watch
     assert outcome(store) == ("not begun", OLD)
 
 
+def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: WatchStore) -> None:
+    """Nothing is begun; the watch says why."""
+
+    def changed() -> None:
+        raise SettingError("job.jar is not the jar any more")
+
+    moves = Moves()
+    with pytest.raises(SettingError, match="not the jar any more"):
+        replace(mover(moves), check_program=changed).carry_out(MODEL, THERE, "")
+    assert (moves.starts, store.records(9)[0].decisions) == (0, ())
+
+
 def test_what_cannot_be_written_is_not_done(mover: MakeMover, store: WatchStore) -> None:
     moves = Moves()
     one = mover(moves)

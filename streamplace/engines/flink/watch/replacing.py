@@ -40,7 +40,7 @@ from streamplace.engines.flink.watch.placed_job import (
     unkept,
     without_lost,
 )
-from streamplace.errors import PlacementError, StreamplaceError
+from streamplace.errors import PlacementError, SettingError, StreamplaceError
 from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
 
@@ -94,6 +94,8 @@ class Replacing:
     # Log to which replacements are written before they are carried out; None writes none.
     log: WatchLog | None = None
     takes_free: bool = False  # whether devices without subtasks of the job are spares, too
+    # Raises SettingError if the program is not the one any more with which the watch began.
+    check_program: Callable[[], None] = lambda: None
 
     @property
     def is_wanted(self) -> bool:
@@ -216,8 +218,9 @@ class Replacing:
         if left:
             return new, f"no spare is left for {listed(left)}; waiting for it"
         try:
+            self.check_program()
             why = self._ask(lambda: unfit(self.rest, self.program, new))
-        except Refusal as error:  # another TaskManager has just ended
+        except (SettingError, Refusal) as error:  # another TaskManager has just ended
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
 
