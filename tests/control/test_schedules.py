@@ -270,6 +270,12 @@ def test_lateness_is_the_age_of_what_is_processed() -> None:
     assert lateness(arrived, waiting).tolist() == [1.0, 1.5, 2.0, 0.0]
 
 
+def test_what_arrives_after_a_pause_is_no_older_than_its_arrival() -> None:
+    """Half of what arrives in the fourth step is processed in it, after two without arrivals."""
+    arrived, waiting = np.array([10.0, 0.0, 0.0, 10.0]), np.array([0.0, 0.0, 0.0, 5.0])
+    assert lateness(arrived, waiting).tolist() == [0.0, 0.0, 0.0, 0.5]
+
+
 @given(
     st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1, max_size=80),
     st.sampled_from([600.0, 3600.0, 20_000.0]),
