@@ -21,7 +21,7 @@ from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch
-from streamplace.errors import StreamplaceError
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.watch_store import read_records, usual_store
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
@@ -448,19 +448,36 @@ def test_a_watch_goes_on_where_it_cannot_write_the_placement(
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
 
-@pytest.mark.parametrize("change", [Path.unlink, lambda jar: jar.write_bytes(b"a later build")])
-def test_a_job_is_not_ended_where_its_jar_has_gone_or_is_another_one(
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("gone", "job.jar is not the jar any more that the job was submitted with"),
+        ("built again", "job.jar is not the jar any more that the job was submitted with"),
+        ("no room", "the jar to upload cannot be made"),
+    ],
+)
+def test_a_job_that_could_not_be_started_again_is_not_ended(
     run: Callable,
     flink: FakeFlink,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Path], Any],
+    fault: str,
+    told: str,
 ) -> None:
-    """It could not be started again, or would be another job; the lost TaskManager may be back."""
+    """Or would be another job; the lost TaskManager may be back."""
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
 
+    def full(*_: Any) -> None:
+        raise FormatError(told)
+
     def lost() -> dict[str, Any]:
-        change(tmp_path / "job.jar")
+        jar = tmp_path / "job.jar"
+        if fault == "gone":
+            jar.unlink()
+        elif fault == "built again":
+            jar.write_bytes(b"a later build")
+        else:
+            monkeypatch.setattr(replacing, "check_made", full)
         return gone
 
     found = Watched()
@@ -471,7 +488,6 @@ def test_a_job_is_not_ended_where_its_jar_has_gone_or_is_another_one(
     }
     answer = with_a_placement(run, flink, tmp_path, monkeypatch, found.apply, more)
     assert answer.status == 0, answer.err
-    told = "job.jar is not the jar any more that the job was submitted with"
     assert answer.err.count(told) == 1
     assert "nothing replaces 'dev-0', 'dev-1'" in answer.err
     assert (found.paths, flink.requests("PATCH")) == ([], [])

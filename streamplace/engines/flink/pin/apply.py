@@ -150,6 +150,12 @@ def placed_upload(
         yield jar
 
 
+def check_made(flink: Flink, program: Program) -> None:
+    """Raise an error if the jar that pins a job cannot be made: no compiler, a full disk."""
+    with placed_jar(flink, program.jar, program.libraries, Pinning({}, {}, {}, {}), {}):
+        return
+
+
 def _run(jar: ClusterJar, request: dict[str, object]) -> str:
     """Run an uploaded jar and return the id of the job that it submits."""
     try:

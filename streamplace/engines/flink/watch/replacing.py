@@ -15,7 +15,7 @@ from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
-from streamplace.engines.flink.pin.apply import apply, wait_started
+from streamplace.engines.flink.pin.apply import apply, check_made, wait_started
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
@@ -40,7 +40,7 @@ from streamplace.engines.flink.watch.placed_job import (
     unkept,
     without_lost,
 )
-from streamplace.errors import PlacementError, SettingError, StreamplaceError
+from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
 
@@ -211,16 +211,21 @@ class Replacing:
         return replace(run, addresses=self._ask(lambda: addresses_of(self.rest, run.devices)))
 
     def _without(self, run: PlacedJob, lost: list[str]) -> tuple[PlacedJob, str | None]:
-        """Return a job on other devices than lost ones, and why it is not started there."""
+        """Return a job on other devices than lost ones, and why it is not started there.
+
+        What keeps it from being submitted has to be known before it is ended.
+        """
         new, left = self._ask(
             lambda: without_lost(self.rest, run, lost, self.spares, takes_free=self.takes_free)
         )
         if left:
             return new, f"no spare is left for {listed(left)}; waiting for it"
         try:
-            self.check_program()
             why = self._ask(lambda: unfit(self.rest, self.program, new))
-        except (SettingError, Refusal) as error:  # another TaskManager has just ended
+            if why is None and self.flink is not None and self.program is not None:
+                self.check_program()
+                check_made(self.flink, self.program)
+        except StreamplaceError as error:  # also if another TaskManager has just ended
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
 
