@@ -140,6 +140,7 @@ def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[ClusterJar]:
     """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
+    program.check()
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
 
