@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._flink import check_nic
 from streamplace.cli._output import print_line, say, say_written
+from streamplace.cli._process import interruptible
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -77,6 +78,7 @@ class WatchRequest:
         check_nic(self.nic, {"--cluster": self.cluster_file})
         guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
+            stack.enter_context(interruptible())
             store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
             document = rest.job(job)
