@@ -276,15 +276,14 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
     ("fault", "told"),
     [
         (failure("a.B: out of memory", status=500), "Flink answers 500: a.B: out of memory"),
-        (said(b"<html>maintenance</html>"), "its answer is not one of Flink's REST API"),
-        (said(b"", 302, "http://login"), "redirects are not followed"),
+        (said(b"[]"), "its answer is not one of Flink's REST API"),
     ],
 )
 @pytest.mark.parametrize("faults", [60.0, 0.0])
 def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
     watch: Callable[..., Watched], flink: FakeFlink, faults: float, fault: Any, told: str
 ) -> None:
-    """As a JobManager that is short of memory, or a gateway; after two minutes the watch ends."""
+    """As a JobManager does that is short of memory; after two minutes the watch ends."""
     running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
     flink.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
     if faults:
@@ -293,6 +292,24 @@ def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
         assert found.runs == []
     else:
         watch("dev-2", raises=FlinkError, match=told)
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (said(b"\n<html>maintenance</html>"), "a web page came instead; trying again"),
+        (said(b"", 302, "http://login"), "use Flink's own address; trying again"),
+    ],
+)
+def test_a_gateway_that_answers_in_flinks_place_is_no_answer(
+    watch: Callable[..., Watched], flink: FakeFlink, page: Any, told: str
+) -> None:
+    """It is told once, and asked again for as long as it takes."""
+    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
+    flink.answers["GET /jobs/old"] = InTurn(running, *[page] * 9, running, ended)
+    first, last = watch("dev-2").steps
+    assert first.endswith(told)
+    assert last == "job old has finished because it has read all of its input"
 
 
 def test_a_job_that_flink_has_not_planned_yet_is_waited_for(
