@@ -1,10 +1,15 @@
-"""The process: its memory, its working folder, and standard streams with defined errors."""
+"""The process: its memory, its working folder, its signals, and streams with defined errors."""
 
 import errno
 import os
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 from streamplace.errors import FormatError, SettingError
@@ -48,6 +53,33 @@ def _address_space() -> int | None:
 
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if soft == resource.RLIM_INFINITY else soft
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM, and the end of the terminal, interrupt the block as Ctrl-C does.
+
+    Only the main thread receives signals. A terminal that nohup has detached is left as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers: dict[int, Callable[[int, FrameType | None], Any]]
+    handlers = dict.fromkeys((signal.SIGINT, signal.SIGTERM), signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = hung_up
+    before = {one: signal.signal(one, handler) for one, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)
+
+
+def hung_up(number: int, frame: FrameType | None) -> None:
+    """Handle the end of the terminal as Ctrl-C, once: shell and kernel both send the signal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 class ReaderGone(Exception):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._flink import check_nic
 from streamplace.cli._output import print_line, say, say_written
+from streamplace.cli._process import interruptible
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -77,6 +78,7 @@ class WatchRequest:
         check_nic(self.nic, {"--cluster": self.cluster_file})
         guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
+            stack.enter_context(interruptible())
             store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
             document = rest.job(job)
@@ -164,6 +166,7 @@ class WatchRequest:
         self, engine: "FlinkEngine", program: "Program | None", log: "WatchLog", ledger: Path
     ) -> "WatchMover | Rescaler":
         """Mover of the job; without a program, the one that has Flink rescale it."""
+        from streamplace.engines.flink.program.submitted import SubmittedProgram
         from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.placed_job import move_without_lost
         from streamplace.engines.flink.watch.rescaling import Rescaler
@@ -172,11 +175,13 @@ class WatchRequest:
             return Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)
         without = partial(move_without_lost, engine.rest, self.spares)
         move = replace(engine.moving(program), without_lost=without)
-        return WatchMover(move, log, say, ledger, self.confidence)
+        check = SubmittedProgram.of(program).check
+        return WatchMover(move, log, say, ledger, self.confidence, check_program=check)
 
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
     ) -> "Watch":
+        from streamplace.engines.flink.program.submitted import SubmittedProgram
         from streamplace.engines.flink.watch.replacing import Replacing
         from streamplace.engines.flink.watch.watch import Watch
 
@@ -193,6 +198,8 @@ class WatchRequest:
             rounds.log,
             takes_free=self.acts and not rounds.is_adaptive,
         )
+        if program is not None:
+            replacing = replace(replacing, check_program=SubmittedProgram.of(program).check)
         return Watch(replacing, rounds)
 
     @property
@@ -292,16 +299,28 @@ class WatchRequest:
         return "PLACEMENT" if file is None else str(file.resolve())
 
     def _moved(self, run: "PlacedJob") -> None:
-        """Print the id of a job that was started, and write its placement."""
-        from streamplace.io.files import write_text
+        """Print the id of a job that was started, and write its placement.
+
+        What fails is told: if the watch ended because of it, nobody would watch the job.
+        """
+        from streamplace.errors import StreamplaceError
+
+        for step in (partial(print_line, run.job), partial(self._write_placement, run.vectors)):
+            try:
+                step()
+            except StreamplaceError as error:
+                say(f"warning: {error}")
+
+    def _write_placement(self, vectors: "Vectors") -> None:
+        """Write where a job was started, if that is wanted."""
+        from streamplace.io.files import read_bytes, write_text
         from streamplace.io.placements import parse_document
 
-        print_line(run.job)
         if self.output is None:
             return
-        document: dict[str, Any] = {"assignment": _assignment(run.vectors)}
+        document: dict[str, Any] = {"assignment": _assignment(vectors)}
         if self.placement is not None:  # its prediction is of another placement
-            given = parse_document(self.placement.read_bytes(), str(self.placement))
+            given = parse_document(read_bytes(self.placement), str(self.placement))
             document = {key: given[key] for key in ("graph",) if key in given} | document
         write_text(self.output, json.dumps(document, indent=1) + "\n")
         say_written("placement", self.output)

@@ -25,10 +25,9 @@ from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import AS_JSON, FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
+from streamplace.cli._process import hung_up
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from streamplace.engines.flink.measure.profile import JobProfile
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.model.graph import StreamGraph
@@ -104,7 +103,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     for one in (signal.SIGINT, signal.SIGTERM):  # shells let background jobs ignore SIGINT
         signal.signal(one, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which is what nohup asks for
-        signal.signal(signal.SIGHUP, _hung_up)
+        signal.signal(signal.SIGHUP, hung_up)
     try:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
@@ -116,14 +115,6 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal was closed
             say("stopped")
-
-
-def _hung_up(number: int, frame: "FrameType | None") -> None:
-    """Handle the end of the terminal as Ctrl-C, once: shell and kernel both send the signal."""
-    import signal
-
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 @command.command(

@@ -154,6 +154,6 @@ def lateness(arrived: Floats, waiting: Floats) -> Floats:
     total = np.concatenate(([0.0], np.cumsum(arrived)))
     steps = np.arange(len(total), dtype=np.float64)
     processed = np.maximum(total[1:] - waiting, 0.0)
-    rising = np.concatenate(([True], np.diff(total) > 0))
-    at = np.interp(processed, total[rising], steps[rising])
+    # Of steps in which nothing arrives, only the last one precedes the next arrival.
+    at = np.interp(processed, total, steps)
     return np.where(waiting > 1e-9 * total[-1], steps[1:] - at, 0.0)

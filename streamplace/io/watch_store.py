@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,6 @@ CREATE TABLE IF NOT EXISTS decisions (
 CREATE INDEX IF NOT EXISTS round_of ON rounds (watch, id);
 CREATE INDEX IF NOT EXISTS decision_of ON decisions (watch, id);
 """
-
 KEPT = 20_000
 """Rounds of a watch that are kept: two weeks of one per minute."""
 _FORGET = """
@@ -50,6 +49,8 @@ UNSAVED, DONE = "not saved", "done"
 RESCALE = "rescale"
 FOR_RATE = ("move", RESCALE)
 """Kinds of decisions that start a job elsewhere for its rate."""
+UNREADABLE = (ValueError, TypeError, KeyError)
+"""Errors of rows that are damaged, or have fields of another version."""
 
 
 class StoreError(FormatError):
@@ -234,11 +235,10 @@ class WatchStore:
                 )
                 self._claimed[number] = holder
                 return int(number)
-            cursor = self._database.execute(
+            number = self._write(
                 "INSERT INTO watches (name, job, holder, since, seen) VALUES (?, ?, ?, ?, ?)",
                 (name, job, holder, utc_now(), time.time()),
             )
-            number = int(cursor.lastrowid or 0)
             self._claimed[number] = holder
             return number
 
@@ -297,14 +297,20 @@ class WatchStore:
         self._write("UPDATE decisions SET document = ? WHERE id = ?", (_text(decision), number))
 
     def rounds(self, watch: int, most: int) -> list[WatchRound]:
-        """Return the last rounds of a watch, in order."""
+        """Return the last rounds of a watch, in order, without those that cannot be read."""
         query = "SELECT document FROM rounds WHERE watch = ? ORDER BY id DESC LIMIT ?"
-        return [_round_of(text) for (text,) in reversed(self._read(query, (watch, most)))]
+        found = (_round_of(text) for (text,) in reversed(self._read(query, (watch, most))))
+        return [one for one in found if one is not None]
 
     def decisions(self, watch: int) -> dict[int, WatchDecision]:
-        """All decisions of a watch by their numbers, in order."""
+        """All decisions of a watch by their numbers, in order; an error if one cannot be read."""
         query = "SELECT id, document FROM decisions WHERE watch = ? ORDER BY id"
-        return {number: _decision_of(text) for number, text in self._read(query, (watch,))}
+        rows = self._read(query, (watch,))
+        try:
+            return {number: _decision_of(text) for number, text in rows}
+        except UNREADABLE:  # without it, a job could be moved twice
+            why = "has a decision that is damaged, or of another version; move the file away"
+            raise StoreError(f"{spot(self._path)} {why}") from None
 
     def jobs(self) -> list[str]:
         """Present ids of the jobs of all watches."""
@@ -331,16 +337,11 @@ class WatchStore:
     def records(self, most: int) -> list[WatchRecord]:
         """Return all watches, each with its last rounds and all of its decisions."""
         rows = self._read("SELECT id, name, job, since FROM watches ORDER BY id", ())
-        return [
-            WatchRecord(
-                name,
-                job,
-                since,
-                tuple(self.rounds(watch, most)),
-                tuple(self.decisions(watch).values()),
-            )
-            for watch, name, job, since in rows
-        ]
+        found = []
+        for watch, name, job, since in rows:
+            rounds, decisions = self.rounds(watch, most), self.decisions(watch).values()
+            found.append(WatchRecord(name, job, since, tuple(rounds), tuple(decisions)))
+        return found
 
     def _read(self, query: str, values: Sequence[Any]) -> list[Any]:
         with self._store_errors():
@@ -375,21 +376,21 @@ def read_records(path: Path, most: int) -> list[WatchRecord]:
     """Return all watches of a store; none if its file is missing."""
     if not path.exists():
         return []
-    store = WatchStore(path)
-    try:
+    with closing(WatchStore(path)) as store:
         return store.records(most)
-    finally:
-        store.close()
 
 
 def _text(row: WatchRound | WatchDecision) -> str:
-    document = {field.name: getattr(row, field.name) for field in fields(row)}
-    return json.dumps(document, ensure_ascii=False)
+    return json.dumps(asdict(row), ensure_ascii=False)
 
 
-def _round_of(text: str) -> WatchRound:
-    row: Mapping[str, Any] = json.loads(text)
-    return WatchRound(**{**row, "capacity": tuple(row["capacity"]), "cost": tuple(row["cost"])})
+def _round_of(text: str) -> WatchRound | None:
+    """A round; None if it is damaged, or has fields of another version."""
+    try:
+        row: Mapping[str, Any] = json.loads(text)
+        return WatchRound(**{**row, "capacity": tuple(row["capacity"]), "cost": tuple(row["cost"])})
+    except UNREADABLE:
+        return None
 
 
 def _decision_of(text: str) -> WatchDecision:

@@ -254,6 +254,40 @@ def test_until_its_machines_are_ready_the_plan_before_works() -> None:
     assert lower_bound(day) <= found.cost
 
 
+class Told:
+    """A policy that knows the next rates, and takes plans that are smaller or larger as told."""
+
+    def __init__(self, day: ControlDay, more: list[int]) -> None:
+        needed = day.carries.argmax(axis=1).tolist()
+        self.levels = [min(2, max(0, n + m)) for n, m in zip(needed[1:], more, strict=False)]
+
+    def choose(self, seen: SlotObservation) -> int:
+        """Choose the plan whose turn it is."""
+        return self.levels.pop(0) if self.levels else seen.level
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=2, max_size=9),
+    st.lists(st.sampled_from([-1, 0, 0, 0, 1]), min_size=8, max_size=8),
+    st.sampled_from([30.0, 40.0, 100.0, 300.0]),
+    st.sampled_from([20.0, 60.0, 150.0]),
+    st.sampled_from([0.0, 60.0, 600.0]),
+)
+def test_no_replay_that_keeps_the_lag_costs_less_than_the_bound(
+    values: list[float], more: list[int], seconds: float, lag: float, price: float
+) -> None:
+    """Also where slots are shorter than the minute for which two plans run; plans cost 1, 2 or 4.
+
+    Replays look at the queue once a second.
+    """
+    day = day_of(np.array(values), MoveTerms(price=price, lag=lag), seconds)
+    least, moved = (np.ceil(bound - 1e-9) for bound in (day.least, day.least_moved))
+    day = replace(day, least=least, least_moved=moved)
+    found = replay(day, "told", lambda _: Told(day, more))
+    if found.latest <= lag - 1:
+        assert lower_bound(day) <= found.cost * (1 + 1e-9)
+
+
 def test_the_bound_knows_that_policies_need_no_headroom() -> None:
     graph = StreamGraph.of("one", [Operator("one", ipt=1e6, rate=1)], [])
     rates = np.array([*[45.0] * 11, 90.0])[:, None]
@@ -268,6 +302,12 @@ def test_lateness_is_the_age_of_what_is_processed() -> None:
     """Nothing arrives in the third step, so that what waits grows older."""
     arrived, waiting = np.array([10.0, 10.0, 0.0, 0.0]), np.array([10.0, 15.0, 10.0, 0.0])
     assert lateness(arrived, waiting).tolist() == [1.0, 1.5, 2.0, 0.0]
+
+
+def test_what_arrives_after_a_pause_is_no_older_than_its_arrival() -> None:
+    """Half of what arrives in the fourth step is processed in it, after two without arrivals."""
+    arrived, waiting = np.array([10.0, 0.0, 0.0, 10.0]), np.array([0.0, 0.0, 0.0, 5.0])
+    assert lateness(arrived, waiting).tolist() == [0.0, 0.0, 0.0, 0.5]
 
 
 @given(

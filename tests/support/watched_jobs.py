@@ -41,6 +41,7 @@ def outcome(store: WatchStore) -> tuple[str, str]:
 def starts_by(patch: pytest.MonkeyPatch, apply: Callable[..., str]) -> None:
     """Let watches look often, and start jobs again by a function, where they are placed."""
     patch.setattr(replacing, "apply", apply)
+    patch.setattr(replacing, "check_made", lambda *_: None)
     patch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     patch.setattr(watching, "LOOK_SECONDS", 0.01)
     patch.setattr(replacing, "LOOK_SECONDS", 0.01)

@@ -1,14 +1,24 @@
 """Jars from strangers: what is wrong with one is told in one line."""
 
+import errno
+import shutil
 import struct
+import tempfile
 import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.program.jars import LONGEST_MANIFEST, MANIFEST, check_jar, main_class
+from streamplace.engines.flink.program.jars import (
+    LONGEST_MANIFEST,
+    MANIFEST,
+    check_jar,
+    jar_copy,
+    main_class,
+)
 from streamplace.errors import FormatError
 
 TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"
@@ -83,6 +93,27 @@ def test_a_directory_that_cannot_be_read_is_noticed_without_the_manifest(tmp_pat
     path.write_bytes(path.read_bytes().replace(b"PK\x01\x02", b"PK\x07\x07"))
     with pytest.raises(FormatError, match="is damaged"):
         check_jar(path)
+
+
+def full(*_: Any, **__: Any) -> None:
+    """Write on a full disk."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(tempfile, "TemporaryDirectory"), (shutil, "copyfile")]
+)
+def test_a_jar_that_cannot_be_copied_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    """A watch goes on then; what fails while the copy is used is no such error."""
+    path = jar(tmp_path / "job.jar")
+    with pytest.raises(OSError, match="of the block"), jar_copy(path, [path], "copy.jar"):
+        raise OSError("of the block")
+    monkeypatch.setattr(module, name, full)
+    told = "the jar to upload cannot be made: No space left on device"
+    with pytest.raises(FormatError, match=told), jar_copy(path, [], "copy.jar"):
+        pass
 
 
 def test_a_huge_manifest_is_not_read_whole(tmp_path: Path) -> None:

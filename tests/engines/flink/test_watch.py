@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn, failure
+from fake_flink import FakeFlink, InTurn, failure, said
 from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
@@ -21,7 +21,8 @@ from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch
-from streamplace.errors import StreamplaceError
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.watch_store import read_records, usual_store
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
 LATEST = {
@@ -271,20 +272,44 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
     assert found.paths == []
 
 
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (failure("a.B: out of memory", status=500), "Flink answers 500: a.B: out of memory"),
+        (said(b"[]"), "its answer is not one of Flink's REST API"),
+    ],
+)
 @pytest.mark.parametrize("faults", [60.0, 0.0])
 def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
-    watch: Callable[..., Watched], flink: FakeFlink, faults: float
+    watch: Callable[..., Watched], flink: FakeFlink, faults: float, fault: Any, told: str
 ) -> None:
     """As a JobManager does that is short of memory; after two minutes the watch ends."""
     running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    fault = failure("a.B: out of memory", status=500)
     flink.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
     if faults:
         found = watch("dev-2", faults=faults)
         assert found.steps == ["job old has finished because it has read all of its input"]
         assert found.runs == []
     else:
-        watch("dev-2", raises=FlinkError, match="Flink answers 500: a.B: out of memory")
+        watch("dev-2", raises=FlinkError, match=told)
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (said(b"\n<html>maintenance</html>"), "a web page came instead; trying again"),
+        (said(b"", 302, "http://login"), "use Flink's own address; trying again"),
+    ],
+)
+def test_a_gateway_that_answers_in_flinks_place_is_no_answer(
+    watch: Callable[..., Watched], flink: FakeFlink, page: Any, told: str
+) -> None:
+    """It is told once, and asked again for as long as it takes."""
+    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
+    flink.answers["GET /jobs/old"] = InTurn(running, *[page] * 9, running, ended)
+    first, last = watch("dev-2").steps
+    assert first.endswith(told)
+    assert last == "job old has finished because it has read all of its input"
 
 
 def test_a_job_that_flink_has_not_planned_yet_is_waited_for(
@@ -369,6 +394,39 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         rest.running_job("old")
 
 
+def with_a_placement(
+    run: Callable,
+    flink: FakeFlink,
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    started: Any,
+    more: dict[str, Any] | None = None,
+) -> Any:
+    """Answer of a watch whose job of a given placement is started elsewhere, and cancelled then.
+
+    ``more`` are other answers of Flink.
+    """
+    starts_by(patch, started)
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
+    flink.answers |= {
+        "GET /jobs": jobs({"old": "RUNNING"}),
+        "GET /taskmanagers": InTurn(*[every] * 2, gone),
+        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, FAILED),
+        "GET /jobs/new": job("new", "CANCELED", {}),
+    } | (more or {})
+    carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
+    placed = {
+        "graph": "g",
+        "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
+    }
+    (folder / "p.json").write_text(json.dumps(placed | {"carries": carries}))
+    write_program(folder)
+    given = ("--placement", "p.json", "--apply", "--patience", "0", "--flink-home", ".")
+    with flink.served():
+        where = ("--rest", flink.url, "-o", "where.json")
+        return run("flink", "watch", "job.jar", *given, *where)
+
+
 def test_where_a_job_runs_is_written_for_verify(
     run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,31 +434,80 @@ def test_where_a_job_runs_is_written_for_verify(
 
     The new id is printed, and why the command ends.
     """
-    starts_by(monkeypatch, Watched().apply)
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
-    flink.answers |= {
-        "GET /jobs": jobs({"old": "RUNNING"}),
-        "GET /taskmanagers": InTurn(*[every] * 2, gone),
-        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, FAILED),
-        "GET /jobs/new": job("new", "CANCELED", {}),
-    }
-    carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
-    placed = {
-        "graph": "g",
-        "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
-    }
-    (tmp_path / "p.json").write_text(json.dumps(placed | {"carries": carries}))
-    write_program(tmp_path)
-    given = ("--placement", "p.json", "--apply", "--patience", "0", "--flink-home", ".")
-    with flink.served():
-        where = ("--rest", flink.url, "-o", "where.json")
-        answer = run("flink", "watch", "job.jar", *given, *where)
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, Watched().apply)
     assert (answer.status, answer.out) == (0, "new\n"), answer.err
     assert "job new runs, dev-2 for dev-0" in answer.err
     assert "job new is CANCELED" in answer.err
     written = json.loads((tmp_path / "where.json").read_text())
     moved = {"a": "dev-2", "b": "dev-2", "c": "dev-3"}
     assert written == {"graph": "g", "assignment": moved}
+
+
+@pytest.mark.parametrize("lacks", ["the given placement", "room for the new one"])
+def test_a_watch_goes_on_where_it_cannot_write_the_placement(
+    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str
+) -> None:
+    """The job has been started, and nobody else watches it."""
+
+    def apply(*_: Any, **given: Any) -> str:
+        if lacks == "the given placement":
+            (tmp_path / "p.json").unlink()
+        else:
+            (tmp_path / "where.json").mkdir()
+        return Watched().apply(**given)
+
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, apply)
+    assert (answer.status, answer.out) == (0, "new\n"), answer.err
+    assert "warning: " in answer.err
+    assert ("p.json: cannot be read" in answer.err) == (lacks == "the given placement")
+    assert "job new is CANCELED" in answer.err
+    (record,) = read_records(usual_store(), 9)
+    assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("gone", "job.jar is not the jar any more that the job was submitted with"),
+        ("built again", "job.jar is not the jar any more that the job was submitted with"),
+        ("no room", "the jar to upload cannot be made"),
+    ],
+)
+def test_a_job_that_could_not_be_started_again_is_not_ended(
+    run: Callable,
+    flink: FakeFlink,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+    told: str,
+) -> None:
+    """Or would be another job; the lost TaskManager may be back."""
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
+
+    def full(*_: Any) -> None:
+        raise FormatError(told)
+
+    def lost() -> dict[str, Any]:
+        jar = tmp_path / "job.jar"
+        if fault == "gone":
+            jar.unlink()
+        elif fault == "built again":
+            jar.write_bytes(b"a later build")
+        else:
+            monkeypatch.setattr(replacing, "check_made", full)
+        return gone
+
+    found = Watched()
+    running, ended = job("old", "RUNNING", {}), job("old", "CANCELED", {})
+    more = {
+        "GET /taskmanagers": InTurn(*[every] * 2, lost, gone),
+        "GET /jobs/old": InTurn(*[running] * 3, *[RESTARTING] * 9, ended),
+    }
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, found.apply, more)
+    assert answer.status == 0, answer.err
+    assert answer.err.count(told) == 1
+    assert "nothing replaces 'dev-0', 'dev-1'" in answer.err
+    assert (found.paths, flink.requests("PATCH")) == ([], [])
 
 
 def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:

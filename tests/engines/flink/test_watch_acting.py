@@ -28,7 +28,13 @@ from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import read_ledger
-from streamplace.io.watch_store import JobWatched, StoreError, WatchStore, read_records
+from streamplace.io.watch_store import (
+    JobWatched,
+    StoreError,
+    WatchRound,
+    WatchStore,
+    read_records,
+)
 from streamplace.model.intervals import RateInterval
 
 NEW, BACK = successor(OLD), successor(successor(OLD))
@@ -241,6 +247,18 @@ def test_a_move_of_another_command_is_not_touched(mover: MakeMover, store: Watch
     assert outcome(store) == ("not begun", OLD)
 
 
+def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: WatchStore) -> None:
+    """Nothing is begun; the watch says why."""
+
+    def changed() -> None:
+        raise SettingError("job.jar is not the jar any more")
+
+    moves = Moves()
+    with pytest.raises(SettingError, match="not the jar any more"):
+        replace(mover(moves), check_program=changed).carry_out(MODEL, THERE, "")
+    assert (moves.starts, store.records(9)[0].decisions) == (0, ())
+
+
 def test_what_cannot_be_written_is_not_done(mover: MakeMover, store: WatchStore) -> None:
     moves = Moves()
     one = mover(moves)
@@ -275,6 +293,12 @@ def test_a_holder_runs_where_its_process_does() -> None:
     assert log.running_holder(away.model_dump_json(), 3600.0) == ""
 
 
+def test_a_holder_of_another_version_runs_while_it_gives_signs_of_life() -> None:
+    for text in ('{"process": "later"}', "damaged"):
+        assert log.running_holder(text, 60.0) == "another version of streamplace"
+        assert log.running_holder(text, 3600.0) == ""
+
+
 def test_a_store_of_another_version_or_another_file_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "new.sqlite") as database:
         database.execute("PRAGMA user_version = 99")
@@ -283,6 +307,26 @@ def test_a_store_of_another_version_or_another_file_is_refused(tmp_path: Path) -
         with pytest.raises(StoreError, match=told):
             WatchStore(tmp_path / f"{name}.sqlite")
     assert read_records(tmp_path / "none.sqlite", 9) == []
+
+
+LATER = '{"capacity": [], "cost": [], "machines": [1, 2], "field of a later version": 1}'
+
+
+@pytest.mark.parametrize("row", ["{", "[]", "{}", '{"machines": 1}', LATER])
+def test_damaged_rounds_are_left_out_and_damaged_decisions_refused(
+    mover: MakeMover, store: WatchStore, row: str
+) -> None:
+    """A round may be missing; what a decision has begun must be known."""
+    one = mover(Moves())
+    seen = WatchRound("", 60.0, OLD, 1.0, 1.0, False, 0.0, 1)
+    for number in (1, 2):
+        store.add_round(one.log.watch, replace(seen, time=60.0 * number))
+    store._database.execute("UPDATE rounds SET document = ? WHERE id = 1", (row,))
+    assert [known.time for known in store.rounds(one.log.watch, 9)] == [120.0]
+    one.carry_out(MODEL, THERE, "")
+    store._database.execute("UPDATE decisions SET document = ?", (row,))
+    with pytest.raises(StoreError, match="has a decision that is damaged, or of another version"):
+        store.records(9)
 
 
 def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover, store: WatchStore) -> None:

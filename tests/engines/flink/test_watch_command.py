@@ -1,7 +1,10 @@
 """``flink watch`` as a command: looking, starting and stopping TaskManagers, and refusals."""
 
+import os
+import signal
 import socket
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -220,6 +223,30 @@ def test_a_watch_gives_signs_of_life_while_flink_is_silent(
     assert run("flink", "watch", "--rest", flink.url).status == 0
     assert len(set(seen[:15])) >= 4
     assert max(seen[:15]) - seen[0] >= 0.5
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_watch_ends_in_order_however_it_is_asked_to(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    """As by systemd or 'docker stop', so that a move that is under way is undone first."""
+
+    def ignored(*_: Any) -> None:
+        raise AssertionError("the signal interrupts nothing")
+
+    def asked(*_: Any) -> None:
+        os.kill(os.getpid(), how)
+        time.sleep(5)
+
+    before = signal.signal(how, ignored)
+    try:
+        monkeypatch.setattr(watching.Watch, "run", asked)
+        answer = run("flink", "watch", "--rest", flink.url)
+        assert signal.getsignal(how) is ignored
+    finally:
+        signal.signal(how, before)
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    assert answer.err == "stopped watching; the job keeps running\n"
 
 
 def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:

@@ -192,7 +192,7 @@ class Scene:
         self.flink = LosingFlink(OLD, BOTH, *managers)
         self.store = quick_store(folder)
         self.told: list[str] = []
-        self.program = Program(folder / "a.jar")
+        self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
         self.clock = Clock()
         MemoryFolder.files.clear()
@@ -205,8 +205,6 @@ class Scene:
         monkeypatch.setattr(moving, "check_saving", lambda *_: None)
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
         monkeypatch.setattr(acting, "source_flow", lambda *_: None)
-        request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
-        monkeypatch.setattr(Program, "run_request", request)
 
     @property
     def mover(self) -> WatchMover:
@@ -267,6 +265,24 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert {given["savepointPath"] for given in starts} == {PATH}
     assert len(starts) == (1 if when == "stop" else 2)
     assert site.clock.now < 110
+
+
+@pytest.mark.parametrize(("lost", "job"), [("", NEW), ("c", BACK)])
+def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
+    scene: Callable[[str], Scene], monkeypatch: pytest.MonkeyPatch, lost: str, job: str
+) -> None:
+    """As while it is built again: it is on the cluster, for the way back, too."""
+    site, stop = scene("abc"), transaction.begin_stop
+
+    def built_again(*given: Any, **facts: Any) -> None:
+        stop(*given, **facts)
+        site.program.jar.unlink()
+
+    monkeypatch.setattr(transaction, "begin_stop", built_again)
+    if lost:
+        site.flink.losses["start"] = lost
+    assert site.moves(OTHER) == job
+    assert site.flink.alive == {job: True}
 
 
 @pytest.fixture

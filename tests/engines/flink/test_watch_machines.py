@@ -14,7 +14,7 @@ from watch_site import FIRST, Site
 from watched_jobs import Killed, plan
 
 from streamplace.engines.flink.rest.client import NoAnswer
-from streamplace.engines.flink.watch import acting
+from streamplace.engines.flink.watch import acting, machines
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import QuietHours
 from streamplace.engines.flink.watch.log import WatchLog
@@ -76,6 +76,20 @@ def test_what_does_not_join_in_time_is_told_once_and_not_tried_again_for_ten_min
     assert site.used == ["dev-0"]
 
 
+def test_starts_in_vain_are_tried_less_and_less_often_until_one_joins(site: Site) -> None:
+    """Each may have left a machine that costs money: after 10, 20, 40 min and so on."""
+    rounds = site.rounds(seconds=90, least_seconds=0)
+    site.rate = 95
+    site.passes(rounds, 60)
+    assert site.calls == ["start dev-0"] * 3
+    site.slots["dev-1"] = []
+    site.passes(rounds)
+    assert site.used == ["dev-0", "dev-1"]
+    site.rate = 195
+    site.passes(rounds, 60)
+    assert site.calls == ["start dev-0"] * 6
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -133,6 +147,37 @@ def test_a_command_that_hangs_is_killed_with_what_it_has_started(site: Site) -> 
         time.sleep(0.1)
     else:
         raise AssertionError("the process that the command has started runs")
+
+
+def test_a_command_that_cannot_be_killed_ends_no_watch(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that sudo has started as another user."""
+
+    def refused(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "killpg", refused)
+    monkeypatch.setattr(machines, "KILL_SECONDS", 0.1)
+    site.does("sleep 5")
+    rounds = site.rounds(seconds=0.3)
+    site.rate = 95
+    assert "did not end within 0.3 s, and cannot be killed" in site.passes(rounds)[-1]
+    assert site.decisions == [("start", "failed")]
+
+
+def test_a_command_that_finds_no_room_for_its_errors_ends_no_watch(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where all folders of temporary files are full."""
+
+    def full() -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(machines, "TemporaryFile", full)
+    site.rate = 95
+    assert "cannot be run: No usable temporary directory found" in site.passes(site.rounds())[-1]
+    assert (site.calls, site.decisions) == ([], [("start", "failed")])
 
 
 def test_what_the_command_leaves_behind_is_not_waited_for(site: Site) -> None:

@@ -1,5 +1,8 @@
 """Metrics of a watch, as Prometheus reads them."""
 
+import socket
+import struct
+import time
 from dataclasses import replace
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -48,3 +51,16 @@ def test_metrics_are_served_on_loopback_alone() -> None:
         f"streamplace_watch_last_round_timestamp_seconds{{{job}}}": "1234.0",
     }
     assert sum(line.startswith("# TYPE") for line in lines) == 9
+
+
+def test_a_client_that_breaks_off_is_not_told_of(capfd: pytest.CaptureFixture[str]) -> None:
+    """On stderr are the rounds; and others are answered."""
+    with served(WatchMetrics("shop"), 0) as port:
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost:")
+        client.close()  # with a reset
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.status == 200
+        time.sleep(0.2)
+    assert capfd.readouterr().err == ""

@@ -16,9 +16,9 @@ from watched_jobs import OLD, Killed, outcome
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.move.settling import SourceFlow
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.scheduler import is_adaptive
-from streamplace.engines.flink.watch import acting, rescaling
+from streamplace.engines.flink.watch import acting, replacing, rescaling
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
@@ -195,6 +195,33 @@ def test_a_job_that_was_interrupted_in_vain_is_not_rescaled_again_at_once(
     assert moves.came_back(FEWER.machines) == (
         "a move to 1 TaskManager failed, and is tried again in 30 min"
     )
+
+
+def test_a_flink_that_falls_silent_while_a_job_gets_its_subtasks_back_is_waited_for(
+    flink: AdaptiveFlink,
+    log: WatchLog,
+    rescaler: Callable[..., Rescaler],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The job was interrupted in vain, so it is not rescaled again at once."""
+    wait, is_silent = Rescaler._wait, iter([False, True, False])
+
+    def silent(*given: Any) -> Any:
+        if next(is_silent):
+            raise NoAnswer("no Flink answers")
+        return wait(*given)
+
+    def slower(*_: Any) -> None:
+        raise FlinkError("it reads 20 tuples/s, 40% of before")
+
+    monkeypatch.setattr(Rescaler, "_wait", silent)
+    monkeypatch.setattr(rescaling, "check_rate", slower)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
+    told: list[str] = []
+    assert rescaler(told).carry_out(MODEL, FEWER, "") == OLD
+    assert told[-1] == "no Flink answers; trying again"
+    assert outcome(log.store) == ("returned", OLD)
+    assert flink.numbers == {"src": 1, "map": 4}
 
 
 def test_requirements_that_flink_refuses_are_not_begun(

@@ -77,6 +77,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starts]:
     """Say what becomes of the tries to start a job."""
     monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
+    monkeypatch.setattr(replacing, "check_made", lambda *_: None)
     monkeypatch.setattr(replacing, "time", Clock())
     monkeypatch.setattr(Rest, "cancel", lambda *_: None)
 

@@ -313,10 +313,9 @@ class FlinkMove:
     ) -> Iterator[Transaction]:
         """Provide the transaction of a move, with everything that it needs on the cluster."""
         journal = lock.journal
-        back = self.program.with_settings(journal.settings)
-        forward = self.program.with_settings(
-            {**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"}
-        )
+        program = replace(self.program, entry_class=self.program.entry)
+        back = program.with_settings(journal.settings)
+        forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
         with ExitStack() as uploads:
             managers = left_without(folder.rest, *chain_of(journal.job))
             ways = [

@@ -140,6 +140,7 @@ def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[ClusterJar]:
     """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
+    program.check()
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
 
@@ -148,6 +149,12 @@ def placed_upload(
 
     with uploaded(rest, make) as jar:
         yield jar
+
+
+def check_made(flink: Flink, program: Program) -> None:
+    """Raise an error if the jar that pins a job cannot be made: no compiler, a full disk."""
+    with placed_jar(flink, program.jar, program.libraries, Pinning({}, {}, {}, {}), {}):
+        return
 
 
 def _run(jar: ClusterJar, request: dict[str, object]) -> str:

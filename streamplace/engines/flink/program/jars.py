@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
@@ -143,7 +143,7 @@ def placed_jar(
     ``managed`` is the managed memory of each TaskManager in MB; the copy has a ``name``.
     """
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
-        with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
+        with _writing(), zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
             for name, content in _pinning_classes(flink.home, flink.version).items():
                 opened.writestr(name, content)
             for table, lines in _tables(pinning, managed).items():
@@ -157,25 +157,36 @@ def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
 
     Flink loads the files under ``lib`` in a jar together with it.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / name
-        shutil.copyfile(jar, copy)
-        with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
-            for i, library in enumerate(libraries):
-                opened.write(library, f"lib/{i}-{library.name}")
+    with ExitStack() as stack:
+        with _writing():
+            copy = Path(stack.enter_context(tempfile.TemporaryDirectory())) / name
+            shutil.copyfile(jar, copy)
+            with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
+                for i, library in enumerate(libraries):
+                    opened.write(library, f"lib/{i}-{library.name}")
         yield copy
 
 
 @contextmanager
 def files_jar(flink: Flink, name: str) -> Iterator[Path]:
     """Provide a jar that reads and writes files on the JobManager, while the block runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        jar = Path(folder) / name
-        with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as opened:
-            for name, content in _own_classes(flink.home, flink.version).items():
-                if name.startswith(FILES):
-                    opened.writestr(name, content)
+    with ExitStack() as stack:
+        with _writing():
+            jar = Path(stack.enter_context(tempfile.TemporaryDirectory())) / name
+            with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as opened:
+                for name, content in _own_classes(flink.home, flink.version).items():
+                    if name.startswith(FILES):
+                        opened.writestr(name, content)
         yield jar
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Raise FormatError where the block cannot write a jar, as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise FormatError(f"the jar to upload cannot be made: {error.strerror}") from None
 
 
 def _pinning_classes(home: Path, version: str) -> dict[str, bytes]:

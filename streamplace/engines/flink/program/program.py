@@ -62,9 +62,9 @@ class Program:
     ) -> dict[str, object]:
         """Body of the REST request that makes the pinning class run the job.
 
-        ``more`` are settings besides those of the job.
+        ``more`` are settings besides those of the job. The jar is read for its main class alone,
+        and only if that is not given: it may be on the cluster already, and have gone here.
         """
-        self.check()
         request: dict[str, object] = {
             "entryClass": MAIN,
             "programArgsList": [self.entry, *self.arguments],

@@ -57,18 +57,25 @@ class SubmittedProgram(BaseModel):
             managed_mb=program.managed_mb,
         )
 
-    def program(self) -> Program:
-        """Return the program.
-
-        A jar that has changed since the submission raises SettingError.
-        """
+    def check(self) -> None:
+        """Raise SettingError if a jar has changed since, or cannot be read any more."""
         for path, known in self.digests.items():
-            if not path.is_file() or digest(path) != known:
+            now = ""
+            with suppress(OSError):
+                now = digest(path)
+            if now != known:
                 raise SettingError(
                     f"{spot(path)} is not the jar any more that the job was submitted with; name "
                     "the jar and its arguments as the job was submitted with, as in: JAR -- "
                     "ARGUMENTS"
                 )
+
+    def program(self) -> Program:
+        """Return the program.
+
+        A jar that has changed since the submission raises SettingError.
+        """
+        self.check()
         jar, *libraries = self.digests
         return Program(
             jar,

@@ -380,12 +380,15 @@ class Rest:
             if is_unavailable(answer.status, complaint):
                 raise NoAnswer(message)
             raise Refusal(message, complaint, answer.status)
+        # A gateway in front of Flink sends its login or maintenance page, or the way there.
         if answer.status >= 300:
             there = f" to {masked(answer.location)}" if answer.location else ""
-            raise FlinkError(
+            raise NoAnswer(
                 f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
                 "address"
             )
+        if answer.content.lstrip()[:1] == b"<":
+            raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
         return answer.content
 
 

@@ -127,6 +127,8 @@ class WatchMover:
     # Receives the job and the TaskManagers that it has left for fewer others, and on which no job
     # has a slot any more.
     left: Callable[[str, Sequence[str]], None] = keep_devices
+    # Raises SettingError if the program is not the one any more with which the watch began.
+    check_program: Callable[[], None] = lambda: None
 
     @property
     def rest(self) -> Rest:
@@ -137,9 +139,10 @@ class WatchMover:
         """Move a job to a plan; return the id of the job that runs afterwards.
 
         Raises MoveUnderWay when another command moves it. Raises StoreError when the decision
-        cannot be written; nothing was done. Raises StreamplaceError when the program does not fit;
-        nothing was done.
+        cannot be written; nothing was done. Raises StreamplaceError when the program does not fit,
+        or has changed; nothing was done.
         """
+        self.check_program()
         layout = by_operator(target.layout)
         plan = self.move.plan(model.job, layout)
         if not plan.is_needed:

@@ -151,9 +151,12 @@ def running_holder(text: str, silent: float) -> str:
     """Describe the process of a watch if it may run; empty if it has ended.
 
     Signs of life, the last of which was given ``silent`` seconds ago, count for processes of other
-    machines.
+    machines, and for those of other versions of streamplace.
     """
-    holder = Holder.model_validate_json(text)
+    try:
+        holder = Holder.model_validate_json(text)
+    except ValueError:
+        return "another version of streamplace" if silent < DEAD_SECONDS else ""
     if holder == Holder.current():
         return ""
     runs = holder.runs if holder.is_here else silent < DEAD_SECONDS

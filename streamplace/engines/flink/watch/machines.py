@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
+from typing import IO
 
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch.log import WatchLog
@@ -36,8 +37,12 @@ from streamplace.model.messages import counted, listed, quoted, shown
 from streamplace.model.report import duration
 
 START, STOP = "start", "stop"
-AGAIN_SECONDS = 600.0
-"""After a start or a stop that failed, the next one is tried after so many seconds."""
+AGAIN_SECONDS, LONGEST_SECONDS, MOST_DOUBLED = 600.0, 86_400.0, 8
+"""Seconds after a start or a stop that failed until the next one. After starts that failed one
+after the other they double, up to the longest time: each may have left a machine that costs money.
+"""
+KILL_SECONDS = 10.0
+"""Seconds within which a command that was killed must end."""
 MOST_ERRORS = 10_000
 """Last bytes of the errors of a command that are read."""
 
@@ -68,29 +73,32 @@ class MachineCommand:
         Its errors go to a file, because processes that it leaves behind would keep a pipe open.
         """
         what = quoted(shlex.join([*self.words, *arguments]))
-        with TemporaryFile() as errors:
-            try:
-                process = subprocess.Popen(
-                    [*self.words, *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return f"{what} cannot be run: {error.strerror}"
-            try:
-                code = process.wait(self.seconds)
-            except subprocess.TimeoutExpired:
-                _kill(process)
-                return f"{what} did not end within {self.seconds:g} s, and was killed"
-            except BaseException:
-                _kill(process)
-                raise
-            if code == 0:
-                return ""
-            errors.seek(max(0, errors.seek(0, os.SEEK_END) - MOST_ERRORS))
-            lines = errors.read().decode(errors="replace").strip().splitlines()
+        try:
+            with TemporaryFile() as errors:
+                return self._run(what, [*self.words, *arguments], errors)
+        except OSError as error:  # also where no folder has room for the file
+            return f"{what} cannot be run: {error.strerror}"
+
+    def _run(self, what: str, words: list[str], errors: IO[bytes]) -> str:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(self.seconds)
+        except subprocess.TimeoutExpired:
+            end = "was killed" if _kill(process) else "cannot be killed"
+            return f"{what} did not end within {self.seconds:g} s, and {end}"
+        except BaseException:
+            _kill(process)
+            raise
+        if code == 0:
+            return ""
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - MOST_ERRORS))
+        lines = errors.read().decode(errors="replace").strip().splitlines()
         return ": ".join([f"{what} ended with exit code {code}", *map(shown, lines[-1:])])
 
 
@@ -107,6 +115,8 @@ class Machines:
     _open: dict[int, tuple[WatchDecision, float]] = field(default_factory=dict, init=False)
     _left: dict[str, float] = field(default_factory=dict, init=False)
     _again: float = field(default=0.0, init=False)
+    # Starts that have failed since the last TaskManager joined.
+    _in_vain: list[WatchDecision] = field(default_factory=list, init=False)
 
     def recall(self) -> None:
         """Continue after an earlier process: what it has begun may be done by now."""
@@ -204,6 +214,9 @@ class Machines:
 
     def _settle(self, managers: Collection[str]) -> None:
         """Note the outcomes of what was begun, as far as there are some."""
+        if any(_joined(one, managers) for one in self._in_vain):
+            self._in_vain.clear()
+            self._again = min(self._again, self.monotonic() + AGAIN_SECONDS)
         for row, (decision, deadline) in [*self._open.items()]:
             is_start, name = decision.kind == START, decision.transaction
             done = _joined(decision, managers) if is_start else sorted({name}.difference(managers))
@@ -223,14 +236,15 @@ class Machines:
         """Note and tell that a start or a stop has failed, and wait before the next one."""
         self._open.pop(row, None)
         self.log.end(row, decision, FAILED, why, "")
-        pause = duration(AGAIN_SECONDS)
         if decision.kind == STOP:
-            name = quoted(decision.transaction)
+            name, pause = quoted(decision.transaction), duration(AGAIN_SECONDS)
             self.tell(f"{name} is not stopped: {why}; tried again after {pause}, if it is unused")
             return
-        self._again = self.monotonic() + AGAIN_SECONDS
+        wait = min(LONGEST_SECONDS, AGAIN_SECONDS * 2.0 ** min(len(self._in_vain), MOST_DOUBLED))
+        self._again = self.monotonic() + wait
+        self._in_vain.append(decision)
         what = counted(decision.machines[1] - decision.machines[0], "TaskManager")
-        self.tell(f"the start of {what} failed: {why}; nothing is started for {pause}")
+        self.tell(f"the start of {what} failed: {why}; nothing is started for {duration(wait)}")
 
 
 def _joined(decision: WatchDecision, managers: Collection[str]) -> list[str]:
@@ -238,8 +252,15 @@ def _joined(decision: WatchDecision, managers: Collection[str]) -> list[str]:
     return sorted(set(managers).difference(json.loads(decision.transaction)))
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a command with all processes of its group."""
-    with suppress(ProcessLookupError):
+def _kill(process: "subprocess.Popen[bytes]") -> bool:
+    """Kill a command with all processes of its group; return whether it has ended.
+
+    Those of another user, as under sudo, cannot be killed.
+    """
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        process.wait(KILL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

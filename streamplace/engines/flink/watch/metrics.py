@@ -112,11 +112,16 @@ def served(metrics: WatchMetrics, port: int) -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: stderr has the rounds."""
 
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Say nothing of clients that break off."""
+
     try:
-        server = ThreadingHTTPServer((HOST, port), Handler)
+        server = Server((HOST, port), Handler)
     except OSError as error:
         raise SettingError(f"port {port} cannot be used for metrics: {error}") from None
-    server.daemon_threads = True
     with server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -15,7 +15,7 @@ from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
-from streamplace.engines.flink.pin.apply import apply, wait_started
+from streamplace.engines.flink.pin.apply import apply, check_made, wait_started
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
@@ -95,6 +95,8 @@ class Replacing:
     # Log to which replacements are written before they are carried out; None writes none.
     log: WatchLog | None = None
     takes_free: bool = False  # whether devices without subtasks of the job are spares, too
+    # Raises SettingError if the program is not the one any more with which the watch began.
+    check_program: Callable[[], None] = lambda: None
 
     @property
     def is_wanted(self) -> bool:
@@ -212,7 +214,10 @@ class Replacing:
         return replace(run, addresses=self._ask(lambda: addresses_of(self.rest, run.devices)))
 
     def _without(self, run: PlacedJob, lost: list[str]) -> tuple[PlacedJob, str | None]:
-        """Return a job on other devices than lost ones, and why it is not started there."""
+        """Return a job on other devices than lost ones, and why it is not started there.
+
+        What keeps it from being submitted has to be known before it is ended.
+        """
         new, left = self._ask(
             lambda: without_lost(self.rest, run, lost, self.spares, takes_free=self.takes_free)
         )
@@ -220,7 +225,10 @@ class Replacing:
             return new, f"no spare is left for {listed(left)}; waiting for it"
         try:
             why = self._ask(lambda: unfit(self.rest, self.program, new))
-        except Refusal as error:  # another TaskManager has just ended
+            if why is None and self.flink is not None and self.program is not None:
+                self.check_program()
+                check_made(self.flink, self.program)
+        except StreamplaceError as error:  # also if another TaskManager has just ended
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
 

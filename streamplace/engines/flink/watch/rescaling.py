@@ -206,8 +206,9 @@ class Rescaler:
         job, known = decision.job, json.loads(decision.transaction)
         words = _subtask_words(known["before"])
         self.tell(f"{why}; job {job} gets its earlier subtasks: {words}")
-        self._require(job, known["tasks"], known["before"])
-        self._wait(job, known["tasks"], known["before"])
+        # Each is asked until Flink answers: the decision would else be judged by what it required.
+        answer_of(lambda: self._require(job, known["tasks"], known["before"]), self.tell)
+        answer_of(lambda: self._wait(job, known["tasks"], known["before"]), self.tell)
         self.log.end(number, decision, state, why, job)
         return job
 

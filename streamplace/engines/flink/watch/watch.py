@@ -177,7 +177,7 @@ class Watch:
         while True:
             try:
                 return self._ask(lambda: health_of(self.rest, run.job, run.devices, run.addresses))
-            except Refusal as error:
+            except FlinkError as error:
                 is_forgotten, waited = NOT_FOUND in str(error), time.monotonic() - since
                 patience = self.replacing.patience
                 if waited > (patience if is_forgotten else max(patience, FAULT_SECONDS)):
