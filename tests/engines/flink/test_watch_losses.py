@@ -18,6 +18,7 @@ from watched_jobs import OLD, Killed, outcome, quick_store
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
+from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
