@@ -44,6 +44,7 @@ GOES_BACK = "runs on its previous devices again"
     ("state", "checkpoints", "policy", "error", "told", "returned_from"),
     [
         ("CANCELED", RETAINED, KEPT, EndedByOthers, "cancelled by another .*in s3://b/chk-3", ""),
+        ("CANCELED", RETAINED, DELETED, EndedByOthers, r"not started again(?!; its)", ""),
         ("FINISHED", STOPPED, KEPT, EndedByOthers, "stopped by another .*file:/s/savepoint-9", ""),
         ("FAILED", RETAINED, DELETED, FlinkError, GOES_BACK, "s3://b/chk-3"),
         ("FAILED", RETAINED, NOT_KEPT, FlinkError, GOES_BACK, "file:/s/savepoint-1"),

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import ANSWERS, DELETED, JOB, KEPT, healthy, job, jobs
+from flink_documents import ANSWERS, JOB, KEPT, healthy, job, jobs
 from lazy_flink import Clock
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
-from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
+from streamplace.engines.flink.move.endings import EndedByOthers, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.pause import (
@@ -152,28 +152,6 @@ def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(flink: Fak
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
         refuse_other(flink.rest, SAVEPOINT, chain_of(OLD), "shop")
-
-
-NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": False}}
-CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/c"}}}
-
-
-@pytest.mark.parametrize(
-    ("state", "policy", "path"),
-    [
-        ("FAILED", DELETED, "s3://b/c"),
-        ("CANCELED", DELETED, None),
-        ("CANCELED", KEPT, "s3://b/c"),
-        ("FAILED", NOT_KEPT, None),
-    ],
-)
-def test_what_outlives_a_job_depends_on_how_it_ended(
-    flink: FakeFlink, state: str, policy: dict[str, Any], path: str | None
-) -> None:
-    flink.answers = cluster({OLD: state}, {OLD: CHECKPOINT}) | {
-        f"GET /jobs/{OLD}/checkpoints/config": policy
-    }
-    assert last_kept(flink.rest, OLD) == path
 
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])

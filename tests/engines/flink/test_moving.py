@@ -38,6 +38,17 @@ from streamplace.engines.flink.rest.job_ids import return_trigger
 RESTORING = job("shop", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
 
 
+@pytest.fixture
+def slower(monkeypatch: pytest.MonkeyPatch) -> MoveSettings:
+    """Settings of a move after which the job is slower."""
+
+    def settle(*_: object) -> None:
+        raise FlinkError("slower")
+
+    monkeypatch.setattr(transaction, "settle", settle)
+    return MoveSettings(seconds=5.0, settling=Settling(0.1))
+
+
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
     move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
@@ -49,15 +60,28 @@ def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
     assert (asked["triggerId"], asked["targetDirectory"]) == ("t1", "file:///s")
 
 
+@pytest.mark.parametrize(
+    ("failure", "error", "told"),
+    [
+        (
+            FlinkError("no slots"),
+            FlinkError,
+            rf"^no slots; the job runs on its previous devices again, as job {BACK}",
+        ),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    ],
+    ids=["it fails", "it is interrupted"],
+)
 def test_a_job_that_does_not_start_goes_back(
-    move: Callable[..., Transaction], started: Started
+    move: Callable[..., Transaction],
+    started: Started,
+    failure: BaseException,
+    error: type[BaseException],
+    told: str,
 ) -> None:
     """Once, from the same savepoint; the id that it should have had is used up before."""
-    moving = move(FlinkError("no slots"))
-    with pytest.raises(
-        FlinkError, match=rf"^no slots; the job runs on its previous devices again, as job {BACK}"
-    ):
-        moving.begin()
+    with pytest.raises(error, match=told):
+        move(failure).begin()
     assert started == [(NEW, "there", "file:/s/savepoint-1"), (BACK, "here", "file:/s/savepoint-1")]
     assert f"spent {NEW}" in MemoryFolder.files
 
@@ -122,13 +146,6 @@ def test_a_live_job_on_its_previous_devices_is_never_said_to_be_down(
     assert fake.requests("PATCH") == []
 
 
-def test_an_interrupted_job_goes_back(move: Callable[..., Transaction], started: Started) -> None:
-    """And the interruption goes on."""
-    with pytest.raises(KeyboardInterrupt):
-        move(KeyboardInterrupt()).begin()
-    assert [way for _, way, _ in started] == ["there", "here"]
-
-
 def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
     move: Callable[..., Transaction],
     fake: FakeFlink,
@@ -166,53 +183,40 @@ def test_a_job_that_cannot_be_saved_goes_on(
     assert started == []
 
 
-def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
+LATEST = {"completed": {"id": 3, "external_path": "s3://b/chk-3"}, "savepoint": ON_TRIAL}
+"""Flink still tells the path of a savepoint that was removed before the job was stopped."""
+BEGUN = {"restored": {"external_path": "file:/s/savepoint-0"}}
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "path"),
+    [
+        (RETAINED, "s3://b/chk-3"),
+        ({"counts": {"completed": 4}, "latest": LATEST}, "s3://b/chk-3"),
+        ({"counts": {"completed": 0}, "latest": BEGUN}, "file:/s/savepoint-0"),
+        ({"counts": {"completed": 0}, "latest": {"restored": None}}, None),
+    ],
+    ids=["a checkpoint", "not a savepoint on trial", "what it began from", "nothing"],
+)
+def test_a_job_that_fails_while_it_is_stopped_goes_back_to_its_last_state(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    started: Started,
+    checkpoints: dict[str, Any],
+    path: str | None,
 ) -> None:
-    """A checkpoint that was retained."""
+    """One without any is not started anew: it would have lost all of its state."""
     fake.answers |= {
         STOP: FAILED,
         f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
-        f"GET /jobs/{OLD}/checkpoints": RETAINED,
+        f"GET /jobs/{OLD}/checkpoints": checkpoints,
         f"GET /jobs/{OLD}/checkpoints/config": DELETED,
     }
-    with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
-        move().begin()
-    assert started == [(BACK, "here", "s3://b/chk-3")]
-
-
-def test_a_job_goes_back_to_a_checkpoint_rather_than_to_a_savepoint_that_was_on_trial(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
-) -> None:
-    """Flink still tells the path of the savepoint, which was removed before the job was stopped."""
-    on_trial = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
-    latest = {"completed": {"id": 3, "external_path": "s3://b/chk-3"}, "savepoint": on_trial}
-    fake.answers |= {
-        STOP: FAILED,
-        f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
-        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 4}, "latest": latest},
-        f"GET /jobs/{OLD}/checkpoints/config": DELETED,
-    }
-    with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
-        move().begin()
-    assert started == [(BACK, "here", "s3://b/chk-3")]
-
-
-@pytest.mark.parametrize("begun", ["file:/s/savepoint-0", None])
-def test_a_job_without_checkpoints_that_fails_goes_back_to_what_it_was_started_from(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started, begun: str | None
-) -> None:
-    """As after an earlier move; started anew, it would have lost all of its state."""
-    latest = {"restored": None if begun is None else {"external_path": begun}}
-    fake.answers |= {
-        STOP: FAILED,
-        f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
-        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": latest},
-    }
-    told = "none of its state outlives it" if begun is None else "on its previous devices again"
+    told = "none of its state outlives it" if path is None else "on its previous devices again"
     with pytest.raises(FlinkError, match=f"no disk.* {told}"):
         move().begin()
-    assert started == ([] if begun is None else [(BACK, "here", begun)])
+    assert started == ([] if path is None else [(BACK, "here", path)])
 
 
 @pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
@@ -226,27 +230,22 @@ def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
     assert started == []
 
 
-def test_a_savepoint_that_flink_fails_to_tell_of_is_left_to_be_resumed(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (failure("a.B: out of memory", status=500), r"500: a\.B: out of memory"),
+        (UNDER_WAY, r"not complete after 0\.2 s"),
+    ],
+)
+def test_a_savepoint_of_which_flink_does_not_tell_is_left_to_be_resumed(
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started, answer: Any, told: str
 ) -> None:
-    """The job still runs, and ends with it."""
-    fake.answers |= {
-        STOP: failure("a.B: out of memory", status=500),
-        f"GET /jobs/{OLD}": RUNNING,
-        "GET /jobs": jobs({OLD: "RUNNING"}),
-    }
-    with pytest.raises(Undecided, match=r"500: a\.B: out of memory.*move --resume"):
-        move().begin()
-    assert started == []
-
-
-def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
-) -> None:
-    """Flink cannot be told to give it up."""
-    fake.answers[STOP] = UNDER_WAY
-    with pytest.raises(Undecided, match=r"not complete after 0\.2 s.*move --resume"):
-        replace(move(), settings=MoveSettings(seconds=5.0, saving=Saving(0.2))).begin()
+    """The job still runs, and ends with it: Flink cannot be told to give it up."""
+    running = {f"GET /jobs/{OLD}": RUNNING, "GET /jobs": jobs({OLD: "RUNNING"})}
+    fake.answers |= {STOP: answer} | running
+    moves = MoveSettings(seconds=5.0, saving=Saving(0.2))
+    with pytest.raises(Undecided, match=rf"{told}.*move --resume"):
+        replace(move(), settings=moves).begin()
     assert started == []
 
 
@@ -308,27 +307,23 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
     move: Callable[..., Transaction],
     fake: FakeFlink,
     started: Started,
-    monkeypatch: pytest.MonkeyPatch,
+    slower: MoveSettings,
     native: bool,
 ) -> None:
     stop, trigger = f"POST /jobs/{NEW}/stop", return_trigger(NEW)
     saved = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-2"}}
 
-    def settle(*_: object) -> None:
-        raise FlinkError("slower")
-
     def asked(before: object, after: object) -> Callable[[], object]:
         return lambda: after if stop in dict(fake.asked) else before
 
-    monkeypatch.setattr(transaction, "settle", settle)
     fake.answers |= {
         stop: {"request-id": trigger},
         f"GET /jobs/{NEW}": asked(RUNNING, FINISHED),
         f"GET /jobs/{NEW}/savepoints/{trigger}": asked(failure("no operation"), saved),
     }
-    moves = MoveSettings(seconds=5.0, saving=Saving(native=native), settling=Settling(0.1))
+    moving = replace(move(), settings=replace(slower, saving=Saving(native=native)))
     with pytest.raises(FlinkError, match=r"^slower; the job runs on its previous devices again"):
-        replace(move(), settings=moves).begin()
+        moving.begin()
     assert started[-1] == (BACK, "here", "file:/s/savepoint-2")
     formats = [sent["formatType"] for request, sent in fake.asked if request.endswith("/stop")]
     assert formats == (["NATIVE"] * 2 if native else ["CANONICAL"] * 2)
@@ -339,17 +334,12 @@ def test_a_moved_job_that_finishes_before_it_is_saved_for_its_return_is_not_star
     move: Callable[..., Transaction],
     fake: FakeFlink,
     started: Started,
-    monkeypatch: pytest.MonkeyPatch,
+    slower: MoveSettings,
     is_refused: bool,
 ) -> None:
     """It has told everything; Flink refuses to stop it, or has begun to and cannot save it."""
-
-    def settle(*_: object) -> None:
-        raise FlinkError("slower")
-
     trigger = return_trigger(NEW)
     stopped = failure("not running", status=409) if is_refused else {"request-id": trigger}
-    monkeypatch.setattr(transaction, "settle", settle)
     fake.answers |= {
         f"GET /jobs/{NEW}": InTurn(RUNNING, RUNNING, FINISHED),
         f"POST /jobs/{NEW}/stop": stopped,
@@ -357,9 +347,8 @@ def test_a_moved_job_that_finishes_before_it_is_saved_for_its_return_is_not_star
         f"GET /jobs/{NEW}/checkpoints": RETAINED,
         f"GET /jobs/{NEW}/checkpoints/config": KEPT,
     }
-    moves = MoveSettings(seconds=5.0, settling=Settling(0.1))
     with pytest.raises(FlinkError, match=f"^slower; job {NEW} has finished by itself$"):
-        replace(move(), settings=moves).begin()
+        replace(move(), settings=slower).begin()
     assert [name for name, _, _ in started] == [NEW]
 
 
