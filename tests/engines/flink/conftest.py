@@ -9,6 +9,7 @@ from lazy_flink import Clock, with_clock
 from moving_cases import Started, answering_flink, move_maker
 from shop_flink import Shop, shop_maker
 from watch_site import Site, made_site
+from watched_jobs import quick_store
 from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
@@ -54,7 +55,7 @@ def move(
 @pytest.fixture
 def store(tmp_path: Path) -> WatchStore:
     """A store without watches."""
-    return WatchStore(tmp_path / "watch.sqlite")
+    return quick_store(tmp_path)
 
 
 @pytest.fixture

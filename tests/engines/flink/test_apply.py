@@ -72,18 +72,19 @@ def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("key", "value", "told"),
     [
-        {"key": "jobmanager.scheduler", "value": "Adaptive"},
-        {"key": "scheduler-mode", "value": "reactive"},
+        ("jobmanager.scheduler", "Adaptive", "ignores placements; set jobmanager.scheduler"),
+        ("scheduler-mode", "reactive", "ignores placements; set jobmanager.scheduler"),
+        ("web.submit.enable", "false", r"no jars \(web.submit.enable: false\); write a jar with"),
+        ("execution.target", "embedded", "in application mode and accepts no job but its own"),
     ],
 )
-def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
-    call: Apply, setting: dict[str, str]
+def test_a_cluster_that_cannot_take_the_job_is_refused_before_anything_is_sent(
+    call: Apply, key: str, value: str, told: str
 ) -> None:
-    answers = healthy("dev-0") | {"GET /jobmanager/config": [setting]}
-    flink = call(answers, refused=FlinkError, match="ignores placements; set jobmanager.scheduler")
-    assert flink.requests("POST") == []
+    answers = healthy("dev-0") | {"GET /jobmanager/config": config({key: value})}
+    assert call(answers, refused=FlinkError, match=told).requests("POST") == []
 
 
 BATCH = {"schedulerType": "AdaptiveBatch"}

@@ -108,3 +108,12 @@ def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
     answer = run("flink", command, *words)
     assert (answer.status, answer.err.count("\n")) == (2, 1)
     assert "job.jar: is damaged" in answer.err
+
+
+def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(
+    refusal: Callable, tmp_path: Path
+) -> None:
+    """An idle one might take what belongs elsewhere."""
+    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
+    told = refusal("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
+    assert "Flink must know all devices of the cluster" in told

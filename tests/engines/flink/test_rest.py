@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, Raw, failure, said
-from flink_documents import ANSWERS, JOB, TASK_MANAGER, job
+from flink_documents import ANSWERS, JOB, TASK_MANAGER, healthy, job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lazy_flink import Clock
@@ -112,14 +112,6 @@ def test_redirections_are_told_and_not_followed(run: Callable) -> None:
     assert other.url.rpartition("/")[2] in answer.err
     assert "secret" not in answer.err
     assert other.asked == []
-
-
-def test_the_id_of_a_job_is_not_empty(run: Callable) -> None:
-    """As that of a shell variable that is not set; Flink answers with the list of all jobs."""
-    with FakeFlink({**ANSWERS, "GET /jobs/": {"jobs": []}}).served() as flink:
-        answer = run("flink", "profile", "--rest", flink.url, "--job", "")
-    assert answer.status == 2
-    assert answer.err == "error: the id of the job is empty; give the id of a job, as --job ID\n"
 
 
 @pytest.mark.parametrize(
@@ -245,26 +237,34 @@ def test_numbers_of_a_server_are_finite_numbers(
     assert not list(tmp_path.iterdir())
 
 
-def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
-    """By their states."""
-    jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "FINISHED"}]}
-    with FakeFlink({"GET /jobs": jobs}).served() as flink:
-        answer = run("flink", "profile", "--rest", flink.url)
-    assert answer.status == 2
-    assert "no job is running (x is FAILED; y is FINISHED)" in answer.err
+FAILED = {"id": "x", "status": "FAILED"}
 
 
-def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:
-    """Be it restarting, which is then told."""
-    states = [{"id": "x", "status": "FAILED"}, {"id": JOB, "status": "RESTARTING"}]
+@pytest.mark.parametrize(
+    ("others", "options", "told"),
+    [
+        (
+            [FAILED, {"id": "y", "status": "FINISHED"}],
+            (),
+            "no job is running (x is FAILED; y is FINISHED)",
+        ),
+        (
+            [FAILED, {"id": JOB, "status": "RESTARTING"}],
+            (),
+            f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c",
+        ),
+        ([], ("--job", ""), "error: the id of the job is empty; give the id of a job, as --job ID"),
+    ],
+    ids=["all have ended", "one has not ended", "a shell variable that is not set"],
+)
+def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
+    refusal: Callable, others: list[dict[str, str]], options: tuple[str, ...], told: str
+) -> None:
+    """Be it restarting, which is then told; for an empty id Flink answers with all jobs."""
     restarting = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
-    answers = ANSWERS | {"GET /jobs": {"jobs": states}, f"GET /jobs/{JOB}": restarting}
-    with FakeFlink(answers).served() as flink:
-        answer = run("flink", "profile", "--rest", flink.url)
-    assert answer.status == 2
-    assert (
-        f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c" in answer.err
-    )
+    listed = {"GET /jobs": {"jobs": others}, "GET /jobs/": {"jobs": []}}
+    with FakeFlink(ANSWERS | listed | {f"GET /jobs/{JOB}": restarting}).served() as flink:
+        assert told in refusal("flink", "profile", "--rest", flink.url, *options)
 
 
 JSON = st.recursive(
@@ -364,9 +364,24 @@ def test_who_does_not_hear_what_is_asked_has_not_refused_it(
     assert type(failed.value) is error
 
 
-def test_a_job_on_a_cluster_without_task_managers_waits_for_no_other_job() -> None:
-    """Whoever cancelled others for it would have ended them in vain."""
-    waiting = job("shop", "RUNNING", {"map": "SCHEDULED"})
-    flink = FakeFlink({"GET /jobs/job": waiting, "GET /taskmanagers": {"taskmanagers": []}})
-    with pytest.raises(FlinkError, match="'map' is SCHEDULED; wait until all of them run"):
+WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})
+WHOLE = "a job without a placement requests whole TaskManagers"
+
+
+@pytest.mark.parametrize(
+    ("devices", "slots", "told"),
+    [
+        (("dev-0", "dev-1"), [{"jobId": "other"}], WHOLE),
+        (("dev-0", "dev-1"), [], "'map' is SCHEDULED; wait until all of them run"),
+        ((), [], "'map' is SCHEDULED; wait until all of them run"),
+    ],
+)
+def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
+    devices: tuple[str, ...], slots: list[dict[str, str]], told: str
+) -> None:
+    """Only where others have slots of each; whoever cancelled them might end them in vain."""
+    flink = FakeFlink(healthy(*devices) | {"GET /jobs/job": WAITING})
+    for device in devices:
+        flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": slots}
+    with pytest.raises(FlinkError, match=told):
         flink.rest.running_job("job")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
+from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
 from streamplace.engines.flink.local.dist import Flink
@@ -107,15 +107,17 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
     assert found.steps[-1] == "job new has finished because it has read all of its input"
 
 
-def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
-    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fails", ["the end", "the state"])
+def test_a_job_whose_end_or_state_flink_fails_to_tell_of_is_started_with_its_state(
+    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    """It must not stay ended because of that."""
-    tries = [FlinkError("job old is still CANCELLING after 60 s"), None]
+    """It must not stay ended; if it seemed to take no checkpoints, its state would be lost."""
+    slow = "job old is still CANCELLING after 60 s"
+    tries = [FlinkError(slow)] if fails == "the end" else []
 
     def cancel(*_: Any) -> None:
-        if (error := tries.pop(0)) is not None:
-            raise error
+        if tries:
+            raise tries.pop()
 
     monkeypatch.setattr(Rest, "cancel", cancel)
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
@@ -124,25 +126,13 @@ def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
         "GET /jobs/old": RESTARTING,
         "GET /jobs/new": job("new", "FINISHED", {}),
     }
+    told = f"{slow}; waiting for its end"
+    if fails == "the state":
+        answers = InTurn(failure("a.B: out of memory", status=500), SAVED)
+        flink.answers["GET /jobs/old/checkpoints"] = answers
+        told = "Flink answers 500: a.B: out of memory; trying again"
     found = watch("dev-2")
-    assert "job old is still CANCELLING after 60 s; waiting for its end" in found.steps
-    assert found.paths == ["s3://b/chk-7"]
-
-
-def test_state_that_flink_fails_to_tell_of_is_asked_for_again(
-    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A job that seems to take no checkpoints would be started without its state."""
-    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
-    flink.answers |= {
-        "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
-        "GET /jobs/old": RESTARTING,
-        "GET /jobs/old/checkpoints": InTurn(failure("a.B: out of memory", status=500), SAVED),
-        "GET /jobs/new": job("new", "FINISHED", {}),
-    }
-    found = watch("dev-2")
-    assert "Flink answers 500: a.B: out of memory; trying again" in found.steps
+    assert told in found.steps
     assert found.paths == ["s3://b/chk-7"]
 
 
@@ -355,20 +345,6 @@ def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(flink: F
     assert resumable(rest, "old") is None
 
 
-def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
-    flink: FakeFlink,
-) -> None:
-    """Only where it has no slot, and others have some of each."""
-    flink.answers["GET /jobs/old"] = job("old", "RUNNING", {"map": "SCHEDULED"})
-    rest = flink.rest
-    with pytest.raises(FlinkError, match="wait until all of them run"):
-        rest.running_job("old")
-    for device in ("dev-0", "dev-1", "dev-2", "dev-3"):
-        flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": [{"jobId": "j"}]}
-    with pytest.raises(FlinkError, match="a job without a placement requests whole TaskManagers"):
-        rest.running_job("old")
-
-
 def test_where_a_job_runs_is_written_for_verify(
     run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,26 +377,3 @@ def test_where_a_job_runs_is_written_for_verify(
     written = json.loads((tmp_path / "where.json").read_text())
     moved = {"a": "dev-2", "b": "dev-2", "c": "dev-3"}
     assert written == {"graph": "g", "assignment": moved}
-
-
-def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:
-    """An idle one might take what belongs elsewhere."""
-    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
-    answer = run("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
-    assert answer.status == 2
-    assert "Flink must know all devices of the cluster" in answer.err
-
-
-def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
-    run: Callable, flink: FakeFlink, tmp_path: Path
-) -> None:
-    """And what to do instead."""
-    flink.answers["GET /jobmanager/config"] = config({"web.submit.enable": "false"})
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    write_program(tmp_path)
-    given = ("--placement", "p.json", "--flink-home", ".")
-    with flink.served():
-        answer = run("flink", "apply", "job.jar", *given, "--rest", flink.url)
-    assert answer.status == 2
-    assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
-    assert flink.requests("POST") == []

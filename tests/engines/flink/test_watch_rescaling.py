@@ -109,8 +109,8 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> AdaptiveFlink:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> WatchLog:
-    return WatchLog.claimed(WatchStore(tmp_path / "watch.sqlite"), OLD, "shop", lambda _: None)
+def log(store: WatchStore) -> WatchLog:
+    return WatchLog.claimed(store, OLD, "shop", lambda _: None)
 
 
 @pytest.fixture
