@@ -1,7 +1,7 @@
 """Applying, with a Flink that answers what it is told to; no class is compiled."""
 
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -329,37 +329,37 @@ def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) 
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
 
-def test_an_unprepared_task_manager_is_named_where_something_is_spread_over_it(
+TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
+
+
+@pytest.mark.parametrize(
+    ("device", "knows", "refused", "told", "fine"),
+    [
+        ("dev-2", (), ["dev-0", "dev-2"], "does not offer 'lim-0', so no oper", [TWO, ["dev-2"]]),
+        ("dev-1", ["dev-1"], [*TWO, "dev-1"], "does not offer 'lim-0-dev-0', so no oper", []),
+        ("dev-2", THREE, TWO, "joined a cluster that was not configured for it", [["dev-2"]]),
+        ("dev-0", None, ["dev-0"], "does not offer 'dev-0'", []),
+    ],
+    ids=["for no spreading", "for an older cluster", "without room for it", "not at all"],
+)
+def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
     call: Apply,
+    device: str,
+    knows: Sequence[str] | None,
+    refused: Sequence[str],
+    told: str,
+    fine: Sequence[Sequence[str]],
 ) -> None:
-    """Not a want of free group indexes; what is spread elsewhere needs nothing of it."""
+    """Not a want of free group indexes; what is placed elsewhere needs nothing of it."""
     answers = healthy("dev-0", "dev-1")
-    answers["GET /taskmanagers"]["taskmanagers"].append(task_manager("dev-2", []))
-    told = "TaskManager 'dev-2' does not offer 'lim-0', so no operator can be spread over it"
-    call(answers, {"map": ["dev-0", "dev-2"]}, PlacementError, told)
-    call(answers, {"map": ["dev-0", "dev-1"]})
-    call(answers, {"map": ["dev-2"]})
-    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
-    answers["GET /taskmanagers"]["taskmanagers"][0] = bare
-    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")
-
-
-def test_a_task_manager_without_room_for_another_is_named(call: Apply) -> None:
-    """It was started with what an older cluster file said."""
-    answers = healthy("dev-0", "dev-1")
-    answers["GET /taskmanagers"]["taskmanagers"][1] = task_manager("dev-1", ["dev-1"])
-    told = "TaskManager 'dev-1' does not offer 'lim-0-dev-0', so no operator can be spread over it"
-    call(answers, {"map": ["dev-0", "dev-1", "dev-1"]}, PlacementError, told)
-
-
-def test_a_task_manager_that_nobody_left_room_for_is_named(call: Apply) -> None:
-    """It would take what it was not told to refuse."""
-    answers = healthy("dev-0", "dev-1")
-    late = task_manager("dev-2", ["dev-0", "dev-1", "dev-2"])
-    answers["GET /taskmanagers"]["taskmanagers"].append(late)
-    told = "TaskManager 'dev-2' joined a cluster that was not configured for it"
-    call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
-    call(answers, {"map": ["dev-2"]})
+    made = task_manager(device, [*(knows or ())])
+    if knows is None:
+        made["totalResource"] = {"managedMemory": 100}
+    others = [row for row in answers["GET /taskmanagers"]["taskmanagers"] if row["id"] != device]
+    answers["GET /taskmanagers"] = {"taskmanagers": [*others, made]}
+    call(answers, {"map": [*refused]}, PlacementError, f"TaskManager '{device}' {told}")
+    for devices in fine:
+        call(answers, {"map": [*devices]})
 
 
 def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:

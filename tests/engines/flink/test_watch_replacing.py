@@ -319,29 +319,25 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
     ]
 
 
-@pytest.mark.parametrize("status", ["RUNNING", "INITIALIZING"])
-def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(
-    flink: FakeFlink, status: str
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        {"map": ("dev-2", "RUNNING")},  # not where it was placed: Flink itself has started it there
+        {"map": ("dev-2", "INITIALIZING")},
+        {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")},
+    ],
+)
+def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
+    flink: FakeFlink, tasks: dict[str, tuple[str, str]]
 ) -> None:
-    """It is not placed; the watch goes on, also while it restores its state, and starts nothing."""
-    lose_device(flink, *[job("shop", "RUNNING", {"map": status})] * 3, FINISHED)
-    flink.answers[f"GET /jobs/{OLD}/vertices/map"] = {"subtasks": [{"taskmanager-id": "dev-2"}]}
-    told: list[str] = []
-    assert watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
-    assert told[1] == f"job {OLD} goes on without 'dev-0'"
-    assert flink.requests("PATCH") == []
-
-
-def test_a_device_whose_subtasks_have_all_ended_is_not_replaced(flink: FakeFlink) -> None:
-    """Its TaskManager may be released; the job goes on."""
-    lose_device(
-        flink, *[job("shop", "RUNNING", {"src": "FINISHED", "map": "RUNNING"})] * 3, FINISHED
-    )
-    for task, device, status in (("src", "dev-0", "FINISHED"), ("map", "dev-1", "RUNNING")):
+    """Also while it restores its state, and where all subtasks there have ended."""
+    states = {task: status for task, (_, status) in tasks.items()}
+    lose_device(flink, *[job("shop", "RUNNING", states)] * 3, FINISHED)
+    for task, (device, status) in tasks.items():
         subtasks = [{"taskmanager-id": device, "status": status}]
         flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
     told: list[str] = []
-    run = PlacedJob(OLD, {"src": "dev-0", "map": "dev-1"})
+    run = PlacedJob(OLD, dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
     assert watch_of(flink, None, told).run(run) == "FINISHED"
     assert told[1] == f"job {OLD} goes on without 'dev-0'"
     assert flink.requests("PATCH") == []
