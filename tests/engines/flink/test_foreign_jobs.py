@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 from flink_graphs import pipeline
-from submitted_jobs import TALLY
+from submitted_jobs import TALLY, mover
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import Savepoint, left_behind
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply, check
@@ -150,11 +147,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     seen = profile(rest, job, 2).graph(2500).operators
     assert "Calc(select=[" in seen["WindowAggregate -> Calc (2) -> totals"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
-    steps: list[str] = []
-    program, saved = Program(jobs, "SqlJob"), tmp_path.as_uri()
-    move = FlinkMove(
-        rest, flink, program, steps.append, MoveSettings(saved, settling=Settling(0.0))
-    )
+    move = mover(rest, flink, Program(jobs, "SqlJob"), tmp_path)
     job = move.run(move.plan(job, elsewhere)).job
     assert verify(rest, job, elsewhere).fine
 

@@ -4,13 +4,12 @@ import copy
 import json
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_jobs import lines, settings
+from moved_jobs import check_windows, lines, settings, tells_more_windows
 from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
@@ -24,7 +23,6 @@ from streamplace.engines.flink.rest.tasks import read_vertices
 
 pytestmark = pytest.mark.xdist_group("flink")
 RATE = "500"
-WINDOW, KEYS = 100, 10
 FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
 Settings = dict[str, str]
@@ -64,21 +62,13 @@ def started(rest: Rest, jobs: Path, told: Path) -> Callable[[Settings], str]:
 
 def tells_more(told: Path) -> None:
     """Wait until the job has told some windows more."""
-    wanted = len(lines(told, "windows")) + 3 * KEYS
-    deadline = time.monotonic() + 60
-    while len(lines(told, "windows")) < wanted:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    tells_more_windows(told, 3)
 
 
 def check_sums(told: Path) -> None:
     """Every key was seen as often as it must have been, and every window has all of its tuples."""
     assert all(seen == due for seen, due in lines(told, "counts"))
-    windows = lines(told, "windows")
-    assert {number for _, _, number in windows} == {WINDOW // KEYS}
-    found = Counter((key, first // WINDOW) for key, first, _ in windows)
-    last = {key: max(n for k, n in found if k == key) for key in range(KEYS)}
-    assert found == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
+    check_windows(told)
 
 
 def assert_ids_tell_namesakes_apart(document: Job) -> None:
