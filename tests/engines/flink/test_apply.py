@@ -1,6 +1,5 @@
 """Applying, with a Flink that answers what it is told to; no class is compiled."""
 
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config, failed_by, healthy, job, task_manager
+from watched_jobs import write_program
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import free_id
@@ -27,11 +27,9 @@ Apply = Callable[..., FakeFlink]
 
 @pytest.fixture
 def jar(tmp_path: Path) -> Path:
-    """A jar that names its main class."""
-    path = tmp_path / "job.jar"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
-    return path
+    """A jar that names its main class, beside the libraries of a Flink."""
+    write_program(tmp_path)
+    return tmp_path / "job.jar"
 
 
 @pytest.fixture
@@ -236,8 +234,6 @@ def test_jars_that_are_none_are_told(
     """Before anybody is asked anything."""
     (tmp_path / "text.jar").write_text("no jar")
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
     given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
     with FakeFlink(healthy("dev-0")).served() as flink:
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)

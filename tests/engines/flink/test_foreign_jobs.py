@@ -1,19 +1,18 @@
 """Jobs that others write, on a real cluster: state, SQL, open parallelism, jobs beside others."""
 
 import json
-import os
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flink_clusters import flink_run
 from flink_graphs import pipeline
 from submitted_jobs import TALLY, mover
 
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.state import Savepoint, left_behind
@@ -128,18 +127,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     with zipfile.ZipFile(jar, "a") as opened:
         for path in tmp_path.glob("*.class"):
             opened.write(path, path.name)
-    (tmp_path / "config.yaml").write_text("rest.address: 127.0.0.1\n")
-    java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
-    address = cluster.url.removeprefix("http://")
-    run = ["run", "-d", "-m", address, "-c", "Placed", str(jar), "SqlJob"]
-    done = subprocess.run(
-        [*java, "org.apache.flink.client.cli.CliFrontend", *run],
-        env={**os.environ, "FLINK_CONF_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    flink_run(flink, tmp_path, cluster.url, "-c", "Placed", str(jar), "SqlJob")
     (job,) = rest.live_jobs()
     rest.wait_running(job)
     found = verify(rest, job, SQL)

@@ -1,8 +1,6 @@
 """What comes and goes on a real cluster: TaskManagers, spares, jobs that are not placed."""
 
 import json
-import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,12 +10,12 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import come_back
+from flink_clusters import come_back, flink_run
 from flink_graphs import pipeline
 from moved_jobs import lines
 from submitted_jobs import TALLY, WatchThread, placed, tally
 
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply
@@ -215,19 +213,8 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
         answer = run("flink", "jar", *given, *home, "--cluster", "c.toml", "-o", "placed.jar")
         assert answer.status == 0, answer.err
         assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err
-        (tmp_path / "config.yaml").write_text("rest.address: 127.0.0.1\n")
-        java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
-        address = cluster.url.removeprefix("http://")
-        words = ["run", "-d", "-m", address, "-c", "Placed", "placed.jar", "GraphJob", graph]
-        done = subprocess.run(
-            [*java, "org.apache.flink.client.cli.CliFrontend", *words],
-            env={**os.environ, "FLINK_CONF_DIR": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            cwd=tmp_path,
-        )
-        assert done.returncode == 0, done.stderr
+        words = ("-c", "Placed", "placed.jar", "GraphJob", graph)
+        flink_run(flink, tmp_path, cluster.url, *words)
         rest = Rest(cluster.url)
         (job,) = rest.live_jobs()
         rest.wait_running(job)
