@@ -97,8 +97,9 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
         ("FAILED", "SCHEDULED", {}, CAUSE, 600.0, "job new is FAILED: c.D: the reason"),
         ("FAILING", "FAILED", {}, InTurn({}, CAUSE), 60.0, "job new is FAILING: c.D: the reason"),
         ("RUNNING", "SCHEDULED", {}, {}, 0.0, "'map' is SCHEDULED"),
+        ("INITIALIZING", "", {}, {}, 0.0, r"^job new does not run after 0 s$"),
     ],
-    ids=["another scheduler", "restarting", "failed", "a cause told a moment later", "waiting"],
+    ids=["other scheduler", "restarting", "failed", "a later cause", "waiting", "not planned"],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     call: Apply,
@@ -110,7 +111,7 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     told: str,
 ) -> None:
     """At once, unless it may still start."""
-    document = job("new", state, {"map": task}) | more
+    document = job("new", state, {"map": task} if task else {}) | more
     looks = 3 if isinstance(causes, InTurn) else 2
     answers = healthy("dev-0") | {
         "GET /jobs/new": InTurn(*[document] * looks, job("new", "CANCELED", {})),
@@ -119,15 +120,6 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     }
     flink = call(answers, refused=FlinkError, match=told, seconds=seconds)
     assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
-
-
-def test_a_job_that_flink_does_not_plan_in_time_is_told_and_cancelled(call: Apply) -> None:
-    planning, ended = job("new", "INITIALIZING", {}), job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(planning, planning, ended),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match=r"^job new does not run after 0 s$", seconds=0)
 
 
 def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:

@@ -8,14 +8,12 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import come_back
 from flink_graphs import pipeline
 from submitted_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import vectors_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -65,23 +63,6 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
         assert left(rest) == before
 
 
-@pytest.mark.slow
-def test_operators_that_were_fused_when_measured_land_together(rest: Rest, submit: Submit) -> None:
-    """And are verified one by one."""
-    vectors = vectors_of({"op0 -> op1": "dev-1", "op2": "dev-2"})
-    found = verify(rest, submit(pipeline(1, 1, 1), vectors), vectors)
-    assert found.fine, found
-    assert [check.operator for check in found.checks] == ["op0", "op1", "op2"]
-
-
-@pytest.mark.slow
-def test_jobs_beside_each_other_keep_their_counts(rest: Rest, submit: Submit) -> None:
-    """Spread groups of several jobs use different indexes."""
-    vectors = {"op0": ["dev-0", "dev-1", "dev-1"], "op1": ["dev-4", "dev-1"]}
-    jobs = [submit(pipeline(3, 2), vectors) for _ in range(2)]
-    assert all(verify(rest, job, vectors).fine for job in jobs)
-
-
 def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Submit) -> None:
     """One line that names operator, device and what there is."""
     with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is not a TaskManager"):
@@ -95,20 +76,6 @@ def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> Non
         submit(pipeline(1, 1), {"op0": ["dev-0"]})
     with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 2"):
         submit(pipeline(1, 3), {"op0": ["dev-0"], "op1": ["dev-0", "dev-1"]})
-
-
-@pytest.mark.slow
-def test_counts_hold_after_a_task_manager_came_back(
-    rest: Rest, submit: Submit, cluster: LocalCluster
-) -> None:
-    """The job restarts where it was placed."""
-    vectors = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]}
-    job = submit({**pipeline(1, 3), "restart": True}, vectors)
-    cluster.kill("dev-2")
-    come_back(rest, cluster, "dev-2")
-    rest.wait_running(job)
-    found = verify(rest, job, vectors)
-    assert found.fine, found
 
 
 @pytest.mark.slow
