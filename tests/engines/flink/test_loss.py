@@ -127,26 +127,6 @@ UNEVENLY: Vectors = {
 }
 
 
-def test_a_job_that_finished_by_itself_is_told_as_that(
-    run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
-) -> None:
-    """By every command that looks for a running one."""
-    short = pipeline(1, 1)
-    short["operators"][0]["records"] = 10
-    graph = json.dumps(short)
-    (tmp_path / "p.json").write_text('{"assignment": {"op0": "dev-0", "op1": "dev-1"}}')
-    given = ("--placement", "p.json", "--rest", rest.url)
-    submitted = (str(graph_jar), "--entry-class", "GraphJob", "--flink-home", str(flink.home))
-    answer = run("flink", "apply", *submitted, *given, "--", graph)
-    assert answer.status == 0, answer.err
-    job = answer.out.strip()
-    assert rest.wait(job, ENDED) == "FINISHED"
-    for command in (("profile", "--rest", rest.url), ("cancel", "--rest", rest.url)):
-        answer = run("flink", *command, "--job", job)
-        assert answer.status == 2
-        assert f"job {job} has finished because it has read all" in answer.err
-
-
 def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:

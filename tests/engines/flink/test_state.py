@@ -92,11 +92,19 @@ def test_what_can_be_done_about_it_is_told(
     assert "3 checkpoints" in str(left)
 
 
-def test_cancel_refuses_to_drop_state_in_silence(run: Callable, flink: FakeFlink) -> None:
-    answer = run("flink", "cancel", "--rest", flink.url)
-    assert answer.status == 2
-    assert "has completed 3 checkpoints" in answer.err
-    assert "--savepoint FOLDER" in answer.err
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("RUNNING", ("has completed 3 checkpoints", "--savepoint FOLDER")),
+        ("FINISHED", ("has finished because it has read all", "there is nothing to cancel")),
+    ],
+)
+def test_cancel_drops_no_state_in_silence_and_ends_nothing_that_has_finished(
+    refusal: Callable, flink: FakeFlink, state: str, told: tuple[str, str]
+) -> None:
+    flink.answers |= jobs(old=state)
+    refused = refusal("flink", "cancel", "--rest", flink.url, "--job", "old")
+    assert all(words in refused for words in told)
     assert flink.requests("PATCH") == flink.requests("POST") == []
 
 

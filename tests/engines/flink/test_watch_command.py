@@ -132,8 +132,9 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
-    run: Callable, flink: FakeFlink
+    refusal: Callable, flink: FakeFlink
 ) -> None:
+    """By the name of the option; the command for machines has to be one that can be run."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for options, told in {
@@ -143,10 +144,12 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
             ("--policy", "magic"): "magic",
             ("--metrics", str(port)): f"port {port} cannot be used for metrics",
             ("--apply",): "name its jar and arguments",
+            ("--machines", "true"): "give --apply, too",
+            ("--apply", "--machines", "no-program x"): "'no-program' is no program that can",
+            ("--apply", "--machines", "'true"): "not a command: No closing quotation",
+            ("--apply", "--machines", " "): "is no program that can be run",
         }.items():
-            answer = run("flink", "watch", "--rest", flink.url, *options)
-            assert answer.status == 2, options
-            assert told in answer.err
+            assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
 
 
@@ -257,18 +260,3 @@ def test_the_command_for_machines_stops_what_is_no_spare(
     answer = run("flink", "watch", "--spare", "dev-2", *acting_options(flink, tmp_path))
     assert answer.status == 0, answer.err
     assert (tmp_path / "two words.calls").read_text() == "--zone north east stop dev-1\n"
-
-
-def test_commands_for_machines_that_cannot_be_meant_are_refused(
-    run: Callable, flink: FakeFlink
-) -> None:
-    for options, told in {
-        ("--machines", "true"): "give --apply, too",
-        ("--apply", "--machines", "no-such-program x"): "'no-such-program' is no program that can",
-        ("--apply", "--machines", "'true"): "not a command: No closing quotation",
-        ("--apply", "--machines", " "): "is no program that can be run",
-    }.items():
-        answer = run("flink", "watch", "--rest", flink.url, *options)
-        assert answer.status == 2, options
-        assert told in answer.err
-        assert len(answer.err.splitlines()) == 1
