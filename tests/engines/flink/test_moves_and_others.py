@@ -74,35 +74,27 @@ def flink() -> FakeFlink:
     return FakeFlink()
 
 
+CONTINUES = rf"^job {OTHER} \(RUNNING\) continues from .* already"
+
+
 @pytest.mark.parametrize(
-    ("restored", "given"),
+    ("states", "restored", "given", "told"),
     [
-        (SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"),
-        ("hdfs://name:8020/s/savepoint-1", "hdfs:///s/savepoint-1"),
-        ("hdfs://name:8020/s/savepoint-1", "/s/savepoint-1"),
+        ({OTHER: "RUNNING"}, SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/", CONTINUES),
+        ({OTHER: "RUNNING"}, "hdfs://n:8020/s/savepoint-1", "hdfs:///s/savepoint-1", CONTINUES),
+        ({OTHER: "RUNNING"}, "hdfs://n:8020/s/savepoint-1", "/s/savepoint-1", CONTINUES),
+        ({OLD: "RUNNING"}, "", f"s3://b/{OLD}/chk-7", rf"^job {OLD} .* has taken the checkpoint"),
+        ({OTHER: "CANCELED"}, SAVEPOINT, SAVEPOINT, ""),
+        ({}, SAVEPOINT, SAVEPOINT, ""),
     ],
 )
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(
-    flink: FakeFlink, restored: str, given: str
+def test_state_from_which_a_job_runs_starts_no_second(
+    flink: FakeFlink, states: Mapping[str, str], restored: str, given: str, told: str
 ) -> None:
-    """However the path is written; the job is named."""
-    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(restored)})
-    with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
+    """However the path is written; the job is named. When that has ended, it may be used again."""
+    flink.answers = cluster(states, {OTHER: started_from(restored)})
+    with pytest.raises(CopyRuns, match=told) if told else nullcontext():
         refuse_copy(flink.rest, given)
-
-
-def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
-    flink.answers = cluster({OLD: "RUNNING"}, {})
-    with pytest.raises(CopyRuns, match=rf"^job {OLD} \(RUNNING\) has taken the checkpoint"):
-        refuse_copy(flink.rest, f"s3://b/{OLD}/chk-7")
-
-
-@pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {}])
-def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
-    flink: FakeFlink, states: Mapping[str, str]
-) -> None:
-    flink.answers = cluster(states, {OTHER: started_from(SAVEPOINT)})
-    refuse_copy(flink.rest, SAVEPOINT)
 
 
 def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: FakeFlink) -> None:
