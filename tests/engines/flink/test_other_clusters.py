@@ -31,7 +31,7 @@ from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.apply import check
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
@@ -225,25 +225,17 @@ def old(fetched: Callable[[str], Flink]) -> Iterator[LocalCluster]:
 def jar(old: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Jobs, compiled against it."""
     built = tmp_path_factory.mktemp("jar") / "jobs.jar"
-    examples = HERE.parents[2] / "examples" / "flink"
-    build_jar(old.flink, [examples / "GraphJob.java", *sorted(HERE.glob("java/*.java"))], built)
+    build_jar(old.flink, sorted(HERE.glob("java/*.java")), built)
     return built
-
-
-def test_flink_1_20_pins_alike(old: LocalCluster, jar: Path) -> None:
-    """The internal classes that pinning changes are there, and do the same."""
-    vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
-    rest, arguments = Rest(old.url), [json.dumps(pipeline(1, 3, 1))]
-    job = apply(rest, old.flink, Program(jar, "GraphJob", arguments), vectors)
-    found = verify(rest, job, vectors)
-    rest.cancel(job)
-    assert found.fine, found
 
 
 def test_flink_1_20_moves_alike(
     old: LocalCluster, jar: Path, run: Callable, tmp_path: Path
 ) -> None:
-    """A query of Nexmark, twice, to the results of one that was not moved."""
+    """A query of Nexmark, twice, to the results of one that was not moved.
+
+    So the internal classes that pinning changes are there, and do the same.
+    """
     rest, given = Rest(old.url), {"pipeline.operator-chaining.enabled": "true"}
     alone = Watched(rest, jar, tmp_path / "alone", "NexmarkJob", ["8"], given)
     told = alone.finished(alone.start(FAST))
