@@ -40,11 +40,10 @@ def test_certificates_are_shown_and_checked(run: Callable, secured: FakeFlink) -
 
 @pytest.mark.parametrize("options", [CLIENT, AUTHORITY], ids=["unknown server", "unknown client"])
 def test_who_is_not_certified_gets_nothing(
-    run: Callable, secured: FakeFlink, options: tuple[str, ...]
+    refusal: Callable, secured: FakeFlink, options: tuple[str, ...]
 ) -> None:
-    answer = run("flink", "cluster", "--rest", secured.url, *options)
-    assert answer.status == 2
-    assert "no Flink answers at https://127.0.0.1" in answer.err
+    refused = refusal("flink", "cluster", "--rest", secured.url, *options)
+    assert "no Flink answers at https://127.0.0.1" in refused
     assert secured.asked == []
 
 

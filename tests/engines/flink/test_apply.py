@@ -221,7 +221,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
 def test_jars_that_are_none_are_told(
-    run: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
+    refusal: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Before anybody is asked anything."""
     (tmp_path / "text.jar").write_text("no jar")
@@ -229,10 +229,9 @@ def test_jars_that_are_none_are_told(
     given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
     with FakeFlink(healthy("dev-0")).served() as flink:
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
-        answer = run(*apply, "--flink-home", ".")
-    assert answer.status == 2
+        refused = refusal(*apply, "--flink-home", ".")
     fault = "is not a jar" if options else "missing.jar: no such file"
-    assert f"{fault}; name the jar of a Flink job" in answer.err
+    assert f"{fault}; name the jar of a Flink job" in refused
     assert flink.requests("POST") == []
 
 
@@ -243,10 +242,9 @@ def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
-def test_settings_that_are_none_are_refused(run: Callable, text: str) -> None:
-    answer = run("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
-    assert answer.status == 2
-    assert f"'{text}' is not a setting; write KEY=VALUE" in answer.err
+def test_settings_that_are_none_are_refused(refusal: Callable, text: str) -> None:
+    refused = refusal("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
+    assert f"'{text}' is not a setting; write KEY=VALUE" in refused
 
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:

@@ -96,17 +96,16 @@ def test_a_server_that_drips_while_shaking_hands_is_left_too() -> None:
             Rest(address, timeout=0.3).get("/jobs")
 
 
-def test_redirections_are_told_and_not_followed(run: Callable) -> None:
+def test_redirections_are_told_and_not_followed(refusal: Callable) -> None:
     """The other host is asked nothing; a password in its address is not shown."""
     with FakeFlink(ANSWERS).served() as other:
         there = other.url.replace("//", "//me:secret@")
         moved = said(b"", 302, f"{there}/taskmanagers")
         with FakeFlink(otherwise=moved).served() as flink:
-            answer = run("flink", "cluster", "--rest", flink.url)
-    assert answer.status == 2
-    assert "and redirects are not followed" in answer.err
-    assert other.url.rpartition("/")[2] in answer.err
-    assert "secret" not in answer.err
+            refused = refusal("flink", "cluster", "--rest", flink.url)
+    assert "and redirects are not followed" in refused
+    assert other.url.rpartition("/")[2] in refused
+    assert "secret" not in refused
     assert other.asked == []
 
 

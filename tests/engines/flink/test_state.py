@@ -157,7 +157,6 @@ def test_apply_says_that_state_is_left_behind(
     assert "note" not in answer.err
 
 
-def test_leave_to_lose_state_is_for_savepoints(run: Callable) -> None:
-    answer = run("flink", "apply", "job.jar", "--placement", "p.json", "--allow-non-restored")
-    assert answer.status == 2
-    assert "--allow-non-restored needs --savepoint" in answer.err
+def test_leave_to_lose_state_is_for_savepoints(refusal: Callable) -> None:
+    words = ("apply", "job.jar", "--placement", "p.json", "--allow-non-restored")
+    assert "--allow-non-restored needs --savepoint" in refusal("flink", *words)

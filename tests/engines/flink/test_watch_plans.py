@@ -70,8 +70,9 @@ def look(layout: Layout, *managers: str) -> JobLook:
 
 def modeller_of(engine: Any, **facts: Any) -> JobModeller:
     """What finds the plans of a job that an engine measures, by few evaluations."""
-    usual: dict[str, Any] = {"confidence": 0.0, "budget": Budget(evaluations=2000)}
-    return JobModeller(engine, **({"tell": print} | usual | facts))
+    few = Budget(evaluations=2000)
+    usual: dict[str, Any] = {"tell": print, "confidence": 0.0, "budget": few}
+    return JobModeller(engine, **(usual | facts))
 
 
 def of_chains(*held_back: str) -> JobModel:
