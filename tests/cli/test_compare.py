@@ -1,8 +1,6 @@
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from conftest import Answer
@@ -109,13 +107,3 @@ def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run: Callable, d
     assert proven(run("compare", data, "--placers", "metis,exact", "-o", "out", "--json")) == 6
     assert proven(run(*metis)) == proven(run(*metis, "-o", "other")) == 0
     assert proven(run(*metis, "-o", "out")) == 6
-
-
-def test_graphs_may_come_from_a_pipe(run: Callable, data: str) -> None:
-    """Which can be read but once."""
-    os.mkfifo("pipe.jsonl")
-    content = Path(data).read_bytes()
-    writer = Thread(target=lambda: Path("pipe.jsonl").write_bytes(content), daemon=True)
-    writer.start()
-    answer = run("compare", "pipe.jsonl", "--placers", "metis", "--json")
-    assert json.loads(answer.out)["rates"]["10000"]["placers"]["metis"]["graphs"] == 6

@@ -23,16 +23,25 @@ def write_pair(operator: dict[str, Any], **fields: Any) -> str:
     return "g.json"
 
 
-def test_a_data_set_may_come_from_a_pipe(run: Callable, graph: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "results"),
+    [
+        ("place pipe --placer round-robin -o out.jsonl", "out.jsonl"),
+        ("compare pipe.jsonl --placers metis -o out", "out/results.jsonl"),
+    ],
+)
+def test_a_data_set_may_come_from_a_pipe(
+    run: Callable, graph: str, line: str, results: str
+) -> None:
     """Which can be read only once."""
-    os.mkfifo("pipe")
-    content = Path(graph).read_bytes()
-    writer = Thread(target=lambda: Path("pipe").write_bytes(content), daemon=True)
+    words, content = line.split(), Path(graph).read_bytes()
+    os.mkfifo(words[1])
+    writer = Thread(target=lambda: Path(words[1]).write_bytes(content), daemon=True)
     writer.start()
-    answer = run("place", "pipe", "--placer", "round-robin", "-o", "out.jsonl")
+    answer = run(*words)
     writer.join(10)
     assert answer.status == 0, answer.err
-    assert len(Path("out.jsonl").read_text().splitlines()) == 1
+    assert len(Path(results).read_text().splitlines()) == 1
 
 
 def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: str) -> None:

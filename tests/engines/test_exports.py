@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -13,6 +14,7 @@ from engine_deployments import DEPLOYMENTS, GENERAL
 import streamplace
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource
+from streamplace.engines.reading import read_deployment
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
@@ -128,6 +130,14 @@ def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
     again = Deployment.of(schedule.problem, read(text.encode(), "file"))
     assert again.placement == schedule.placement
     assert again.placement.queue == "order"
+
+
+def test_a_placement_of_subtasks_comes_back_as_one(written: Callable[..., Path]) -> None:
+    """Counts per device survive the file."""
+    path = written("json", "shop by subtasks") / "placement.json"
+    deployment = read_deployment(path, DEPLOYMENTS["shop"].problem)
+    assert deployment.is_split
+    assert deployment.counts["join"] == {"box0": 1, "box1": 1}
 
 
 def test_python_is_warned_of_an_order_that_is_lost() -> None:

@@ -1,3 +1,5 @@
+import itertools
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -5,15 +7,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from engine_deployments import DEPLOYMENTS
 
 from streamplace.api import export
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.pin.export import as_flink
 from streamplace.engines.flink.pin.spread import offers
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.engines.names import slug
 from streamplace.errors import FormatError
-from streamplace.model import Cluster, Device, Operator, StreamGraph
+from streamplace.io.placements import parse_document
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 yaml = pytest.importorskip("yaml")
 
@@ -185,3 +191,30 @@ def test_a_device_of_less_than_a_mebibyte_is_refused() -> None:
     graph = StreamGraph.of("one", [Operator("a", rate=1)], [])
     with pytest.raises(FormatError, match="device 'small' has less than 1 MiB of memory"):
         export(graph, {"a": "big"}, "flink-kubernetes", cluster)
+
+
+def test_a_placement_for_flink_says_what_maximum_parallelism_it_is_for() -> None:
+    """In its file, which is read again, as the setting that a new job takes, and in its manifest.
+
+    The source has no key groups, and two of the other three operators have equally many.
+    """
+    operators = [
+        Operator("src", ipt=1, rate=100),
+        Operator("map", ipt=1, max_parallelism=128),
+        Operator("join", ipt=1, parallelism=3, max_parallelism=720),
+        Operator("sink", ipt=1, max_parallelism=720),
+    ]
+    names = [operator.name for operator in operators]
+    streams = [Stream(*ends) for ends in itertools.pairwise(names)]
+    problem = Problem(StreamGraph.of("shop", operators, streams), Cluster.uniform(2))
+    deployment = Deployment(problem, problem.placement(np.zeros(4, np.int32)))
+    files = as_flink(deployment)
+    placement = parse_document(files["placement.json"].encode(), "placement.json")
+    groups = {"map": 128, "join": 720, "sink": 720}
+    assert placement["max_parallelism"] == groups
+    assert json.loads(files["groups.json"])["max_parallelism"] == groups
+    about = "\n".join(placement["about"])
+    assert "-D pipeline.max-parallelism=720" in about
+    assert "map: 128" in about
+    manifest = as_flink_kubernetes(deployment)["application.yaml"]
+    assert '"pipeline.max-parallelism": "720"' in manifest

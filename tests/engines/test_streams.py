@@ -113,16 +113,6 @@ def test_check_finds_what_runs_elsewhere(placement: ModuleType) -> None:
     }
 
 
-@pytest.mark.parametrize("deployment", ["odd names", "shop by subtasks"])
-def test_the_module_is_valid_python(written: Callable[..., Path], deployment: str) -> None:
-    """Whatever the operators are called."""
-    path = written("streams", deployment) / "placement.py"
-    compile(path.read_text(), "placement.py", "exec")
-    assert [v for pe in table(path, "PES").values() for v in pe] == [
-        v for e in DEPLOYMENTS[deployment].elements for v in e.operators
-    ]
-
-
 def table(path: Path, name: str) -> dict[Any, Any]:
     """One of the dictionaries in an exported module."""
     text = path.read_text().partition(f"\n{name} = ")[2].partition("\n}\n")[0] + "\n}"

@@ -94,15 +94,12 @@ def plain_pickle(path: Path) -> None:
     ],
 )
 def test_no_pickle_is_loaded(
-    run: Callable, tmp_path: Path, write: Callable[[Path], None], words: str
+    refusal: Callable, tmp_path: Path, write: Callable[[Path], None], words: str
 ) -> None:
-    """Wherever a file is read: exit code 2 and one line."""
+    """Wherever a file is read; it would leave a mark."""
     write(tmp_path / "evil.pt2")
     (tmp_path / "g0.json").write_text('{"operators":[{"name":"a","rate":1},{"name":"b","rate":1}]}')
-    answer = run(*words.split())
-    assert answer.status == 2
-    assert answer.err.startswith("error: ")
-    assert answer.err.count("\n") == 1
+    refusal(*words.split())
     assert not (tmp_path / MARK).exists()
 
 

@@ -1,5 +1,6 @@
 """What tests do to a running Flink cluster, and a cluster of two JobManagers."""
 
+import os
 import socket
 import subprocess
 import tempfile
@@ -49,6 +50,22 @@ def await_flow(rest: Rest, job: str) -> None:
     deadline = time.monotonic() + 90
     while not source_rate(rest, job):
         assert time.monotonic() < deadline
+
+
+def flink_run(flink: Flink, folder: Path, url: str, *words: str) -> None:
+    """Submit a job by Flink's own command, in a folder that gets its configuration."""
+    (folder / "config.yaml").write_text("rest.address: 127.0.0.1\n")
+    java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
+    run = ("run", "-d", "-m", url.removeprefix("http://"), *words)
+    done = subprocess.run(
+        [*java, "org.apache.flink.client.cli.CliFrontend", *run],
+        env={**os.environ, "FLINK_CONF_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 STANDBY = "standby"

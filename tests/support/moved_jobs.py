@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from streamplace.engines.flink.rest.tasks import read_vertices
 COUNT, SLOW, FAST = 150_000, 500, 1_000_000
 """Tuples of a job, and how many a second while it is watched and when it shall end."""
 PARALLELISM = 2
+WINDOW, KEYS = 100, 10
+"""Numbers in a window of TallyJob, and its keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,23 @@ def lines(told: Path, kind: str) -> list[list[int]]:
     """Numbers that the job told."""
     texts = (path.read_text() for path in told.glob(f"{kind}-*"))
     return [[int(word) for word in line.split()] for text in texts for line in text.splitlines()]
+
+
+def check_windows(told: Path) -> None:
+    """Every window was told once, with all of its tuples, however often the job was started."""
+    windows = lines(told, "windows")
+    assert {number for _, _, number in windows} == {WINDOW // KEYS}
+    found = Counter((key, first // WINDOW) for key, first, _ in windows)
+    last = {key: max(n for k, n in found if k == key) for key in range(KEYS)}
+    assert found == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
+
+
+def tells_more_windows(told: Path, rounds: int) -> None:
+    """Wait until TallyJob has told so many windows more of each key."""
+    wanted, deadline = len(lines(told, "windows")) + rounds * KEYS, time.monotonic() + 60
+    while len(lines(told, "windows")) < wanted:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def settings(chaining: str, backend: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """A move of a job on a Flink that answers what it is told to."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,32 +110,45 @@ def answering_flink() -> FakeFlink:
     return FakeFlink(answers)
 
 
-def move_maker(
-    flink: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Transaction]:
-    """A move whose starts fail as told, one after the other."""
+class MoveCase:
+    """A move of a job on a cluster that answers what it is told to.
 
-    def made(*failures: BaseException) -> Transaction:
-        left = [*failures]
+    Attributes
+    ----------
+    flink
+        The cluster.
+    started
+        Id, way and savepoint of every job that was started.
+    """
 
-        def submit(rest: Rest, jar: ClusterJar, request: dict[str, Any], job_id: str) -> None:
-            started.append((job_id, jar.id, request["savepointPath"]))
-            if left:
-                raise left.pop(0)
-
-        monkeypatch.setattr(transaction, "submit", submit)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.flink, self.started = answering_flink(), Started()
+        self._failures: list[BaseException] = []
+        request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
+        monkeypatch.setattr(Program, "run_request", request)
+        monkeypatch.setattr(transaction, "submit", self._submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
         monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
         monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
-        monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
-        rest, moment = flink.rest, datetime(2020, 1, 1, tzinfo=UTC)
+
+    def _submit(self, rest: Rest, jar: ClusterJar, request: dict[str, Any], job_id: str) -> None:
+        self.started.append((job_id, jar.id, request["savepointPath"]))
+        if self._failures:
+            raise self._failures.pop(0)
+
+    def move(self, *failures: BaseException) -> Transaction:
+        """A move whose starts fail as told, one after the other."""
+        self._failures = [*failures]
+        MemoryFolder.files.clear()
+        MemoryFolder.rewritten.clear()
+        rest = self.flink.rest
         journal = Journal(
             job=OLD,
             trigger="t1",
             successor=NEW,
             before={"map": ["dev-0"]},
             after={"map": ["dev-1"]},
-            began=moment,
+            began=datetime(2020, 1, 1, tzinfo=UTC),
             holder=Holder.current(),
         )
         folder = MemoryFolder(rest, "file:///s", cluster_jar(rest, "jar-files"))
@@ -145,8 +157,6 @@ def move_maker(
             Way(cluster_jar(rest, "there"), program, journal.after),
             Way(cluster_jar(rest, "here"), program, journal.before),
         )
-        folder.files.clear()
-        folder.rewritten.clear()
         return Transaction(
             rest,
             folder,
@@ -157,5 +167,3 @@ def move_maker(
             None,
             "move --resume",
         )
-
-    return made

@@ -1,16 +1,23 @@
-"""Jobs that run on a real Flink: submitted as others do, without a placement, and moved."""
+"""Jobs that run on a real Flink: submitted as others do, placed, moved, and watched."""
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import resumable
+from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.watch import Watch
 
 TALLY: Vectors = {
     "numbers": ["dev-0"],
@@ -47,3 +54,71 @@ def mover(
     """What moves a job by savepoints in a folder, and does not watch it afterwards."""
     saved = (folder / "saved").as_uri()
     return FlinkMove(rest, flink, program, tell, MoveSettings(saved, settling=Settling(0.0)))
+
+
+def tally(jobs: Path, folder: Path, rate: str = "500") -> Program:
+    """A job that checks itself, and takes checkpoints in a folder that outlive it."""
+    (folder / "told").mkdir()
+    settings = {
+        "execution.checkpointing.interval": "300 ms",
+        "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
+        RETENTION: "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "10000",
+        "restart-strategy.fixed-delay.delay": "500 ms",
+    }
+    return Program(jobs, "TallyJob", (str(folder / "told"), rate), settings=settings)
+
+
+def placed(rest: Rest, flink: Flink, program: Program, vectors: Vectors) -> str:
+    """Id of a job that runs where it is placed, and has saved its state."""
+    job = apply(rest, flink, program, vectors)
+    while resumable(rest, job) is None:
+        time.sleep(0.1)
+    return job
+
+
+class WatchThread:
+    """A watch of a placed job in a thread, to which dev-2 is a spare.
+
+    Attributes
+    ----------
+    steps
+        What it told.
+    runs
+        Jobs that it has started in place of the first one.
+    ended
+        Error with which it ended, if any.
+    """
+
+    def __init__(
+        self, rest: Rest, flink: Flink, program: Program, run: PlacedJob, patience: float = 0.5
+    ) -> None:
+        self.steps, self.runs, self.ended = list[str](), list[PlacedJob](), list[str]()
+        tell, moved = self.steps.append, self.runs.append
+        replacing = Replacing(rest, flink, program, ("dev-2",), tell, moved, patience=patience)
+        self._watch = Watch(replacing)
+        self._thread = Thread(target=self._run, args=(run,), daemon=True)
+        self._thread.start()
+
+    def _run(self, run: PlacedJob) -> None:
+        try:
+            self._watch.run(run)
+        except FlinkError as error:
+            self.ended.append(str(error))
+
+    def goes_on(self) -> None:
+        """Wait a moment, in which the watch must not end."""
+        assert self._thread.is_alive(), (self.steps, self.ended)
+        self._thread.join(0.1)
+
+    def started(self, number: int = 1) -> PlacedJob:
+        """Wait until it has started the job again so often; returns the job as it runs then."""
+        while len(self.runs) < number:
+            self.goes_on()
+        return self.runs[-1]
+
+    def ends(self) -> None:
+        """Wait for its end."""
+        self._thread.join(30)
+        assert not self._thread.is_alive()

@@ -1,18 +1,16 @@
 """A clock, and jobs for tests of profiles and moves; programs of other interpreters are none."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_flink import FakeFlink
 from lazy_flink import Clock, with_clock
-from moving_cases import Started, answering_flink, move_maker
+from moving_cases import MoveCase
 from shop_flink import Shop, shop_maker
 from watch_site import Site, made_site
+from watched_jobs import quick_store
 from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.io.watch_store import WatchStore
 
 collect_ignore = ["python"]
@@ -32,29 +30,15 @@ def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 @pytest.fixture
-def fake() -> FakeFlink:
-    """A cluster on which the job ends with a savepoint when it is asked to."""
-    return answering_flink()
-
-
-@pytest.fixture
-def started() -> Started:
-    """Id, way and savepoint of every job that was started."""
-    return []
-
-
-@pytest.fixture
-def move(
-    fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Transaction]:
-    """A move whose starts fail as told, one after the other."""
-    return move_maker(fake, started, monkeypatch)
+def case(monkeypatch: pytest.MonkeyPatch) -> MoveCase:
+    """A move of a job that ends with a savepoint when it is asked to."""
+    return MoveCase(monkeypatch)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> WatchStore:
     """A store without watches."""
-    return WatchStore(tmp_path / "watch.sqlite")
+    return quick_store(tmp_path)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """``streamplace flink advise``, and jobs and rates for which no advice is given."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_commands_name_the_folder_that_the_plan_is_written_to(
-    folder: Path, run: Callable[..., Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def asked(folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+    """Words of the command, for a job on a cluster that is served."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     with FakeFlink(ANSWERS).served() as flink:
         given = ("--offers", "offers.toml", "--warm-up", "0")
-        asked = ("flink", "advise", "--rest", flink.url, *given)
-        printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
+        yield ("flink", "advise", "--rest", flink.url, *given)
+
+
+def test_commands_name_the_folder_that_the_plan_is_written_to(
+    folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
+) -> None:
+    printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out
@@ -64,15 +69,11 @@ def test_commands_name_no_report_as_the_folder_of_the_plan(
 
 @pytest.mark.slow
 def test_the_command_prints_advice_and_writes_the_plan(
-    folder: Path, run: Callable[..., Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
 ) -> None:
     """One JSON document; the placement is one for the planned cluster."""
-    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
-    with FakeFlink(ANSWERS).served() as flink:
-        given = ("--offers", "offers.toml", "--warm-up", "0")
-        asked = ("flink", "advise", "--rest", flink.url, *given)
-        document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
-        printed = run(*asked, "--rate", "1000")
+    document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
+    printed = run(*asked, "--rate", "1000")
     assert document["rate"] == pytest.approx(2 * document["offered"])
     assert document["current"]["machines"] == {"dev": 1}
     assert document["plan"] == json.loads((folder / "plan/plan.json").read_text())
@@ -93,12 +94,10 @@ def test_the_command_prints_advice_and_writes_the_plan(
         (("--rate", "2x", "--rest", "http://127.0.0.1:1"), "no Flink answers"),
     ],
 )
-def test_bad_input_ends_with_status_2_and_its_message(
-    folder: Path, run: Callable[..., Any], options: tuple[str, ...], message: str
+def test_bad_input_is_refused_with_its_message(
+    folder: Path, refusal: Callable[..., str], options: tuple[str, ...], message: str
 ) -> None:
-    outcome = run("flink", "advise", *options)
-    assert outcome.status == 2
-    assert message in outcome.err
+    assert message in refusal("flink", "advise", *options)
 
 
 def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:

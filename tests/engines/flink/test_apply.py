@@ -1,7 +1,6 @@
 """Applying, with a Flink that answers what it is told to; no class is compiled."""
 
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config, failed_by, healthy, job, task_manager
+from watched_jobs import write_program
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import free_id
@@ -27,11 +27,9 @@ Apply = Callable[..., FakeFlink]
 
 @pytest.fixture
 def jar(tmp_path: Path) -> Path:
-    """A jar that names its main class."""
-    path = tmp_path / "job.jar"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
-    return path
+    """A jar that names its main class, beside the libraries of a Flink."""
+    write_program(tmp_path)
+    return tmp_path / "job.jar"
 
 
 @pytest.fixture
@@ -72,18 +70,19 @@ def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("key", "value", "told"),
     [
-        {"key": "jobmanager.scheduler", "value": "Adaptive"},
-        {"key": "scheduler-mode", "value": "reactive"},
+        ("jobmanager.scheduler", "Adaptive", "ignores placements; set jobmanager.scheduler"),
+        ("scheduler-mode", "reactive", "ignores placements; set jobmanager.scheduler"),
+        ("web.submit.enable", "false", r"no jars \(web.submit.enable: false\); write a jar with"),
+        ("execution.target", "embedded", "in application mode and accepts no job but its own"),
     ],
 )
-def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
-    call: Apply, setting: dict[str, str]
+def test_a_cluster_that_cannot_take_the_job_is_refused_before_anything_is_sent(
+    call: Apply, key: str, value: str, told: str
 ) -> None:
-    answers = healthy("dev-0") | {"GET /jobmanager/config": [setting]}
-    flink = call(answers, refused=FlinkError, match="ignores placements; set jobmanager.scheduler")
-    assert flink.requests("POST") == []
+    answers = healthy("dev-0") | {"GET /jobmanager/config": config({key: value})}
+    assert call(answers, refused=FlinkError, match=told).requests("POST") == []
 
 
 BATCH = {"schedulerType": "AdaptiveBatch"}
@@ -98,8 +97,9 @@ CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
         ("FAILED", "SCHEDULED", {}, CAUSE, 600.0, "job new is FAILED: c.D: the reason"),
         ("FAILING", "FAILED", {}, InTurn({}, CAUSE), 60.0, "job new is FAILING: c.D: the reason"),
         ("RUNNING", "SCHEDULED", {}, {}, 0.0, "'map' is SCHEDULED"),
+        ("INITIALIZING", "", {}, {}, 0.0, r"^job new does not run after 0 s$"),
     ],
-    ids=["another scheduler", "restarting", "failed", "a cause told a moment later", "waiting"],
+    ids=["other scheduler", "restarting", "failed", "a later cause", "waiting", "not planned"],
 )
 def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     call: Apply,
@@ -111,7 +111,7 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     told: str,
 ) -> None:
     """At once, unless it may still start."""
-    document = job("new", state, {"map": task}) | more
+    document = job("new", state, {"map": task} if task else {}) | more
     looks = 3 if isinstance(causes, InTurn) else 2
     answers = healthy("dev-0") | {
         "GET /jobs/new": InTurn(*[document] * looks, job("new", "CANCELED", {})),
@@ -120,15 +120,6 @@ def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
     }
     flink = call(answers, refused=FlinkError, match=told, seconds=seconds)
     assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
-
-
-def test_a_job_that_flink_does_not_plan_in_time_is_told_and_cancelled(call: Apply) -> None:
-    planning, ended = job("new", "INITIALIZING", {}), job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(planning, planning, ended),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match=r"^job new does not run after 0 s$", seconds=0)
 
 
 def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:
@@ -230,20 +221,17 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
 def test_jars_that_are_none_are_told(
-    run: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
+    refusal: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Before anybody is asked anything."""
     (tmp_path / "text.jar").write_text("no jar")
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
     given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
     with FakeFlink(healthy("dev-0")).served() as flink:
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
-        answer = run(*apply, "--flink-home", ".")
-    assert answer.status == 2
+        refused = refusal(*apply, "--flink-home", ".")
     fault = "is not a jar" if options else "missing.jar: no such file"
-    assert f"{fault}; name the jar of a Flink job" in answer.err
+    assert f"{fault}; name the jar of a Flink job" in refused
     assert flink.requests("POST") == []
 
 
@@ -254,10 +242,9 @@ def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
-def test_settings_that_are_none_are_refused(run: Callable, text: str) -> None:
-    answer = run("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
-    assert answer.status == 2
-    assert f"'{text}' is not a setting; write KEY=VALUE" in answer.err
+def test_settings_that_are_none_are_refused(refusal: Callable, text: str) -> None:
+    refused = refusal("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
+    assert f"'{text}' is not a setting; write KEY=VALUE" in refused
 
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
@@ -328,37 +315,37 @@ def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) 
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
 
-def test_an_unprepared_task_manager_is_named_where_something_is_spread_over_it(
+TWO, THREE = ("dev-0", "dev-1"), ("dev-0", "dev-1", "dev-2")
+
+
+@pytest.mark.parametrize(
+    ("device", "knows", "refused", "told", "fine"),
+    [
+        ("dev-2", (), ["dev-0", "dev-2"], "does not offer 'lim-0', so no oper", [TWO, ["dev-2"]]),
+        ("dev-1", ["dev-1"], [*TWO, "dev-1"], "does not offer 'lim-0-dev-0', so no oper", []),
+        ("dev-2", THREE, TWO, "joined a cluster that was not configured for it", [["dev-2"]]),
+        ("dev-0", None, ["dev-0"], "does not offer 'dev-0'", []),
+    ],
+    ids=["for no spreading", "for an older cluster", "without room for it", "not at all"],
+)
+def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
     call: Apply,
+    device: str,
+    knows: Sequence[str] | None,
+    refused: Sequence[str],
+    told: str,
+    fine: Sequence[Sequence[str]],
 ) -> None:
-    """Not a want of free group indexes; what is spread elsewhere needs nothing of it."""
+    """Not a want of free group indexes; what is placed elsewhere needs nothing of it."""
     answers = healthy("dev-0", "dev-1")
-    answers["GET /taskmanagers"]["taskmanagers"].append(task_manager("dev-2", []))
-    told = "TaskManager 'dev-2' does not offer 'lim-0', so no operator can be spread over it"
-    call(answers, {"map": ["dev-0", "dev-2"]}, PlacementError, told)
-    call(answers, {"map": ["dev-0", "dev-1"]})
-    call(answers, {"map": ["dev-2"]})
-    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
-    answers["GET /taskmanagers"]["taskmanagers"][0] = bare
-    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")
-
-
-def test_a_task_manager_without_room_for_another_is_named(call: Apply) -> None:
-    """It was started with what an older cluster file said."""
-    answers = healthy("dev-0", "dev-1")
-    answers["GET /taskmanagers"]["taskmanagers"][1] = task_manager("dev-1", ["dev-1"])
-    told = "TaskManager 'dev-1' does not offer 'lim-0-dev-0', so no operator can be spread over it"
-    call(answers, {"map": ["dev-0", "dev-1", "dev-1"]}, PlacementError, told)
-
-
-def test_a_task_manager_that_nobody_left_room_for_is_named(call: Apply) -> None:
-    """It would take what it was not told to refuse."""
-    answers = healthy("dev-0", "dev-1")
-    late = task_manager("dev-2", ["dev-0", "dev-1", "dev-2"])
-    answers["GET /taskmanagers"]["taskmanagers"].append(late)
-    told = "TaskManager 'dev-2' joined a cluster that was not configured for it"
-    call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
-    call(answers, {"map": ["dev-2"]})
+    made = task_manager(device, [*(knows or ())])
+    if knows is None:
+        made["totalResource"] = {"managedMemory": 100}
+    others = [row for row in answers["GET /taskmanagers"]["taskmanagers"] if row["id"] != device]
+    answers["GET /taskmanagers"] = {"taskmanagers": [*others, made]}
+    call(answers, {"map": [*refused]}, PlacementError, f"TaskManager '{device}' {told}")
+    for devices in fine:
+        call(answers, {"map": [*devices]})
 
 
 def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:

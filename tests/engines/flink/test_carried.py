@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, failure
+from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
@@ -34,18 +35,6 @@ def asked(rest: Rest, path: str) -> Any:
         return json.load(answer)
 
 
-def started(rest: Rest, jar: Path, settings: dict[str, str]) -> str:
-    """The job, as others submit it."""
-    request = {
-        "entryClass": "MixedJob",
-        "programArgsList": ["200"],
-        "flinkConfiguration": settings,
-    }
-    job: str = rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"]
-    rest.wait_running(job)
-    return job
-
-
 @pytest.mark.slow
 def test_settings_and_maximum_parallelisms_are_kept(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
@@ -62,7 +51,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
         "restart-strategy.failure-rate.delay": "2 s",
         "restart-strategy.failure-rate.max-failures-per-interval": "4",
     }
-    job = started(rest, jobs, settings)
+    job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     before = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
     assert [v["maxParallelism"] for v in asked(rest, f"/jobs/{job}")["vertices"]] == [128, 12]
     program = Program(jobs, "MixedJob", ("200",))
@@ -95,13 +84,11 @@ def test_what_is_asked_for_counts_more_than_what_was(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
     """And is named before the job is stopped."""
-    job = started(rest, jobs, {"state.backend.type": "rocksdb"})
+    settings = {"state.backend.type": "rocksdb"}
+    job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     program = Program(jobs, "MixedJob", ("200",), settings={"state.backend.type": "hashmap"})
     steps: list[str] = []
-    move = FlinkMove(
-        rest, flink, program, steps.append, MoveSettings((tmp_path / "saved").as_uri())
-    )
-    plan = move.plan(job, APART)
+    plan = mover(rest, flink, program, tmp_path, steps.append).plan(job, APART)
     assert "state.backend.type" not in plan.settings
     assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps
 
@@ -110,7 +97,8 @@ def test_what_is_asked_for_counts_more_than_what_was(
 @pytest.mark.parametrize("kind", ["none", "fixed-delay", "failure-rate", "exponential-delay"])
 def test_every_restart_strategy_is_read(rest: Rest, jobs: Path, kind: str) -> None:
     """As what it was submitted with."""
-    job = started(rest, jobs, {"restart-strategy.type": kind})
+    settings = {"restart-strategy.type": kind}
+    job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     assert running_settings(rest, job)["restart-strategy.type"] == kind
     rest.cancel(job)
 

@@ -96,19 +96,27 @@ def test_what_remote_tuples_cost_is_not_measured_beside_those_of_other_jobs(
     assert (present.sending is not None) == is_measured
 
 
+def answered(
+    graph: StreamGraph, present: Present, tuples: dict[str, float], *, is_blocked: bool = True
+) -> Consistency:
+    """What the model says of a placement that can be checked."""
+    found = consistency(graph, present, tuples, is_blocked=is_blocked)
+    assert found is not None
+    return found
+
+
 def checked(
     top: Usage, tuples: dict[str, float] = TUPLES, *, is_blocked: bool = True
 ) -> Consistency:
     """Both subtasks of a run on one TaskManager of a quarter of a core, and b on another."""
-    present = Present(
-        {"a": ["tm-0", "tm-0"], "b": ["tm-1"]},
-        {"tm-0": top, "tm-1": usage(0.1)},
-        java=0.01,
-        sending=SendingCost(0.0001, 0.0),
-    )
-    found = consistency(GRAPH, present, tuples, is_blocked=is_blocked)
-    assert found is not None
-    return found
+    places = {"a": ["tm-0", "tm-0"], "b": ["tm-1"]}
+    used = {"tm-0": top, "tm-1": usage(0.1)}
+    present = Present(places, used, java=0.01, sending=SendingCost(0.0001, 0.0))
+    return answered(GRAPH, present, tuples, is_blocked=is_blocked)
+
+
+TOGETHER = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
+"""All of the job runs on one TaskManager, which is full."""
 
 
 def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
@@ -126,11 +134,8 @@ def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
     assert checked(usage(0.9), is_blocked=False).agrees
     assert "not saturated: 100 tuples/s were measured" in str(checked(usage(0.9), is_blocked=False))
     present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(0.9)}, 0.01, 0.0)
-    found = consistency(
-        GRAPH.at_rate(3 * RATE), present, {"a": 300.0, "b": 300.0}, is_blocked=False
-    )
-    assert found is not None
-    assert not found.agrees
+    faster, tuples = GRAPH.at_rate(3 * RATE), {"a": 300.0, "b": 300.0}
+    assert not answered(faster, present, tuples, is_blocked=False).agrees
 
 
 def test_what_is_known_of_the_difference_is_said() -> None:
@@ -147,8 +152,7 @@ def test_of_equally_full_task_managers_the_first_one_is_named() -> None:
     names = [f"tm-{i}" for i in range(20)]
     graph = pipe(Operator("b", parallelism=18))
     present = Present({"a": names[:2], "b": names[2:]}, dict.fromkeys(names, usage(1.0)), 0.01)
-    found = consistency(graph, present, TUPLES, is_blocked=True)
-    assert found is not None
+    found = answered(graph, present, TUPLES)
     assert found.causes[0].startswith("'tm-0' took 100% of its CPU")
 
 
@@ -168,23 +172,15 @@ def test_task_managers_elsewhere_are_not_checked() -> None:
 def test_the_operator_that_is_charged_for_what_it_did_not_take_is_named() -> None:
     """A selectivity that is too large charges b for tuples that it never read."""
     dear = pipe(Operator("b", ipt=2e8))
-    present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
-    found = consistency(dear, present, TUPLES | {"b": 1.0}, is_blocked=True)
-    assert found is not None
-    assert found.culprit == "b"
+    assert answered(dear, TOGETHER, TUPLES | {"b": 1.0}).culprit == "b"
     assert checked(usage(1.0)).culprit == "a"
-    nothing = consistency(dear, present, TUPLES | {"b": 0.0}, is_blocked=True)
-    assert nothing is not None
-    assert nothing.error > 1
+    assert answered(dear, TOGETHER, TUPLES | {"b": 0.0}).error > 1
 
 
 def test_the_dearest_operator_is_so_with_what_it_uses_at_any_rate() -> None:
     """Operator b costs next to nothing per tuple, but three times as much as a at any rate."""
     held = pipe(Operator("b", ipt=1, constant=300), ipt=1e6)
-    present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
-    answer = consistency(held, present, TUPLES, is_blocked=True)
-    assert answer is not None
-    assert answer.culprit == "b"
+    assert answered(held, TOGETHER, TUPLES).culprit == "b"
 
 
 @pytest.mark.slow

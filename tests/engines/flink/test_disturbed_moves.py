@@ -5,13 +5,14 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from flink_proxy import FaultyProxy, faulty_proxy
+from moved_jobs import check_windows, tells_more_windows
+from submitted_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import MoveUnderWay
@@ -25,7 +26,6 @@ from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")
 RATE = "300"
-WINDOW, KEYS = 100, 10
 HERE = {
     "numbers": ["dev-0"],
     "Map": ["dev-1"],
@@ -52,10 +52,7 @@ class Tally:
         self.told.mkdir()
         self.program = Program(jar, "TallyJob", (str(self.told), RATE))
         self.saved = (folder / "saved").as_uri()
-        uploaded = rest.upload(jar)
-        self.job = rest.run_jar(uploaded, "TallyJob", self.program.arguments)
-        rest.remove_jar(uploaded)
-        rest.wait_running(self.job)
+        self.job = submitted(rest, jar, "TallyJob", *self.program.arguments)
         self.goal = HERE
 
     def move(self, url: str = "", saved: str = "") -> FlinkMove:
@@ -79,24 +76,12 @@ class Tally:
         self.rest.wait_running(job)
         return job
 
-    def windows(self) -> list[list[int]]:
-        """Key, first number and size of every window."""
-        texts = (path.read_text() for path in self.told.glob("windows-*"))
-        return [[*map(int, line.split())] for text in texts for line in text.splitlines()]
-
     def check_sums(self) -> None:
         """Every window was told once, however often the job was started."""
         self.job = self.the_only_copy()
-        before, deadline = len(self.windows()), time.monotonic() + 60
-        while len(self.windows()) < before + 2 * KEYS:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        tells_more_windows(self.told, 2)
         stop(self.rest, self.job, self.saved)
-        windows = self.windows()
-        seen = Counter((key, first // WINDOW) for key, first, _ in windows)
-        last = {key: max(n for k, n in seen if k == key) for key in range(KEYS)}
-        assert seen == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
-        assert {number for _, _, number in windows} == {WINDOW // KEYS}
+        check_windows(self.told)
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ def test_a_program_whose_classes_are_in_a_library_is_planned(
     assert found["count"] == found["total"] == 2
 
 
+@pytest.mark.slow
 def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(
     rest: Rest, flink: Flink, tmp_path: Path
 ) -> None:

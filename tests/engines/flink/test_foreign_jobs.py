@@ -1,25 +1,21 @@
 """Jobs that others write, on a real cluster: state, SQL, open parallelism, jobs beside others."""
 
 import json
-import os
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flink_clusters import flink_run
 from flink_graphs import pipeline
-from submitted_jobs import TALLY
+from submitted_jobs import TALLY, mover
 
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import Savepoint, left_behind
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply, check
@@ -132,18 +128,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     with zipfile.ZipFile(jar, "a") as opened:
         for path in tmp_path.glob("*.class"):
             opened.write(path, path.name)
-    (tmp_path / "config.yaml").write_text("rest.address: 127.0.0.1\n")
-    java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
-    address = cluster.url.removeprefix("http://")
-    run = ["run", "-d", "-m", address, "-c", "Placed", str(jar), "SqlJob"]
-    done = subprocess.run(
-        [*java, "org.apache.flink.client.cli.CliFrontend", *run],
-        env={**os.environ, "FLINK_CONF_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    flink_run(flink, tmp_path, cluster.url, "-c", "Placed", str(jar), "SqlJob")
     (job,) = rest.live_jobs()
     rest.wait_running(job)
     found = verify(rest, job, SQL)
@@ -151,11 +136,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     seen = measured_graph(profile(rest, job, 2), 2500).operators
     assert "Calc(select=[" in seen["WindowAggregate -> Calc (2) -> totals"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
-    steps: list[str] = []
-    program, saved = Program(jobs, "SqlJob"), tmp_path.as_uri()
-    move = FlinkMove(
-        rest, flink, program, steps.append, MoveSettings(saved, settling=Settling(0.0))
-    )
+    move = mover(rest, flink, Program(jobs, "SqlJob"), tmp_path)
     job = move.run(move.plan(job, elsewhere)).job
     assert verify(rest, job, elsewhere).fine
 

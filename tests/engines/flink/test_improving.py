@@ -159,28 +159,22 @@ def test_sources_that_keep_up_may_read_a_little_less_after_a_move(improved: Impr
         assert improved(SourceFlow(rate, is_limited=True), again, first)[0] == moved_to
 
 
-def test_a_move_that_falls_short_stays_where_nothing_better_is_found(
-    improved: Improved, moves: Moves
+@pytest.mark.parametrize(
+    ("there", "again", "told"),
+    [
+        (120.0, proposal("job+"), "no layout was found that carries more"),
+        (101.0, None, "so nothing is moved"),  # the first move gained 1 of 100 tuples/s
+        (120.0, FlinkError("not warm"), "the placement is not corrected: not warm"),
+    ],
+    ids=["nothing better", "it would overshoot", "it cannot be measured"],
+)
+def test_a_job_whose_move_falls_short_stays_where_no_correction_is_sure_to_help(
+    improved: Improved, moves: Moves, there: float, again: Proposal | Exception | None, told: str
 ) -> None:
-    job, told = improved(SHORT, proposal("job+"))
-    assert job == "job+"
-    assert moves.jobs == ["job"]
-    assert "no layout was found that carries more" in told[-1]
-
-
-def test_a_correction_that_would_overshoot_is_not_made(improved: Improved, moves: Moves) -> None:
-    """The first move gained 1 of 100 tuples/s, so of the next promise no more is believed."""
-    job, told = improved(SourceFlow(101.0, is_limited=True))
-    assert job == "job+"
-    assert moves.jobs == ["job"]
-    assert any("so nothing is moved" in line for line in told)
-
-
-def test_a_moved_job_that_cannot_be_measured_again_stays_moved(improved: Improved) -> None:
-    """It may not be warm in time; the first move has succeeded all the same."""
-    job, told = improved(SHORT, FlinkError("the job is not warm"))
-    assert job == "job+"
-    assert told[-1] == "the placement is not corrected: the job is not warm"
+    """No more is believed than came true; the first move has succeeded all the same."""
+    job, said = improved(SourceFlow(there, is_limited=True), again)
+    assert (job, moves.jobs) == ("job+", ["job"])
+    assert any(told in line for line in said)
 
 
 def test_a_correction_that_is_undone_leaves_the_job_where_it_was_moved_to(

@@ -1,11 +1,10 @@
 """Moves of jobs that users end, that others start, and that the JobManager forgets meanwhile."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn
+from fake_flink import InTurn
 from flink_documents import DELETED, KEPT, job, jobs
 from moving_cases import (
     AGAIN,
@@ -19,7 +18,7 @@ from moving_cases import (
     STOPPED,
     UNKNOWN,
     MemoryFolder,
-    Started,
+    MoveCase,
 )
 
 from streamplace.engines.flink.move import transaction
@@ -31,12 +30,10 @@ from streamplace.engines.flink.move.leftovers import has_to_go_on
 from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 
-Move = Callable[..., Transaction]
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
 GOES_BACK = "runs on its previous devices again"
 
@@ -45,15 +42,14 @@ GOES_BACK = "runs on its previous devices again"
     ("state", "checkpoints", "policy", "error", "told", "returned_from"),
     [
         ("CANCELED", RETAINED, KEPT, EndedByOthers, "cancelled by another .*in s3://b/chk-3", ""),
+        ("CANCELED", RETAINED, DELETED, EndedByOthers, r"not started again(?!; its)", ""),
         ("FINISHED", STOPPED, KEPT, EndedByOthers, "stopped by another .*file:/s/savepoint-9", ""),
         ("FAILED", RETAINED, DELETED, FlinkError, GOES_BACK, "s3://b/chk-3"),
         ("FAILED", RETAINED, NOT_KEPT, FlinkError, GOES_BACK, "file:/s/savepoint-1"),
     ],
 )
 def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails_goes_back(
-    move: Move,
-    fake: FakeFlink,
-    started: Started,
+    case: MoveCase,
     monkeypatch: pytest.MonkeyPatch,
     state: str,
     checkpoints: dict[str, Any],
@@ -67,7 +63,7 @@ def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails
     It goes back to its last checkpoint if that outlives a failure, whatever becomes of it when a
     job is cancelled, and else to its savepoint.
     """
-    fake.answers |= {
+    case.flink.answers |= {
         f"GET /jobs/{NEW}": job(NEW, state, {}),
         f"GET /jobs/{NEW}/checkpoints": checkpoints,
         f"GET /jobs/{NEW}/checkpoints/config": policy,
@@ -82,65 +78,65 @@ def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails
     monkeypatch.setattr(transaction, "settle", settle)
     watched = MoveSettings(seconds=5.0, settling=Settling(1.0))
     with pytest.raises(error, match=told):
-        replace(move(), settings=watched).begin()
+        replace(case.move(), settings=watched).begin()
     back = [(BACK, "here", returned_from)] if returned_from else []
-    assert started == [(NEW, "there", "file:/s/savepoint-1"), *back]
+    assert case.started == [(NEW, "there", "file:/s/savepoint-1"), *back]
 
 
 def test_a_moved_job_that_is_suspended_is_left_to_the_next_leader(
-    move: Move, fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+    case: MoveCase,
 ) -> None:
     """It may come back, so neither going back nor finishing the move starts another copy."""
-    fake.answers |= {
+    case.flink.answers |= {
         f"GET /jobs/{NEW}": job(NEW, "SUSPENDED", {}),
         "GET /jobs": jobs({OLD: "FINISHED", NEW: "SUSPENDED"}),
     }
-    moving = move()
+    moving = case.move()
     with pytest.raises(Undecided, match=rf"job {NEW} is suspended until .* by: move --resume"):
         moving.begin()
-    assert started == [(NEW, "there", "file:/s/savepoint-1")]
+    assert case.started == [(NEW, "there", "file:/s/savepoint-1")]
     with pytest.raises(Undecided, match=rf"job {NEW} is suspended until"):
         moving.conclude()
-    assert len(started) == 1
-    assert has_to_go_on(fake.rest, moving.journal)
+    assert len(case.started) == 1
+    assert has_to_go_on(case.flink.rest, moving.journal)
 
 
 @pytest.mark.parametrize("savepoint", [None, "file:/s/savepoint-1"])
 def test_a_job_that_is_suspended_before_it_has_stopped_is_started_nowhere_else(
-    move: Move, fake: FakeFlink, started: Started, savepoint: str | None
+    case: MoveCase, savepoint: str | None
 ) -> None:
     """Although a savepoint of it is known: it may go on, and then write on its own."""
-    fake.answers |= {
+    case.flink.answers |= {
         f"GET /jobs/{OLD}": job(OLD, "SUSPENDED", {}),
         "GET /jobs": jobs({OLD: "SUSPENDED"}),
     }
-    moving = move()
+    moving = case.move()
     moving.lock.save(moving.journal.model_copy(update={"savepoint": savepoint}))
     with pytest.raises(Undecided, match=rf"job {OLD} is suspended until"):
         moving.conclude()
-    assert started == []
+    assert case.started == []
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
-    move: Move, fake: FakeFlink, started: Started
+    case: MoveCase,
 ) -> None:
     """Neither there nor where it ran: that would be a second copy."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
-    fake.answers |= {
+    case.flink.answers |= {
         "GET /jobs": jobs({OLD: "FINISHED", "other": "RUNNING"}),
         "GET /jobs/other/checkpoints": {"counts": {"completed": 0}, "latest": restored},
     }
     with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
-        move().begin()
-    assert started == []
+        case.move().begin()
+    assert case.started == []
 
 
 def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
-    move: Move, fake: FakeFlink, started: Started
+    case: MoveCase,
 ) -> None:
     """That bears an id which nobody could know before."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
-    fake.answers |= {
+    case.flink.answers |= {
         "GET /jobs": InTurn(
             jobs({OLD: "FINISHED"}),
             jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
@@ -150,14 +146,14 @@ def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
         f"PATCH /jobs/{NEW}": {},
     }
     with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
-        move().begin()
-    assert [name for name, _, _ in started] == [NEW]
-    assert fake.requests("PATCH") == [f"/jobs/{NEW}"]
+        case.move().begin()
+    assert [name for name, _, _ in case.started] == [NEW]
+    assert case.flink.requests("PATCH") == [f"/jobs/{NEW}"]
 
 
-def test_a_job_that_another_command_moves_is_not_touched(move: Move) -> None:
+def test_a_job_that_another_command_moves_is_not_touched(case: MoveCase) -> None:
     """Its holder is named, as soon as its lock has been written."""
-    moving = move()
+    moving = case.move()
     holder = Holder(host="x", process=1, started=1, user="me")
     other = moving.journal.model_copy(update={"holder": holder})
     with pytest.raises(MoveUnderWay, match="is being moved, by process 1 of me on x, since"):
@@ -168,24 +164,26 @@ def test_a_job_that_another_command_moves_is_not_touched(move: Move) -> None:
             acquire(moving.folder, moving.journal, locks)
 
 
-def test_a_job_manager_that_has_lost_the_jar_of_a_move_is_told(move: Move, fake: FakeFlink) -> None:
+def test_a_job_manager_that_has_lost_the_jar_of_a_move_is_told(case: MoveCase) -> None:
     """It was restarted after the upload; nothing tells the order of two commands any more."""
-    fake.answers["GET /jars"] = {"files": []}
-    moving = move()
+    case.flink.answers["GET /jars"] = {"files": []}
+    moving = case.move()
     with pytest.raises(FlinkError, match="lost the uploaded jars; try again"):
         check_first(moving.folder, moving.journal)
 
 
+def forgotten() -> dict[str, Any]:
+    """Answers of a JobManager that is restarted right after it was asked to stop the job."""
+    asked = {f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN), STOP: UNKNOWN}
+    return asked | {"GET /jobs": jobs({})}
+
+
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    move: Move, fake: FakeFlink, started: Started
+    case: MoveCase,
 ) -> None:
     """It is named with the command, and nobody is said to have cancelled the job."""
-    fake.answers |= {
-        f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN),
-        STOP: UNKNOWN,
-        "GET /jobs": jobs({}),
-    }
-    moving = move()
+    case.flink.answers |= forgotten()
+    moving = case.move()
     MemoryFolder.files |= {
         file_name(OLD, 1): "",
         "file:///s/savepoint-old-new": "10",
@@ -194,22 +192,16 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     }
     with pytest.raises(Forgotten, match=r"savepoint is file:///s/savepoint-old-new\. .*--resume"):
         moving.begin()
-    assert started == []
+    assert case.started == []
     moved = moving.conclude()
-    assert started == [(NEW, "there", "file:///s/savepoint-old-new")]
+    assert case.started == [(NEW, "there", "file:///s/savepoint-old-new")]
     assert moved.job == NEW
 
 
-def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(
-    move: Move, fake: FakeFlink, started: Started
-) -> None:
+def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(case: MoveCase) -> None:
     """As it does when the JobManager is restarted right after the job was stopped."""
-    fake.answers |= {
-        f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN),
-        STOP: UNKNOWN,
-        "GET /jobs": jobs({}),
-    }
-    moving = move()
+    case.flink.answers |= forgotten()
+    moving = case.move()
     folder, journal = moving.folder, moving.journal
     first = acquire(folder, journal, JobLocks.listed(folder, OLD))
     MemoryFolder.files["file:///s/savepoint-old-new"] = "10"
@@ -217,32 +209,27 @@ def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(
         replace(moving, lock=first).begin()
     again = acquire(folder, journal, JobLocks.listed(folder, OLD))
     replace(moving, lock=again).conclude()
-    assert started == [(NEW, "there", "file:///s/savepoint-old-new")]
+    assert case.started == [(NEW, "there", "file:///s/savepoint-old-new")]
 
 
 @pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    move: Move, fake: FakeFlink, started: Started, last: str
+    case: MoveCase, last: str
 ) -> None:
     """The JobManager was restarted while the moved job was watched, or one that had returned."""
-    fake.answers["GET /jobs"] = jobs({})
-    moving = move()
+    case.flink.answers["GET /jobs"] = jobs({})
+    moving = case.move()
     moving.lock.journal = moving.journal.model_copy(
         update={"savepoint": "file:/s/savepoint-1", "checkpoints": "file:///c"}
     )
     MemoryFolder.files |= {f"file:///c/{last}/chk-4": "3", f"file:///c/{last}/chk-5": "2"}
     moving.conclude()
-    assert started == [(NEW, "there", f"file:///c/{last}/chk-5")]
+    assert case.started == [(NEW, "there", f"file:///c/{last}/chk-5")]
 
 
 @pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])
 def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
-    move: Move,
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
-    tries: int,
-    again: str,
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch, tries: int, again: str
 ) -> None:
     """Flink does not list them any more, and accepts none of their ids a second time."""
     spent = "c.DuplicateJobSubmissionException: Job has already been submitted."
@@ -252,74 +239,70 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
 
     monkeypatch.setattr(MemoryFolder, "spend", spend)
     monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
-    fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
-    moving = move(*[Refusal(spent, spent, 400)] * tries)
+    case.flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    moving = case.move(*[Refusal(spent, spent, 400)] * tries)
     MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-new": "10"}
     with pytest.raises(FlinkError, match=f"runs on its previous devices again, as job {again}$"):
         moving.conclude()
-    assert started[-1] == (again, "here", "file:///s/savepoint-old-new")
+    assert case.started[-1] == (again, "here", "file:///s/savepoint-old-new")
 
 
-def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
-    move: Move, fake: FakeFlink, started: Started
-) -> None:
+def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(case: MoveCase) -> None:
     """A savepoint from before the move does not count: what followed it would be told again."""
-    fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
-    moving = move()
+    case.flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    moving = case.move()
     MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-before": "100"}
     with pytest.raises(FlinkError, match=r"restarted without high availability, and .* no comp"):
         moving.begin()
-    assert started == []
+    assert case.started == []
 
 
 def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
-    move: Move, fake: FakeFlink, started: Started
+    case: MoveCase,
 ) -> None:
     """The command had cancelled the successor itself, and was killed then."""
-    fake.answers |= {
+    case.flink.answers |= {
         "GET /jobs": jobs({OLD: "FINISHED", NEW: "CANCELED"}),
         f"GET /jobs/{NEW}": job(NEW, "CANCELED", {}),
         f"GET /jobs/{NEW}/checkpoints": {"counts": {"completed": 0}},
     }
-    moving = move()
+    moving = case.move()
     moving.lock.journal = moving.journal.model_copy(
         update={"savepoint": "file:/s/savepoint-1", "returns": True}
     )
     with pytest.raises(FlinkError, match=f"runs on its previous devices again, as job {BACK}"):
         moving.conclude()
-    assert started == [(BACK, "here", "file:/s/savepoint-1")]
+    assert case.started == [(BACK, "here", "file:/s/savepoint-1")]
 
 
-def test_a_job_that_others_cancel_first_is_not_started(
-    move: Move, fake: FakeFlink, started: Started
-) -> None:
+def test_a_job_that_others_cancel_first_is_not_started(case: MoveCase) -> None:
     """Where its state is, is told, if that outlives it."""
-    fake.answers |= {
+    case.flink.answers |= {
         f"GET /jobs/{OLD}": job(OLD, "CANCELED", {}),
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
         f"GET /jobs/{OLD}/checkpoints/config": KEPT,
     }
     told = r"cancelled by another user; nothing was started\. Its state is in s3://b/chk-3"
     with pytest.raises(FlinkError, match=told):
-        move().begin()
-    assert started == []
+        case.move().begin()
+    assert case.started == []
 
 
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    move: Move, fake: FakeFlink, started: Started
+    case: MoveCase,
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
-    fake.answers |= {
+    case.flink.answers |= {
         f"GET /jobs/{OLD}": FINISHED,
         f"GET /jobs/{OLD}/checkpoints": STOPPED,
         "GET /jobs": jobs({OLD: "FINISHED"}),
         "GET /jars": {"files": []},
     }
-    moving = move()
+    moving = case.move()
     with pytest.raises(
         NotRunning, match=r"stopped by somebody else.*savepoint-9;.*: move --resume"
     ):
         moving.begin()
-    assert started == []
+    assert case.started == []
     moving.conclude()
-    assert started == [(NEW, "there", "file:/s/savepoint-9")]
+    assert case.started == [(NEW, "there", "file:/s/savepoint-9")]

@@ -126,7 +126,7 @@ def test_a_huge_manifest_is_not_read_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["jar", "apply", "move"])
 def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
-    run: Callable, tmp_path: Path, command: str
+    refusal: Callable, tmp_path: Path, command: str
 ) -> None:
     """Before it asks a cluster for anything."""
     ENCRYPTED(jar(tmp_path / "job.jar"))
@@ -136,6 +136,13 @@ def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
         "apply": ["job.jar", "--placement", "placement.json"],
         "move": ["job.jar", "--placement", "placement.json", "--job", "0" * 32],
     }[command]
-    answer = run("flink", command, *words)
-    assert (answer.status, answer.err.count("\n")) == (2, 1)
-    assert "job.jar: is damaged" in answer.err
+    assert "job.jar: is damaged" in refusal("flink", command, *words)
+
+
+def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(
+    refusal: Callable, tmp_path: Path
+) -> None:
+    """An idle one might take what belongs elsewhere."""
+    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
+    told = refusal("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
+    assert "Flink must know all devices of the cluster" in told

@@ -109,14 +109,20 @@ def test_key_groups_that_do_not_divide_evenly_are_not_skewed_keys() -> None:
     assert key_shares([SRC, groups], [HASH], counted(5000.0, 5000.0)) == {"sum": (0.5, 0.5)}
 
 
-def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> None:
-    """And hands it to decisions with the measurement."""
+def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:
+    """A source, and a sum whose subtasks read these shares of its tuples."""
     source = rates(0, 1000, 0, 40_000, busy=0.1) | {"src.numRecordsOut": 1000}
+    read = rates(1000, 0, 40_000, busy=0.5)
     vertices = {
         "v0": Vertex("src", source, parallelism=1),
-        "v1": Vertex("sum", rates(1000, 0, 40_000, busy=0.5), [("v0", "HASH")], 2, "", SKEWED),
+        "v1": Vertex("sum", read, [("v0", "HASH")], len(shares), "", shares),
     }
-    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    return LazyFlink(clock, vertices)
+
+
+def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> None:
+    """And hands it to decisions with the measurement."""
+    seen = profile(summing(clock, SKEWED).rest, "job", 10)
     assert seen.shares == {"sum": pytest.approx(SKEWED)}
     assert measured_graph(seen, MIPS).operators.parallelism.tolist() == [1, 2]
 
@@ -126,12 +132,7 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, late: float
 ) -> None:
     """Until then Flink says that they have read nothing; then, all since their start."""
-    source = rates(0, 1000, 0, 40_000, busy=0.1) | {"src.numRecordsOut": 1000}
-    vertices = {
-        "v0": Vertex("src", source, parallelism=1),
-        "v1": Vertex("sum", rates(1000, 0, 40_000, busy=0.5), [("v0", "HASH")], 2, "", (0.5, 0.5)),
-    }
-    flink = LazyFlink(clock, vertices)
+    flink = summing(clock, (0.5, 0.5))
     usual = flink._subtasks
 
     def subtasks(vertex: Vertex) -> list[dict[str, Any]]:

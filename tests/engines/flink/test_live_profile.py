@@ -180,20 +180,6 @@ def test_threads_of_operators_without_names_are_told_apart(
     assert heavy > 3 * middle > 3 * light
 
 
-def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
-    rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Busy time says how they share it, and the graph says so of each."""
-    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
-    seen = profiled(rest, jobs)
-    told = {
-        name for name in measured_graph(seen, 1000.0).attributes if name.startswith("cpu of Map")
-    }
-    assert len(told) == len(ROUNDS)
-    _, heavy, middle = worked(seen)
-    assert heavy > middle
-
-
 def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

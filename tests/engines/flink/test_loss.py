@@ -1,26 +1,22 @@
 """What comes and goes on a real cluster: TaskManagers, spares, jobs that are not placed."""
 
 import json
-import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import come_back
+from flink_clusters import come_back, flink_run
 from flink_graphs import pipeline
 from moved_jobs import lines
+from submitted_jobs import TALLY, WatchThread, placed, tally
 
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.move.move import RETENTION
-from streamplace.engines.flink.move.state import resumable
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
@@ -28,8 +24,6 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.replacing import Replacing
-from streamplace.engines.flink.watch.watch import Watch
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = ["dev-0", "dev-1", "dev-2"]
@@ -127,97 +121,37 @@ def uploaded(rest: Rest) -> list[Any]:
         return list(json.load(answer)["files"])
 
 
-def tally(jobs: Path, told: Path, saved: Path) -> Program:
-    """A job with state that checks itself, and takes checkpoints that outlive it."""
-    settings = {
-        "execution.checkpointing.interval": "300 ms",
-        "execution.checkpointing.dir": saved.as_uri(),
-        RETENTION: "RETAIN_ON_CANCELLATION",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "10000",
-        "restart-strategy.fixed-delay.delay": "500 ms",
-    }
-    return Program(jobs, "TallyJob", (str(told), "500"), settings=settings)
-
-
-TALLY: Vectors = {
-    "numbers": ["dev-0"],
-    "Map": ["dev-1"],
-    "KeyedProcess": ["dev-0", "dev-1", "dev-1"],
-    "Process": ["dev-0", "dev-1", "dev-1"],
-    "Writer": ["dev-0", "dev-1", "dev-1"],
-    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
-    "Process (2)": ["dev-1", "dev-1"],
-    "Writer (2)": ["dev-0", "dev-0"],
+UNEVENLY: Vectors = {
+    **TALLY,
+    **{name: ["dev-0", "dev-1", "dev-1"] for name in ("KeyedProcess", "Process", "Writer")},
 }
-
-
-def test_a_job_that_finished_by_itself_is_told_as_that(
-    run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
-) -> None:
-    """By every command that looks for a running one."""
-    short = pipeline(1, 1)
-    short["operators"][0]["records"] = 10
-    graph = json.dumps(short)
-    (tmp_path / "p.json").write_text('{"assignment": {"op0": "dev-0", "op1": "dev-1"}}')
-    given = ("--placement", "p.json", "--rest", rest.url)
-    submitted = (str(graph_jar), "--entry-class", "GraphJob", "--flink-home", str(flink.home))
-    answer = run("flink", "apply", *submitted, *given, "--", graph)
-    assert answer.status == 0, answer.err
-    job = answer.out.strip()
-    assert rest.wait(job, ENDED) == "FINISHED"
-    for command in (("profile", "--rest", rest.url), ("cancel", "--rest", rest.url)):
-        answer = run("flink", *command, "--job", job)
-        assert answer.status == 2
-        assert f"job {job} has finished because it has read all" in answer.err
 
 
 def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
     """Whole operators and counts; then the one that was lost is a spare itself."""
-    (tmp_path / "told").mkdir()
-    program = tally(jobs, tmp_path / "told", tmp_path / "saved")
-    job = apply(rest, flink, program, TALLY)
-    while resumable(rest, job) is None:
-        time.sleep(0.1)
-    runs: list[PlacedJob] = []
-    steps: list[str] = []
-    watch = Watch(
-        Replacing(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
-    )
-    ended: list[str] = []
-
-    def watched() -> None:
-        try:
-            watch.run(PlacedJob(job, TALLY))
-        except FlinkError as error:
-            ended.append(str(error))
-
-    thread = Thread(target=watched, daemon=True)
-    thread.start()
+    program, told = tally(jobs, tmp_path), tmp_path / "told"
+    job = placed(rest, flink, program, UNEVENLY)
+    watch = WatchThread(rest, flink, program, PlacedJob(job, UNEVENLY))
     for lost, number in (("dev-1", 1), ("dev-2", 2)):
         roomy.kill(lost)
-        while len(runs) < number:
-            assert thread.is_alive(), steps
-            thread.join(0.1)
+        run = watch.started(number)
         if lost == "dev-1":
             come_back(rest, roomy, lost)
-        run = runs[-1]
         assert verify(rest, run.job, run.vectors).fine
         restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
         assert restored["external_path"].startswith("file:")
-        before = len(lines(tmp_path / "told", "windows"))
-        while len(lines(tmp_path / "told", "windows")) <= before:
+        before = len(lines(told, "windows"))
+        while len(lines(told, "windows")) <= before:
             assert rest.job(run.job)["state"] not in ENDED
-    assert [run.stand_ins for run in runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
-    stop(rest, runs[-1].job, tmp_path.as_uri())
-    thread.join(30)
-    assert [
-        text.startswith(f"job {runs[-1].job} was stopped with a savepoint") for text in ended
-    ] == [True]
-    assert all(seen == due for seen, due in lines(tmp_path / "told", "counts"))
-    windows = Counter((key, first // 100) for key, first, _ in lines(tmp_path / "told", "windows"))
+    assert [run.stand_ins for run in watch.runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
+    stop(rest, run.job, tmp_path.as_uri())
+    watch.ends()
+    (error,) = watch.ended
+    assert error.startswith(f"job {run.job} was stopped with a savepoint")
+    assert all(seen == due for seen, due in lines(told, "counts"))
+    windows = Counter((key, first // 100) for key, first, _ in lines(told, "windows"))
     assert set(range(10)) == {key for key, _ in windows}
 
 
@@ -225,30 +159,19 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
     """Without restarts it fails as soon as a connection breaks; Flink notices seconds later."""
-    (tmp_path / "told").mkdir()
-    program = tally(jobs, tmp_path / "told", tmp_path / "saved")
+    program = tally(jobs, tmp_path)
     fragile = replace(program, settings={**program.settings, "restart-strategy.type": "none"})
-    job = apply(rest, flink, fragile, TALLY)
-    while resumable(rest, job) is None:
-        time.sleep(0.1)
-    runs: list[PlacedJob] = []
-    steps: list[str] = []
-    watch = Watch(
-        Replacing(rest, flink, fragile, ("dev-2",), steps.append, runs.append, patience=0.5)
-    )
-    thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
-    thread.start()
+    job = placed(rest, flink, fragile, UNEVENLY)
+    watch = WatchThread(rest, flink, fragile, PlacedJob(job, UNEVENLY))
     roomy.kill("dev-1")
-    while not runs:
-        assert thread.is_alive(), steps
-        thread.join(0.1)
+    run = watch.started()
     failed_first = f"job {job} has failed; waiting until Flink knows the state of its TaskManagers"
-    assert steps[0] in (failed_first, "lost: 'dev-1'; waiting 0.5 s for it")  # as Flink tells it
-    assert runs[0].stand_ins == {"dev-1": "dev-2"}
-    assert verify(rest, runs[0].job, runs[0].vectors).fine
-    rest.cancel(runs[0].job)
-    thread.join(30)
-    assert not thread.is_alive()
+    lost_first = "lost: 'dev-1'; waiting 0.5 s for it"
+    assert watch.steps[0] in (failed_first, lost_first)  # as Flink tells it
+    assert run.stand_ins == {"dev-1": "dev-2"}
+    assert verify(rest, run.job, run.vectors).fine
+    rest.cancel(run.job)
+    watch.ends()
 
 
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
@@ -270,19 +193,8 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
         answer = run("flink", "jar", *given, *home, "--cluster", "c.toml", "-o", "placed.jar")
         assert answer.status == 0, answer.err
         assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err
-        (tmp_path / "config.yaml").write_text("rest.address: 127.0.0.1\n")
-        java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
-        address = cluster.url.removeprefix("http://")
-        words = ["run", "-d", "-m", address, "-c", "Placed", "placed.jar", "GraphJob", graph]
-        done = subprocess.run(
-            [*java, "org.apache.flink.client.cli.CliFrontend", *words],
-            env={**os.environ, "FLINK_CONF_DIR": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            cwd=tmp_path,
-        )
-        assert done.returncode == 0, done.stderr
+        words = ("-c", "Placed", "placed.jar", "GraphJob", graph)
+        flink_run(flink, tmp_path, cluster.url, *words)
         rest = Rest(cluster.url)
         (job,) = rest.live_jobs()
         rest.wait_running(job)

@@ -4,13 +4,13 @@ import copy
 import json
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_jobs import lines, settings
+from moved_jobs import check_windows, lines, settings, tells_more_windows
 from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
@@ -24,7 +24,6 @@ from streamplace.engines.flink.rest.tasks import read_vertices
 
 pytestmark = pytest.mark.xdist_group("flink")
 RATE = "500"
-WINDOW, KEYS = 100, 10
 FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
 Settings = dict[str, str]
@@ -42,43 +41,59 @@ SPREAD: dict[str, list[str]] = {
 ELSEWHERE = SPREAD | {"Map": ["dev-0"], "Process": ["dev-0"] * 2, "Process (2)": ["dev-1"] * 2}
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> Path:
-    """Folder of what the job tells."""
-    folder = tmp_path / "told"
-    folder.mkdir()
-    return folder
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The job that checks itself, on the shared cluster.
 
+    Attributes
+    ----------
+    folder
+        With what it tells, and its savepoints.
+    """
 
-@pytest.fixture
-def started(rest: Rest, jobs: Path, told: Path) -> Callable[[Settings], str]:
-    """Submit the job as others do, and wait until it tells something."""
+    rest: Rest
+    flink: Flink
+    jobs: Path
+    folder: Path
 
-    def start(given: Settings) -> str:
-        job = submitted(rest, jobs, "TallyJob", str(told), RATE, settings=given)
-        tells_more(told)
+    @property
+    def told(self) -> Path:
+        """Folder of what it tells."""
+        return self.folder / "told"
+
+    def program(self, given: Settings, jar: Path | None = None, **more: Any) -> Program:
+        """The job with settings, by its jar if no other is given."""
+        arguments = (str(self.told), RATE)
+        return Program(jar or self.jobs, "TallyJob", arguments, settings=given, **more)
+
+    def started(self, given: Settings) -> str:
+        """Submit it as others do, and wait until it tells something; returns its id."""
+        job = submitted(self.rest, self.jobs, "TallyJob", str(self.told), RATE, settings=given)
+        self.tells_more()
         return job
 
-    return start
+    def tells_more(self) -> None:
+        """Wait until it has told some windows more."""
+        tells_more_windows(self.told, 3)
+
+    def moving(self, entry: str) -> tuple[str, ...]:
+        """Words of the command that moves it as a program with this main class."""
+        where = ("--rest", self.rest.url, "--flink-home", str(self.flink.home))
+        saved = ("--savepoints", (self.folder / "saved").as_uri(), "--settle", "0")
+        return ("flink", "move", str(self.jobs), "--entry-class", entry, *where, *saved)
+
+    def ends(self, job: str) -> None:
+        """Stop it: every key was seen as often as it must have been, and no window lacks tuples."""
+        stop(self.rest, job, self.folder.as_uri())
+        assert all(seen == due for seen, due in lines(self.told, "counts"))
+        check_windows(self.told)
 
 
-def tells_more(told: Path) -> None:
-    """Wait until the job has told some windows more."""
-    wanted = len(lines(told, "windows")) + 3 * KEYS
-    deadline = time.monotonic() + 60
-    while len(lines(told, "windows")) < wanted:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def check_sums(told: Path) -> None:
-    """Every key was seen as often as it must have been, and every window has all of its tuples."""
-    assert all(seen == due for seen, due in lines(told, "counts"))
-    windows = lines(told, "windows")
-    assert {number for _, _, number in windows} == {WINDOW // KEYS}
-    found = Counter((key, first // WINDOW) for key, first, _ in windows)
-    last = {key: max(n for k, n in found if k == key) for key in range(KEYS)}
-    assert found == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
+@pytest.fixture
+def tally(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path) -> Tally:
+    """The job, which has not been started yet."""
+    (tmp_path / "told").mkdir()
+    return Tally(rest, flink, jobs, tmp_path)
 
 
 def assert_ids_tell_namesakes_apart(document: Job) -> None:
@@ -101,34 +116,25 @@ def assert_ids_tell_namesakes_apart(document: Job) -> None:
     ],
 )
 def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
-    before: str,
-    after: str,
-    backend: str,
-    rest: Rest,
-    flink: Flink,
-    jobs: Path,
-    started: Callable[[Settings], str],
-    told: Path,
-    tmp_path: Path,
+    before: str, after: str, backend: str, tally: Tally, tmp_path: Path
 ) -> None:
     """Twice, with other chains and another parallelism; no operator has a uid, hardly any a name.
 
     State of keys, of windows and of the source; the job's own classes come from another jar.
     """
-    job = started(settings(before, backend))
+    rest, job = tally.rest, tally.started(settings(before, backend))
     empty = tmp_path / "empty.jar"
     zipfile.ZipFile(empty, "w").close()
     classes: dict[str, Any] = (
-        {"libraries": [jobs]} if before == "true" else {"classpaths": [jobs.as_uri()]}
+        {"libraries": [tally.jobs]} if before == "true" else {"classpaths": [tally.jobs.as_uri()]}
     )
-    given = settings(after, backend)
-    program = Program(empty, "TallyJob", (str(told), RATE), settings=given, **classes)
+    program = tally.program(settings(after, backend), jar=empty, **classes)
     steps: list[str] = []
-    move = mover(rest, flink, program, tmp_path, steps.append)
+    move = mover(rest, tally.flink, program, tmp_path, steps.append)
     for wanted in (SPREAD, ELSEWHERE):
         moved = move.run(move.plan(job, wanted))
         job, path = moved.job, moved.savepoint
-        tells_more(told)
+        tally.tells_more()
         restored = rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
         assert restored["external_path"] == path
         assert verify(rest, job, wanted).fine
@@ -136,59 +142,48 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     assert (len(document["vertices"]) == len(SPREAD)) == (after == "false")
     if after == "false":
         assert_ids_tell_namesakes_apart(document)
-    stop(rest, job, tmp_path.as_uri())
-    check_sums(told)
+    tally.ends(job)
     assert [step.split()[0] for step in steps[-5:]] == [
         *("checking", "stopping", "its", "starting", "job")
     ]
 
 
-def test_a_job_placed_where_flink_has_put_it_is_pinned_there(
-    rest: Rest,
-    flink: Flink,
-    jobs: Path,
-    started: Callable[[Settings], str],
-    told: Path,
-    tmp_path: Path,
-) -> None:
+def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_path: Path) -> None:
     """Then it holds no whole TaskManager any more, and placing it there again changes nothing."""
-    given = settings("false", "hashmap")
-    job = started(given)
+    given, rest = settings("false", "hashmap"), tally.rest
+    job = tally.started(given)
     here = {
         operator: [device for device, n in vertex.devices.items() for _ in range(n)]
         for vertex in read_vertices(rest, job, rest.job(job))
         for operator in vertex.operators
     }
-    program = Program(jobs, "TallyJob", (str(told), RATE), settings=given)
-    move = mover(rest, flink, program, tmp_path)
+    move = mover(rest, tally.flink, tally.program(given), tmp_path)
     plan = move.plan(job, here)
     assert not plan.moved
     assert plan.is_needed
     job = move.run(plan).job
-    tells_more(told)
+    tally.tells_more()
     assert verify(rest, job, here).fine
     assert not move.plan(job, here).is_needed
-    stop(rest, job, tmp_path.as_uri())
-    check_sums(told)
+    tally.ends(job)
 
 
 @pytest.mark.slow
-def test_files_that_nobody_has_read_yet_are_read_once(
-    rest: Rest, flink: Flink, jobs: Path, told: Path, tmp_path: Path
-) -> None:
+def test_files_that_nobody_has_read_yet_are_read_once(tally: Tally, tmp_path: Path) -> None:
     """The source's coordinator knows them, and Flink restores it by the operator's own id alone."""
+    rest, told = tally.rest, tally.told
     (told / "slow").touch()
     (tmp_path / "files").mkdir()
     for i in range(FILES):
         text = "".join(f"{i * LINES + k}\n" for k in range(LINES))
         (tmp_path / "files" / str(i)).write_text(text)
-    program = Program(jobs, "FilesJob", (str(tmp_path / "files"), str(told)))
-    job = submitted(rest, jobs, "FilesJob", *program.arguments)
+    program = Program(tally.jobs, "FilesJob", (str(tmp_path / "files"), str(told)))
+    job = submitted(rest, tally.jobs, "FilesJob", *program.arguments)
     deadline = time.monotonic() + 60
     while not lines(told, "lines"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    move = mover(rest, flink, program, tmp_path)
+    move = mover(rest, tally.flink, program, tmp_path)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
     job = move.run(move.plan(job, vectors)).job
     before = len(lines(told, "lines"))
@@ -199,65 +194,44 @@ def test_files_that_nobody_has_read_yet_are_read_once(
 
 
 def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
-    run: Callable,
-    rest: Rest,
-    flink: Flink,
-    jobs: Path,
-    started: Callable[[Settings], str],
-    told: Path,
-    tmp_path: Path,
+    run: Callable, tally: Tally, tmp_path: Path
 ) -> None:
     """From the same savepoint; told beforehand is what would be moved."""
-    job = started({})
+    rest, job = tally.rest, tally.started({})
     where = [vertex["name"] for vertex in rest.job(job)["vertices"]]
     (here,) = {d for vertex in read_vertices(rest, job, rest.job(job)) for d in vertex.devices}
     there = next(device for device in DEVICES if device != here)
     assignment = dict.fromkeys(SPREAD, here) | {"Map": there}
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
-    options = ("--placement", "p.json", "--savepoints", (tmp_path / "saved").as_uri())
-    command = ("flink", "move", str(jobs), "--entry-class", "TallyJob", "--rest", rest.url)
-    command = (*command, "--flink-home", str(flink.home), *options, "--settle", "0", "--json")
-    answer = run(*command, "--dry-run", "--", str(told), RATE)
+    command = (*tally.moving("TallyJob"), "--placement", "p.json", "--json")
+    answer = run(*command, "--dry-run", "--", str(tally.told), RATE)
     assert answer.status == 0, answer.err
     document = json.loads(answer.out)
     assert (document["job"], document["before"], document["savepoint"]) == (job, job, None)
     assert document["moved"] == {"Map": {"from": {here: 1}, "to": {there: 1}}}
     assert rest.live_jobs() == [job]
 
-    (told / "broken").touch()
-    answer = run(*command, "--", str(told), RATE)
+    (tally.told / "broken").touch()
+    answer = run(*command, "--", str(tally.told), RATE)
     assert answer.status == 2
     assert "broken once; the job runs on its previous devices again" in answer.err
     (again,) = rest.live_jobs()
     assert again != job
     assert sorted(vertex["name"] for vertex in rest.job(again)["vertices"]) == sorted(where)
-    tells_more(told)
-    stop(rest, again, tmp_path.as_uri())
-    check_sums(told)
+    tally.tells_more()
+    tally.ends(again)
 
 
 @pytest.mark.slow
-def test_a_job_is_measured_placed_and_moved_by_one_command(
-    run: Callable,
-    rest: Rest,
-    flink: Flink,
-    jobs: Path,
-    started: Callable[[Settings], str],
-    told: Path,
-    tmp_path: Path,
-) -> None:
+def test_a_job_is_measured_placed_and_moved_by_one_command(run: Callable, tally: Tally) -> None:
     """What does not fit is told while it runs."""
-    job = started(settings("false", "hashmap"))
-    command = ("flink", "move", str(jobs), "--rest", rest.url, "--flink-home", str(flink.home))
-    command = (*command, "--savepoints", (tmp_path / "saved").as_uri(), "--seconds", "2")
-    command = (*command, "--settle", "0", "--patience", "0")
-    command = (*command, "--accept-cold", "--trust-profile")
-    answer = run(*command, "--entry-class", "StateJob", "--", "a", "b")
+    job = tally.started(settings("false", "hashmap"))
+    options = ("--seconds", "2", "--patience", "0", "--accept-cold", "--trust-profile")
+    answer = run(*tally.moving("StateJob"), *options, "--", "a", "b")
     assert answer.status == 2
     assert "are not placed" in answer.err
-    assert rest.live_jobs() == [job]
-    answer = run(*command, "--entry-class", "TallyJob", "--", str(told), RATE)
+    assert tally.rest.live_jobs() == [job]
+    answer = run(*tally.moving("TallyJob"), *options, "--", str(tally.told), RATE)
     assert answer.status == 0, answer.err
-    assert rest.live_jobs() == [answer.out.strip()]
-    stop(rest, answer.out.strip(), tmp_path.as_uri())
-    check_sums(told)
+    assert tally.rest.live_jobs() == [answer.out.strip()]
+    tally.ends(answer.out.strip())

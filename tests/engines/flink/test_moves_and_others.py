@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import ANSWERS, DELETED, JOB, KEPT, healthy, job, jobs
+from flink_documents import ANSWERS, JOB, KEPT, healthy, job, jobs
 from lazy_flink import Clock
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
-from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
+from streamplace.engines.flink.move.endings import EndedByOthers, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.pause import (
@@ -74,39 +74,31 @@ def flink() -> FakeFlink:
     return FakeFlink()
 
 
+CONTINUES = rf"^job {OTHER} \(RUNNING\) continues from .* already"
+
+
 @pytest.mark.parametrize(
-    ("restored", "given"),
+    ("states", "restored", "given", "told"),
     [
-        (SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"),
-        ("hdfs://name:8020/s/savepoint-1", "hdfs:///s/savepoint-1"),
-        ("hdfs://name:8020/s/savepoint-1", "/s/savepoint-1"),
+        ({OTHER: "RUNNING"}, SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/", CONTINUES),
+        ({OTHER: "RUNNING"}, "hdfs://n:8020/s/savepoint-1", "hdfs:///s/savepoint-1", CONTINUES),
+        ({OTHER: "RUNNING"}, "hdfs://n:8020/s/savepoint-1", "/s/savepoint-1", CONTINUES),
+        ({OLD: "RUNNING"}, "", f"s3://b/{OLD}/chk-7", rf"^job {OLD} .* has taken the checkpoint"),
+        ({OLD: "SUSPENDED"}, "", f"s3://b/{OLD}/chk-7", rf"^job {OLD} .* has taken the checkpoint"),
+        ({OTHER: "CANCELED"}, SAVEPOINT, SAVEPOINT, ""),
+        ({}, SAVEPOINT, SAVEPOINT, ""),
     ],
 )
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(
-    flink: FakeFlink, restored: str, given: str
+def test_state_from_which_a_job_runs_starts_no_second(
+    flink: FakeFlink, states: Mapping[str, str], restored: str, given: str, told: str
 ) -> None:
-    """However the path is written; the job is named."""
-    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(restored)})
-    with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
+    """However the path is written; the job is named. When that has ended, it may be used again.
+
+    One that is suspended goes on once a JobManager leads again.
+    """
+    flink.answers = cluster(states, {OTHER: started_from(restored)})
+    with pytest.raises(CopyRuns, match=told) if told else nullcontext():
         refuse_copy(flink.rest, given)
-
-
-@pytest.mark.parametrize("state", ["RUNNING", "SUSPENDED"])
-def test_a_checkpoint_of_a_job_that_has_not_ended_starts_no_second(
-    flink: FakeFlink, state: str
-) -> None:
-    """One that is suspended goes on once a JobManager leads again."""
-    flink.answers = cluster({OLD: state}, {})
-    with pytest.raises(CopyRuns, match=rf"^job {OLD} \({state}\) has taken the checkpoint"):
-        refuse_copy(flink.rest, f"s3://b/{OLD}/chk-7")
-
-
-@pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {}])
-def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
-    flink: FakeFlink, states: Mapping[str, str]
-) -> None:
-    flink.answers = cluster(states, {OTHER: started_from(SAVEPOINT)})
-    refuse_copy(flink.rest, SAVEPOINT)
 
 
 def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: FakeFlink) -> None:
@@ -156,28 +148,6 @@ def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(flink: Fak
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
         refuse_other(flink.rest, SAVEPOINT, chain_of(OLD), "shop")
-
-
-NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": False}}
-CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/c"}}}
-
-
-@pytest.mark.parametrize(
-    ("state", "policy", "path"),
-    [
-        ("FAILED", DELETED, "s3://b/c"),
-        ("CANCELED", DELETED, None),
-        ("CANCELED", KEPT, "s3://b/c"),
-        ("FAILED", NOT_KEPT, None),
-    ],
-)
-def test_what_outlives_a_job_depends_on_how_it_ended(
-    flink: FakeFlink, state: str, policy: dict[str, Any], path: str | None
-) -> None:
-    flink.answers = cluster({OLD: state}, {OLD: CHECKPOINT}) | {
-        f"GET /jobs/{OLD}/checkpoints/config": policy
-    }
-    assert last_kept(flink.rest, OLD) == path
 
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])

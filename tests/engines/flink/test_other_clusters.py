@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from flink_clusters import available_cluster, free_port
 from flink_graphs import pipeline
 from flink_proxy import faulty_proxy
 from moved_jobs import FAST, SLOW, Watched, write_spread
-from submitted_jobs import TALLY
+from submitted_jobs import TALLY, WatchThread, placed, tally
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import as_yaml
@@ -29,18 +28,15 @@ from streamplace.engines.flink.local.session import (
     local_cluster,
 )
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.move import RETENTION, FlinkMove
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import resumable
-from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.apply import check
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.replacing import Replacing
-from streamplace.engines.flink.watch.watch import Watch
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -61,54 +57,31 @@ class Run:
 @pytest.fixture
 def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
     """The job, which has saved its state."""
-    (tmp_path / "told").mkdir()
-    settings = {
-        "execution.checkpointing.interval": "300 ms",
-        "execution.checkpointing.dir": (tmp_path / "checkpoints").as_uri(),
-        RETENTION: "RETAIN_ON_CANCELLATION",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "10000",
-        "restart-strategy.fixed-delay.delay": "500 ms",
-    }
-    program = Program(jobs, "TallyJob", (str(tmp_path / "told"), "300"), settings=settings)
+    program = tally(jobs, tmp_path, "300")
     with available_cluster(flink, ["dev-0", "dev-1", "dev-2"]) as (cluster, url):
         rest = Rest(url)
-        job = apply(rest, flink, program, TALLY)
-        while resumable(rest, job) is None:
-            time.sleep(0.1)
-        yield Run(cluster, rest, program, job)
+        yield Run(cluster, rest, program, placed(rest, flink, program, TALLY))
 
 
 def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, flink: Flink) -> None:
     """The job is recovered where it was, and a spare stands in for what is lost after that."""
     cluster, rest, job = running.cluster, running.rest, running.job
-    runs: list[PlacedJob] = []
-    steps: list[str] = []
-    watch = Watch(
-        Replacing(rest, flink, running.program, ("dev-2",), steps.append, runs.append, patience=20)
-    )
-    thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
-    thread.start()
+    watch = WatchThread(rest, flink, running.program, PlacedJob(job, TALLY), patience=20)
     cluster.kill(JOB_MANAGER)
-    while not any("trying again" in step for step in steps):
-        assert thread.is_alive(), steps
-        thread.join(0.1)
-    rest = rest.patient(60.0, steps.append)  # the new leader begins to answer by and by
+    while not any("trying again" in step for step in watch.steps):
+        watch.goes_on()
+    rest = rest.patient(60.0, watch.steps.append)  # the new leader begins to answer by and by
     while rest.state(job) is None:  # and recovers its jobs after that
-        assert thread.is_alive(), steps
-        thread.join(0.1)
+        watch.goes_on()
     rest.wait_running(job, 120)
-    assert runs == []
+    assert watch.runs == []
     assert verify(rest, job, TALLY).fine
     cluster.kill("dev-1")
-    while not runs:
-        assert thread.is_alive(), steps
-        thread.join(0.1)
-    assert runs[0].stand_ins == {"dev-1": "dev-2"}
-    assert verify(rest, runs[0].job, runs[0].vectors).fine
-    rest.cancel(runs[0].job)
-    thread.join(30)
-    assert not thread.is_alive()
+    run = watch.started()
+    assert run.stand_ins == {"dev-1": "dev-2"}
+    assert verify(rest, run.job, run.vectors).fine
+    rest.cancel(run.job)
+    watch.ends()
 
 
 @pytest.mark.parametrize("request_", ["/stop", "_placed-jobs.jar/run"])
@@ -252,25 +225,17 @@ def old(fetched: Callable[[str], Flink]) -> Iterator[LocalCluster]:
 def jar(old: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Jobs, compiled against it."""
     built = tmp_path_factory.mktemp("jar") / "jobs.jar"
-    examples = HERE.parents[2] / "examples" / "flink"
-    build_jar(old.flink, [examples / "GraphJob.java", *sorted(HERE.glob("java/*.java"))], built)
+    build_jar(old.flink, sorted(HERE.glob("java/*.java")), built)
     return built
-
-
-def test_flink_1_20_pins_alike(old: LocalCluster, jar: Path) -> None:
-    """The internal classes that pinning changes are there, and do the same."""
-    vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
-    rest, arguments = Rest(old.url), [json.dumps(pipeline(1, 3, 1))]
-    job = apply(rest, old.flink, Program(jar, "GraphJob", arguments), vectors)
-    found = verify(rest, job, vectors)
-    rest.cancel(job)
-    assert found.fine, found
 
 
 def test_flink_1_20_moves_alike(
     old: LocalCluster, jar: Path, run: Callable, tmp_path: Path
 ) -> None:
-    """A query of Nexmark, twice, to the results of one that was not moved."""
+    """A query of Nexmark, twice, to the results of one that was not moved.
+
+    So the internal classes that pinning changes are there, and do the same.
+    """
     rest, given = Rest(old.url), {"pipeline.operator-chaining.enabled": "true"}
     alone = Watched(rest, jar, tmp_path / "alone", "NexmarkJob", ["8"], given)
     told = alone.finished(alone.start(FAST))

@@ -2,20 +2,21 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import come_back
 from flink_graphs import pipeline
 from submitted_jobs import submitted
 
+from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import vectors_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -65,23 +66,6 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
         assert left(rest) == before
 
 
-@pytest.mark.slow
-def test_operators_that_were_fused_when_measured_land_together(rest: Rest, submit: Submit) -> None:
-    """And are verified one by one."""
-    vectors = vectors_of({"op0 -> op1": "dev-1", "op2": "dev-2"})
-    found = verify(rest, submit(pipeline(1, 1, 1), vectors), vectors)
-    assert found.fine, found
-    assert [check.operator for check in found.checks] == ["op0", "op1", "op2"]
-
-
-@pytest.mark.slow
-def test_jobs_beside_each_other_keep_their_counts(rest: Rest, submit: Submit) -> None:
-    """Spread groups of several jobs use different indexes."""
-    vectors = {"op0": ["dev-0", "dev-1", "dev-1"], "op1": ["dev-4", "dev-1"]}
-    jobs = [submit(pipeline(3, 2), vectors) for _ in range(2)]
-    assert all(verify(rest, job, vectors).fine for job in jobs)
-
-
 def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Submit) -> None:
     """One line that names operator, device and what there is."""
     with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is not a TaskManager"):
@@ -98,20 +82,6 @@ def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> Non
 
 
 @pytest.mark.slow
-def test_counts_hold_after_a_task_manager_came_back(
-    rest: Rest, submit: Submit, cluster: LocalCluster
-) -> None:
-    """The job restarts where it was placed."""
-    vectors = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]}
-    job = submit({**pipeline(1, 3), "restart": True}, vectors)
-    cluster.kill("dev-2")
-    come_back(rest, cluster, "dev-2")
-    rest.wait_running(job)
-    found = verify(rest, job, vectors)
-    assert found.fine, found
-
-
-@pytest.mark.slow
 def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: Path) -> None:
     """It ignores pins, so that nothing it shows can be trusted."""
     settings = {"jobmanager.scheduler": "adaptive"}
@@ -124,3 +94,35 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
             assert json.load(answer)["files"] == []
         job = submitted(rest, graph_jar, "GraphJob", *arguments)
         assert "scheduler is Adaptive" in verify(rest, job, vectors).problems[0]
+
+
+@pytest.fixture(scope="module")
+def bare(flink: Flink) -> Iterator[LocalCluster]:
+    """Two TaskManagers with three lines of configuration each."""
+    with local_cluster(flink, ["a", "b"], layers=0) as running:
+        yield running
+
+
+@pytest.mark.slow
+def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
+    bare: LocalCluster, flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """Operators of several subtasks, too; the refusal says which settings spreading needs."""
+    rest = Rest(bare.url)
+    assert {d: set(names) for d, names in rest.offered().items()} == {
+        "a": {"dev-a"},
+        "b": {"dev-b"},
+    }
+    engine = FlinkEngine(
+        rest, home=flink.home, moves=MoveSettings(tmp_path.as_uri(), settling=Settling(0.0))
+    )
+    program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
+    first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}
+    second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}
+    job = engine.apply(program, first)
+    assert engine.verify(job, first).fine
+    with pytest.raises(PlacementError, match=r"does not offer 'lim-0'.*config --subtasks'"):
+        engine.move(job, program, first | {"op1": ["a", "b"]})
+    moved = engine.move(job, program, second)
+    assert engine.verify(moved.job, second).fine
+    engine.cancel(moved.job)

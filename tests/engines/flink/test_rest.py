@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, Raw, failure, said
-from flink_documents import ANSWERS, JOB, TASK_MANAGER, job
+from flink_documents import ANSWERS, JOB, TASK_MANAGER, healthy, job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lazy_flink import Clock
@@ -60,16 +60,12 @@ def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_whatever_a_server_sends_ends_in_one_line(run: Callable, how: str, tmp_path: Path) -> None:
+def test_whatever_a_server_sends_ends_in_one_line(refusal: Callable, how: str) -> None:
     """And writes nothing."""
     with FakeFlink(otherwise=BROKEN[how]).served() as flink:
-        answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
-    assert (answer.status, answer.out) == (2, "")
-    assert len(answer.err.splitlines()) == 1
-    assert answer.err.startswith("error: ")
-    assert len(answer.err) < 600
-    assert answer.err.strip().isprintable()
-    assert not list(tmp_path.iterdir())
+        refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
+    assert len(refused) < 600
+    assert refused.strip().isprintable()
 
 
 @pytest.mark.parametrize(
@@ -100,26 +96,17 @@ def test_a_server_that_drips_while_shaking_hands_is_left_too() -> None:
             Rest(address, timeout=0.3).get("/jobs")
 
 
-def test_redirections_are_told_and_not_followed(run: Callable) -> None:
+def test_redirections_are_told_and_not_followed(refusal: Callable) -> None:
     """The other host is asked nothing; a password in its address is not shown."""
     with FakeFlink(ANSWERS).served() as other:
         there = other.url.replace("//", "//me:secret@")
         moved = said(b"", 302, f"{there}/taskmanagers")
         with FakeFlink(otherwise=moved).served() as flink:
-            answer = run("flink", "cluster", "--rest", flink.url)
-    assert answer.status == 2
-    assert "and redirects are not followed" in answer.err
-    assert other.url.rpartition("/")[2] in answer.err
-    assert "secret" not in answer.err
+            refused = refusal("flink", "cluster", "--rest", flink.url)
+    assert "and redirects are not followed" in refused
+    assert other.url.rpartition("/")[2] in refused
+    assert "secret" not in refused
     assert other.asked == []
-
-
-def test_the_id_of_a_job_is_not_empty(run: Callable) -> None:
-    """As that of a shell variable that is not set; Flink answers with the list of all jobs."""
-    with FakeFlink({**ANSWERS, "GET /jobs/": {"jobs": []}}).served() as flink:
-        answer = run("flink", "profile", "--rest", flink.url, "--job", "")
-    assert answer.status == 2
-    assert answer.err == "error: the id of the job is empty; give the id of a job, as --job ID\n"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +126,10 @@ def test_the_id_of_a_job_is_not_empty(run: Callable) -> None:
         "",
     ],
 )
-def test_addresses_that_are_none_are_told(run: Callable, url: str) -> None:
+def test_addresses_that_are_none_are_told(refusal: Callable, url: str) -> None:
     """In one line, whatever they hold."""
-    answer = run("flink", "cluster", "--rest", url)
-    assert answer.status == 2
-    assert answer.err.endswith("is not an address; write http://HOST:8081\n")
-    assert len(answer.err.splitlines()) == 1
+    refused = refusal("flink", "cluster", "--rest", url)
+    assert refused.endswith("is not an address; write http://HOST:8081\n")
 
 
 PASSWORDS = [
@@ -232,39 +217,44 @@ NO_AMOUNT = (10**400, True, "1", None, [1])
     [*((MEMORY, one) for one in NO_MEMORY), *((EXTENDED, {"dev-0": one}) for one in NO_AMOUNT)],
 )
 def test_numbers_of_a_server_are_finite_numbers(
-    run: Callable, where: str, amount: object, tmp_path: Path
+    refusal: Callable, where: str, amount: object
 ) -> None:
     """Text that stood there unquoted was read as tables of the file; floats have an end."""
     field, _, key = where.partition(".")
     manager = TASK_MANAGER | {field: TASK_MANAGER[field] | {key: amount}}
     with FakeFlink({"GET /taskmanagers": {"taskmanagers": [manager]}}).served() as flink:
-        answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
-    assert answer.status == 2
-    assert f"taskmanagers[0].{where}" in answer.err
-    assert answer.err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+        refused = refusal("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
+    assert f"taskmanagers[0].{where}" in refused
 
 
-def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
-    """By their states."""
-    jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "FINISHED"}]}
-    with FakeFlink({"GET /jobs": jobs}).served() as flink:
-        answer = run("flink", "profile", "--rest", flink.url)
-    assert answer.status == 2
-    assert "no job is running (x is FAILED; y is FINISHED)" in answer.err
+FAILED = {"id": "x", "status": "FAILED"}
 
 
-def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:
-    """Be it restarting, which is then told."""
-    states = [{"id": "x", "status": "FAILED"}, {"id": JOB, "status": "RESTARTING"}]
+@pytest.mark.parametrize(
+    ("others", "options", "told"),
+    [
+        (
+            [FAILED, {"id": "y", "status": "FINISHED"}],
+            (),
+            "no job is running (x is FAILED; y is FINISHED)",
+        ),
+        (
+            [FAILED, {"id": JOB, "status": "RESTARTING"}],
+            (),
+            f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c",
+        ),
+        ([], ("--job", ""), "error: the id of the job is empty; give the id of a job, as --job ID"),
+    ],
+    ids=["all have ended", "one has not ended", "a shell variable that is not set"],
+)
+def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(
+    refusal: Callable, others: list[dict[str, str]], options: tuple[str, ...], told: str
+) -> None:
+    """Be it restarting, which is then told; for an empty id Flink answers with all jobs."""
     restarting = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
-    answers = ANSWERS | {"GET /jobs": {"jobs": states}, f"GET /jobs/{JOB}": restarting}
-    with FakeFlink(answers).served() as flink:
-        answer = run("flink", "profile", "--rest", flink.url)
-    assert answer.status == 2
-    assert (
-        f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c" in answer.err
-    )
+    listed = {"GET /jobs": {"jobs": others}, "GET /jobs/": {"jobs": []}}
+    with FakeFlink(ANSWERS | listed | {f"GET /jobs/{JOB}": restarting}).served() as flink:
+        assert told in refusal("flink", "profile", "--rest", flink.url, *options)
 
 
 def test_a_suspended_job_is_waited_for_and_no_other_one_is_advised(run: Callable) -> None:
@@ -383,9 +373,24 @@ def test_who_does_not_hear_what_is_asked_has_not_refused_it(
     assert type(failed.value) is error
 
 
-def test_a_job_on_a_cluster_without_task_managers_waits_for_no_other_job() -> None:
-    """Whoever cancelled others for it would have ended them in vain."""
-    waiting = job("shop", "RUNNING", {"map": "SCHEDULED"})
-    flink = FakeFlink({"GET /jobs/job": waiting, "GET /taskmanagers": {"taskmanagers": []}})
-    with pytest.raises(FlinkError, match="'map' is SCHEDULED; wait until all of them run"):
+WAITING = job("shop", "RUNNING", {"map": "SCHEDULED"})
+WHOLE = "a job without a placement requests whole TaskManagers"
+
+
+@pytest.mark.parametrize(
+    ("devices", "slots", "told"),
+    [
+        (("dev-0", "dev-1"), [{"jobId": "other"}], WHOLE),
+        (("dev-0", "dev-1"), [], "'map' is SCHEDULED; wait until all of them run"),
+        ((), [], "'map' is SCHEDULED; wait until all of them run"),
+    ],
+)
+def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
+    devices: tuple[str, ...], slots: list[dict[str, str]], told: str
+) -> None:
+    """Only where others have slots of each; whoever cancelled them might end them in vain."""
+    flink = FakeFlink(healthy(*devices) | {"GET /jobs/job": WAITING})
+    for device in devices:
+        flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": slots}
+    with pytest.raises(FlinkError, match=told):
         flink.rest.running_job("job")

@@ -79,6 +79,24 @@ def test_a_job_that_was_held_back_must_not_be_slower(
         settle(REST, "job", Settling(0.1), BEFORE)
 
 
+def one_source(
+    clock: Clock,
+    rate: float,
+    pending: float | str | None = None,
+    idle: float | None = None,
+    **activity: float,
+) -> LazyFlink:
+    """A job of a source that sends at a rate, and may report what waits and how long it is idle."""
+    counts = rates(0, rate, 0, 400, **activity) | {"Source__src.numRecordsOut": rate}
+    if pending is not None:
+        counts["Source__src.pendingRecords"] = pending
+    if idle is not None:
+        counts["accumulateIdleTimeMs"] = 1000 * idle
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", counts)})
+    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
+    return flink
+
+
 @pytest.mark.parametrize(
     ("activity", "never_slower", "is_slower"),
     [
@@ -96,14 +114,8 @@ def test_a_job_that_kept_up_must_not_be_held_back_below_that(
     clock: Clock, activity: dict[str, float], *, never_slower: bool, is_slower: bool
 ) -> None:
     """It was moved for a higher rate, and carries not even what it did."""
-    now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
-    if "idle" in activity:
-        now["accumulateIdleTimeMs"] = 1000 * activity["idle"]
-    if "pending" in activity:
-        now["Source__src.pendingRecords"] = activity["pending"]
     refused = pytest.raises(FlinkError, match=r"90% of the 1000 .*not be slower")
-    flink = LazyFlink(clock, {"v0": Vertex("Source: src", now)})
-    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
+    flink = one_source(clock, 900.0, **activity)
     with refused if is_slower else nullcontext():
         before = SourceFlow(1000.0, 10.0)
         settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
@@ -120,28 +132,25 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) ->
 
 
 @pytest.mark.parametrize(
-    ("activity", "pending", "is_behind"),
+    ("rate", "activity", "is_behind"),
     [
-        ({}, None, False),
-        ({"busy": 1.2}, -50.0, False),
-        ({"blocked": 1.0}, None, True),
-        ({"busy": 1.99}, None, True),  # of two subtasks: it may have more to emit
-        ({"busy": math.nan}, None, True),  # nobody knows
-        ({"busy": math.nan}, -50.0, False),
-        ({}, 100.0, True),  # more arrives than it emits
+        (600.0, {}, False),
+        (600.0, {"busy": 1.2, "pending": -50.0}, False),
+        (600.0, {"blocked": 1.0}, True),
+        (600.0, {"busy": 1.99}, True),  # of two subtasks: it may have more to emit
+        (600.0, {"busy": math.nan}, True),  # nobody knows
+        (600.0, {"busy": math.nan, "pending": -50.0}, False),
+        (600.0, {"pending": 100.0}, True),  # more arrives than it emits
+        (0.0, {"busy": 0.1}, True),  # from where it was moved to, it may not reach what it reads
     ],
 )
 def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
-    clock: Clock, activity: dict[str, float], pending: float | None, *, is_behind: bool
+    clock: Clock, rate: float, activity: dict[str, float], *, is_behind: bool
 ) -> None:
     """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
-    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
-    if pending is not None:
-        counts["Source__src.pendingRecords"] = pending
-    vertices = {"v0": Vertex("Source: src", rates(0, 600, 0, 400, **activity) | counts)}
-    flink = LazyFlink(clock, vertices)
+    flink = one_source(clock, rate, **activity)
     for conditions in (Settling(0.1, never_slower=True), Settling(0.1)):
-        refused = pytest.raises(FlinkError, match="60% of the 1000 before")
+        refused = pytest.raises(FlinkError, match=f"reads {rate:g} .*{rate / 10:g}% of the 1000")
         with refused if is_behind else nullcontext():
             settle(flink.rest, "job", conditions, BEFORE)
 
@@ -151,22 +160,10 @@ def test_less_may_arrive_during_a_move(
     clock: Clock, pending: float | None, *, is_slower: bool
 ) -> None:
     """If the sources report that nothing waits longer; others might not reach what they read."""
-    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 250.0}
-    if pending is not None:
-        counts["Source__src.pendingRecords"] = pending
-    flink = LazyFlink(clock, {"v0": Vertex("Source: src", rates(0, 250, 0, 400) | counts)})
+    flink = one_source(clock, 250.0, pending)
     refused = pytest.raises(FlinkError, match=r"reads 250 tuples/s, 25% of the 1000")
     with refused if is_slower else nullcontext():
         settle(flink.rest, "job", Settling(0.1), SourceFlow(1000.0, 10.0))
-
-
-def test_a_silent_source_has_not_caught_up(clock: Clock) -> None:
-    """From where it was moved to, it may not reach what it reads."""
-    counts = {"Source__src.numRecordsOut": 0.0}
-    busy = rates(0, 0, 0, 0, busy=0.1) | counts
-    flink = LazyFlink(clock, {"v0": Vertex("Source: src", busy)})
-    with pytest.raises(FlinkError, match="reads 0 tuples/s"):
-        settle(flink.rest, "job", Settling(0.1), BEFORE)
 
 
 def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
@@ -233,8 +230,6 @@ def test_a_source_without_cpu_is_limited(
     is_limited: bool,
 ) -> None:
     """Its process took all of its quota, or of one that it shares, while the rate was taken."""
-    out = {"Source__src.numRecordsOut": 100.0}
-    vertices = {"v0": Vertex("Source: src", rates(0, 100, 0, 400) | out)}
     used = {7: iter([3.0, 3.9])} | ({} if beside is None else {8: iter([0.0, 5 * beside])})
     moments = {process: iter([0.0, 5.0]) for process in used}
     processes = {f"dev-{process - 7}": process for process in used}
@@ -243,7 +238,7 @@ def test_a_source_without_cpu_is_limited(
         settling.CpuTime, "of", lambda process: CpuTime(next(moments[process]), next(used[process]))
     )
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
-    flow = source_flow(LazyFlink(clock, vertices).rest, "job")
+    flow = source_flow(one_source(clock, 100.0).rest, "job")
     assert flow is not None
     assert flow.rate == pytest.approx(100.0, rel=0.01)
     assert flow.is_limited is is_limited
@@ -310,10 +305,7 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(
 
 def test_a_backlog_that_is_no_number_is_unknown(clock: Clock) -> None:
     """Else nothing would seem to arrive any more, and TaskManagers to be left over."""
-    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
-    counts["Source__src.pendingRecords"] = "NaN"
-    flink = LazyFlink(clock, {"v0": Vertex("Source: src", rates(0, 600, 0, 400) | counts)})
-    assert look_at(flink.rest, "job").backlog is None
+    assert look_at(one_source(clock, 600.0, "NaN").rest, "job").backlog is None
 
 
 def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> LazyFlink:

@@ -92,11 +92,19 @@ def test_what_can_be_done_about_it_is_told(
     assert "3 checkpoints" in str(left)
 
 
-def test_cancel_refuses_to_drop_state_in_silence(run: Callable, flink: FakeFlink) -> None:
-    answer = run("flink", "cancel", "--rest", flink.url)
-    assert answer.status == 2
-    assert "has completed 3 checkpoints" in answer.err
-    assert "--savepoint FOLDER" in answer.err
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("RUNNING", ("has completed 3 checkpoints", "--savepoint FOLDER")),
+        ("FINISHED", ("has finished because it has read all", "there is nothing to cancel")),
+    ],
+)
+def test_cancel_drops_no_state_in_silence_and_ends_nothing_that_has_finished(
+    refusal: Callable, flink: FakeFlink, state: str, told: tuple[str, str]
+) -> None:
+    flink.answers |= jobs(old=state)
+    refused = refusal("flink", "cancel", "--rest", flink.url, "--job", "old")
+    assert all(words in refused for words in told)
     assert flink.requests("PATCH") == flink.requests("POST") == []
 
 
@@ -149,7 +157,6 @@ def test_apply_says_that_state_is_left_behind(
     assert "note" not in answer.err
 
 
-def test_leave_to_lose_state_is_for_savepoints(run: Callable) -> None:
-    answer = run("flink", "apply", "job.jar", "--placement", "p.json", "--allow-non-restored")
-    assert answer.status == 2
-    assert "--allow-non-restored needs --savepoint" in answer.err
+def test_leave_to_lose_state_is_for_savepoints(refusal: Callable) -> None:
+    words = ("apply", "job.jar", "--placement", "p.json", "--allow-non-restored")
+    assert "--allow-non-restored needs --savepoint" in refusal("flink", *words)

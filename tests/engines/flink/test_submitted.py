@@ -150,27 +150,20 @@ def test_a_cluster_that_takes_no_jars_names_none() -> None:
         known_program(FakeFlink().rest, JOB)
 
 
-@pytest.mark.parametrize("command", ["move", "advise", "watch"])
-def test_options_of_a_submission_without_a_jar_are_refused(
-    run: Callable[..., Any], tmp_path: Path, command: str
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"move --job {JOB} --entry-class my.Main", "name JAR, too"),
+        (f"advise --job {JOB} --rate 2x --entry-class my.Main", "name JAR, too"),
+        (f"watch --job {JOB} --placement p.json --spare a --entry-class A", "name JAR, too"),
+        ("move --resume", "--resume without JAR needs --job"),
+    ],
+)
+def test_options_that_would_be_ignored_without_a_jar_are_refused(
+    refusal: Callable[..., str], tmp_path: Path, line: str, told: str
 ) -> None:
-    """They would be ignored."""
     (tmp_path / "p.json").write_text(json.dumps({"assignment": {}}))
-    more = {
-        "move": (),
-        "advise": ("--rate", "2x"),
-        "watch": ("--placement", str(tmp_path / "p.json"), "--spare", "a"),
-    }[command]
-    job = ("--job", JOB, "--rest", "http://127.0.0.1:1")
-    answer = run("flink", command, *job, *more, "--entry-class", "my.Main")
-    assert answer.status == 2
-    assert "name JAR, too" in answer.err
-
-
-def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any]) -> None:
-    answer = run("flink", "move", "--resume", "--rest", "http://127.0.0.1:1")
-    assert answer.status == 2
-    assert "--resume without JAR needs --job" in answer.err
+    assert told in refusal("flink", *line.split(), "--rest", "http://127.0.0.1:1")
 
 
 @pytest.mark.slow

@@ -5,9 +5,20 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn, failure
+from fake_flink import InTurn, failure
 from flink_documents import KEPT, failed_by, job, jobs
-from moving_cases import BACK, NEW, OLD, RETAINED, RUNNING, STOP, STOPPED, UNDER_WAY, MemoryFolder
+from moving_cases import (
+    BACK,
+    NEW,
+    OLD,
+    RETAINED,
+    RUNNING,
+    STOP,
+    STOPPED,
+    UNDER_WAY,
+    MemoryFolder,
+    MoveCase,
+)
 
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.holder import Holder
@@ -82,27 +93,24 @@ def interrupt() -> None:
     ],
 )
 def test_the_journal_stays_while_no_copy_is_sure_to_run(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
+    case: MoveCase,
     monkeypatch: pytest.MonkeyPatch,
     way: Callable[[Transaction], FlinkMoved],
     failures: Sequence[BaseException],
     answers: Mapping[str, Any],
     error: AbstractContextManager[Any],
 ) -> None:
-    fake.answers |= answers
-    moving = move(*failures)
+    case.flink.answers |= answers
+    moving = case.move(*failures)
     monkeypatch.setattr(transaction, "wait_started", wait_started)
     with error, releasing(moving.lock, lambda _: None):
         way(moving)
     assert file_name(NEW, 1) in MemoryFolder.files
 
 
-def test_a_process_that_tries_again_and_again_keeps_one_lock(
-    move: Callable[..., Transaction],
-) -> None:
+def test_a_process_that_tries_again_and_again_keeps_one_lock(case: MoveCase) -> None:
     """As a watch does every few seconds, which renews all of its locks."""
-    folder, journal = move().folder, move().journal
+    folder, journal = case.move().folder, case.move().journal
     for _ in range(3):
         lock = acquire(folder, journal, JobLocks.listed(folder, OLD))
     assert lock.names == [file_name(OLD, 1)]
@@ -111,27 +119,25 @@ def test_a_process_that_tries_again_and_again_keeps_one_lock(
     assert acquire(folder, other, JobLocks.listed(folder, OLD)).names[-1] == file_name(OLD, 2)
 
 
-def test_the_last_of_many_locks_has_the_journal(
-    move: Callable[..., Transaction], fake: FakeFlink
-) -> None:
+def test_the_last_of_many_locks_has_the_journal(case: MoveCase) -> None:
     """Locks are numbered; by name, the tenth would come before the second."""
-    folder, journal = move().folder, move().journal
+    folder, journal = case.move().folder, case.move().journal
     for number in sorted(range(1, 11), key=str):
         holder = Holder(host="x", process=number, started=1, user="me")
         later = journal.model_copy(update={"trigger": f"t{number}", "holder": holder})
         MemoryFolder.files[file_name(OLD, number)] = later.model_dump_json()
     assert broken_off(folder, OLD).trigger == "t10"
     MemoryFolder.rewritten.add(file_name(OLD, 10))
-    (lock,) = left_locks(fake.rest, folder)
+    (lock,) = left_locks(case.flink.rest, folder)
     assert lock.needed == f"job {OLD} is being moved, by process 10 of me on x"
 
 
 @pytest.mark.parametrize("names", [(OLD, NEW), (NEW, OLD)])
 def test_a_move_is_found_by_its_job_although_that_was_moved_before(
-    move: Callable[..., Transaction], names: Sequence[str]
+    case: MoveCase, names: Sequence[str]
 ) -> None:
     """The lock of the earlier move could not be removed, and covers its successor, too."""
-    folder, journal = move().folder, move().journal
+    folder, journal = case.move().folder, case.move().journal
     both = {
         OLD: journal,
         NEW: journal.model_copy(update={"job": NEW, "successor": BACK, "trigger": "t2"}),
@@ -143,20 +149,20 @@ def test_a_move_is_found_by_its_job_although_that_was_moved_before(
 
 @pytest.mark.parametrize("status", [503, 500])
 def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
-    move: Callable[..., Transaction], fake: FakeFlink, status: int
+    case: MoveCase, status: int
 ) -> None:
     """A savepoint would be removed that a job needs, and a job be given up whose state exists."""
-    saved, folder = "file:/s/savepoint-1", move().folder
-    fake.answers |= {
+    saved, folder = "file:/s/savepoint-1", case.move().folder
+    case.flink.answers |= {
         "GET /jobs": jobs({NEW: "RUNNING"}),
         f"GET /jobs/{NEW}/checkpoints": failure("a.B: busy", status=status),
         f"GET /jobs/{NEW}/checkpoints/config": failure("a.B: busy", status=status),
     }
     left = LeftSavepoint(path=saved, job="gone", successor=NEW, made=now())
     with pytest.raises(NoAnswer):
-        needed_by(fake.rest, folder, left)
+        needed_by(case.flink.rest, folder, left)
     with pytest.raises(NoAnswer):
-        outlives(fake.rest, NEW)
+        outlives(case.flink.rest, NEW)
 
 
 @pytest.mark.parametrize(
@@ -177,34 +183,27 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
     ],
 )
 def test_a_savepoint_stays_while_it_is_the_only_state_of_a_job(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    path: str,
-    known: Mapping[str, tuple[str, int]],
-    *,
-    is_needed: bool,
+    case: MoveCase, path: str, known: Mapping[str, tuple[str, int]], *, is_needed: bool
 ) -> None:
     """Flink tells the path in a form of its own; a failed job never completes a checkpoint."""
     restored = {"restored": {"external_path": "file:/s/savepoint-1"}}
-    fake.answers["GET /jobs"] = jobs({name: state for name, (state, _) in known.items()})
+    case.flink.answers["GET /jobs"] = jobs({name: state for name, (state, _) in known.items()})
     for name, (_, completed) in known.items():
         latest = restored | ({"completed": {"id": completed}} if completed else {})
         document = {"counts": {"completed": completed}, "latest": latest}
-        fake.answers[f"GET /jobs/{name}/checkpoints"] = document
+        case.flink.answers[f"GET /jobs/{name}/checkpoints"] = document
     left = LeftSavepoint(path=path, job=OLD, successor=NEW, made=now())
-    assert (needed_by(fake.rest, move().folder, left) is not None) is is_needed
+    assert (needed_by(case.flink.rest, case.move().folder, left) is not None) is is_needed
 
 
-def test_a_savepoint_stays_although_its_job_has_made_another(
-    move: Callable[..., Transaction], fake: FakeFlink
-) -> None:
+def test_a_savepoint_stays_although_its_job_has_made_another(case: MoveCase) -> None:
     """Flink counts that among the checkpoints, and restarts the job from the first nevertheless."""
     saved = "file:/s/savepoint-1"
     latest = {"restored": {"external_path": saved}, "savepoint": {"external_path": "s3://b/sp"}}
-    fake.answers |= {
+    case.flink.answers |= {
         "GET /jobs": jobs({NEW: "RUNNING"}),
         f"GET /jobs/{NEW}/checkpoints": {"counts": {"completed": 1}, "latest": latest},
     }
     left = LeftSavepoint(path=saved, job=OLD, successor=NEW, made=now())
-    reason = needed_by(fake.rest, move().folder, left)
+    reason = needed_by(case.flink.rest, case.move().folder, left)
     assert reason == f"job {NEW} was started from it and has completed no checkpoint since"

@@ -1,6 +1,7 @@
 """Verifying, with a cluster that answers what it is told to."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,42 +98,27 @@ def test_subtasks_of_unknown_number_are_told_to_be_uncounted() -> None:
     assert not verified(running(map=["dev-0", "dev-1"]), vectors).fine
 
 
-@pytest.fixture
-def flink() -> Iterator[FakeFlink]:
-    """A cluster on which "new" runs with one subtask."""
-    with FakeFlink(running(map=["dev-0"])).served() as answering:
-        yield answering
+DIFFERS = "map dev-0 × 4 dev-0 differs 1 of 1 operators differ."
 
 
-def test_the_command_tells_a_parallelism_that_was_not_placed(
-    run: Callable, flink: FakeFlink, tmp_path: Path
+@pytest.mark.parametrize(
+    ("state", "more", "status", "told"),
+    [
+        ("RUNNING", {"parallelism": {"map": 4}}, 1, DIFFERS),
+        ("RUNNING", {}, 0, "does not say how many subtasks"),
+        ("RESTARTING", {}, 1, "the job is RESTARTING; only a running job has a placement"),
+    ],
+    ids=["another parallelism", "no parallelism", "a job that restarts"],
+)
+def test_the_command_tells_what_differs_and_what_it_has_not_counted(
+    run: Callable, tmp_path: Path, state: str, more: dict[str, Any], status: int, told: str
 ) -> None:
-    """By the operator's name, with exit code 1."""
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}, "parallelism": {"map": 4}}')
-    answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
-    assert answer.status == 1
-    assert [line.split() for line in answer.out.splitlines()[1:]] == [
-        ["map", "dev-0", "×", "4", "dev-0", "differs"],
-        ["1", "of", "1", "operators", "differ."],
-    ]
-
-
-def test_the_command_does_not_claim_to_have_counted_what_it_has_not(
-    run: Callable, flink: FakeFlink, tmp_path: Path
-) -> None:
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
-    assert answer.status == 0
-    assert "does not say how many subtasks" in answer.out
-
-
-def test_the_command_tells_a_job_that_restarts(
-    run: Callable, flink: FakeFlink, tmp_path: Path
-) -> None:
-    """At once, and without being given its id."""
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    flink.answers["GET /jobs"]["jobs"][0]["status"] = "RESTARTING"
-    flink.answers["GET /jobs/new"]["state"] = "RESTARTING"
-    answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
-    assert answer.status == 1
-    assert "the job is RESTARTING; only a running job has a placement" in answer.out
+    """With its exit code, and without being given the id of the job."""
+    document = {"assignment": {"map": "dev-0"}} | more
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    answers = running(map=["dev-0"]) | {"GET /jobs": jobs({"new": state})}
+    answers["GET /jobs/new"]["state"] = state
+    with FakeFlink(answers).served() as flink:
+        answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
+    assert answer.status == status
+    assert told in " ".join(answer.out.split())

@@ -298,15 +298,12 @@ def test_recorded_cold_jobs_are_not_warm(row: Any) -> None:
     """
     names = row["operators"]
     tasks = [FlinkTask(name, name, name, 4, (name,)) for name in names]
-    seen = [
-        LoadWindow(
-            one["seconds"],
-            dict(zip(names, one["tuples"], strict=True)),
-            dict(zip(names, one["cores"], strict=True)),
-            one["compilers"],
-        )
-        for one in row["windows"]
-    ]
+    facts = ("seconds", "tuples", "cores", "compilers")
+    seen = []
+    for one in row["windows"]:
+        seconds, tuples, cores, compilers = (one[fact] for fact in facts)
+        by_name = [dict(zip(names, values, strict=True)) for values in (tuples, cores)]
+        seen.append(LoadWindow(seconds, *by_name, compilers))
     mixes = [drift_over(tasks, seen[n - 6 : n]).mix for n in range(6, len(seen) + 1)]
     assert max(mixes) < 2 * 0.13 < MOST_MIX
     little = [one._replace(compilers=0.08) for one in seen]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure, said
-from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
+from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
 from streamplace.engines.flink.local.dist import Flink
@@ -47,122 +47,98 @@ def flink() -> FakeFlink:
 
 
 class Watched:
-    """What a watch told and started."""
+    """A job that is watched until it ends, and what the watch told and started."""
 
-    def __init__(self) -> None:
+    def __init__(self, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.flink, self.answers = flink, flink.answers
         self.steps: list[str] = []
         self.runs: list[PlacedJob] = []
         self.paths: list[str | None] = []
+        starts_by(monkeypatch, self.apply)
 
     def apply(self, *_: Any, savepoint: Savepoint | None, seconds: float) -> str:
         """Start a job, as ``apply`` does."""
         self.paths.append(None if savepoint is None else savepoint.path)
         return "new"
 
+    def watch(self, *spares: str, **facts: Any) -> None:
+        """Watch the job."""
+        home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
+        tell, moved = self.steps.append, self.runs.append
+        own = Replacing(self.flink.rest, home, program, spares, tell, moved, 0.0, **facts)
+        Watch(own).run(PlacedJob("old", VECTORS))
+
 
 @pytest.fixture
-def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Watched]:
-    """Watch the job until it ends."""
-
-    def call(
-        *spares: str,
-        raises: type[StreamplaceError] | None = None,
-        match: str = "",
-        faults: float = 0.0,
-    ) -> Watched:
-        found = Watched()
-        starts_by(monkeypatch, found.apply)
-        monkeypatch.setattr(replacing, "unfit", lambda *_: None)
-        monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
-        program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-        tell, moved = found.steps.append, found.runs.append
-        one = Watch(Replacing(flink.rest, home, program, spares, tell, moved, 0.0))
-        if raises is None:
-            one.run(PlacedJob("old", VECTORS))
-        else:
-            with pytest.raises(raises, match=match):
-                one.run(PlacedJob("old", VECTORS))
-        return found
-
-    return call
+def watched(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """The job on the cluster, on which whatever is placed fits."""
+    monkeypatch.setattr(watching, "FAULT_SECONDS", 0.0)
+    monkeypatch.setattr(replacing, "unfit", lambda *_: None)
+    return Watched(flink, monkeypatch)
 
 
-def test_a_spare_stands_in_everywhere_for_what_is_lost(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
+def test_a_spare_stands_in_everywhere_for_what_is_lost(watched: Watched) -> None:
     """From the last checkpoint; and what was lost stands in when it is back."""
-    every = flink.answers["GET /taskmanagers"]
-    gone, gone_too = lacking(flink.answers, "dev-1"), lacking(flink.answers, "dev-2")
-    flink.answers |= {
+    every = watched.answers["GET /taskmanagers"]
+    gone, gone_too = lacking(watched.answers, "dev-1"), lacking(watched.answers, "dev-2")
+    watched.answers |= {
         "GET /taskmanagers": InTurn(every, *[gone] * 3, *[gone_too] * 3, every),
         "GET /jobs/old": FAILED,
         "GET /jobs/new": InTurn(*[job("new", "FAILED", {})] * 3, job("new", "FINISHED", {})),
         "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
     }
-    found = watch("dev-2")
-    first, second = found.runs
+    watched.watch("dev-2")
+    first, second = watched.runs
     assert first.vectors == {"map": ["dev-0", "dev-2", "dev-2"], "sink": "dev-2"}
     assert second.vectors == VECTORS
-    assert found.paths == ["s3://b/chk-7", "s3://b/chk-3"]
-    assert found.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
-    assert found.steps[-1] == "job new has finished because it has read all of its input"
+    assert watched.paths == ["s3://b/chk-7", "s3://b/chk-3"]
+    assert watched.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
+    assert watched.steps[-1] == "job new has finished because it has read all of its input"
 
 
-def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
-    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fails", ["the end", "the state"])
+def test_a_job_whose_end_or_state_flink_fails_to_tell_of_is_started_with_its_state(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    """It must not stay ended because of that."""
-    tries = [FlinkError("job old is still CANCELLING after 60 s"), None]
+    """It must not stay ended; if it seemed to take no checkpoints, its state would be lost."""
+    slow = "job old is still CANCELLING after 60 s"
+    tries = [FlinkError(slow)] if fails == "the end" else []
 
     def cancel(*_: Any) -> None:
-        if (error := tries.pop(0)) is not None:
-            raise error
+        if tries:
+            raise tries.pop()
 
     monkeypatch.setattr(Rest, "cancel", cancel)
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
-    flink.answers |= {
+    every, gone = watched.answers["GET /taskmanagers"], lacking(watched.answers, "dev-1")
+    watched.answers |= {
         "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
         "GET /jobs/old": RESTARTING,
         "GET /jobs/new": job("new", "FINISHED", {}),
     }
-    found = watch("dev-2")
-    assert "job old is still CANCELLING after 60 s; waiting for its end" in found.steps
-    assert found.paths == ["s3://b/chk-7"]
+    told = f"{slow}; waiting for its end"
+    if fails == "the state":
+        answers = InTurn(failure("a.B: out of memory", status=500), SAVED)
+        watched.answers["GET /jobs/old/checkpoints"] = answers
+        told = "Flink answers 500: a.B: out of memory; trying again"
+    watched.watch("dev-2")
+    assert told in watched.steps
+    assert watched.paths == ["s3://b/chk-7"]
 
 
-def test_state_that_flink_fails_to_tell_of_is_asked_for_again(
-    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A job that seems to take no checkpoints would be started without its state."""
-    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
-    flink.answers |= {
-        "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
-        "GET /jobs/old": RESTARTING,
-        "GET /jobs/old/checkpoints": InTurn(failure("a.B: out of memory", status=500), SAVED),
-        "GET /jobs/new": job("new", "FINISHED", {}),
-    }
-    found = watch("dev-2")
-    assert "Flink answers 500: a.B: out of memory; trying again" in found.steps
-    assert found.paths == ["s3://b/chk-7"]
-
-
-def test_without_a_spare_left_the_job_is_waited_for(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
+def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
     """It is told once, and nothing is ended."""
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
-    flink.answers |= {
+    every, gone = watched.answers["GET /taskmanagers"], lacking(watched.answers, "dev-0", "dev-1")
+    watched.answers |= {
         "GET /taskmanagers": InTurn(every, every, *[gone] * 20, every),
         "GET /jobs/old": InTurn(*[RESTARTING] * 30, job("old", "CANCELED", {})),
     }
-    found = watch("dev-2")
-    assert found.steps == [
+    watched.watch("dev-2")
+    assert watched.steps == [
         "lost: 'dev-0', 'dev-1'; waiting 0 s for it",
         "no spare is left for 'dev-1'; waiting for it",
         "job old is CANCELED",
     ]
-    assert flink.requests("PATCH") == []
+    assert watched.flink.requests("PATCH") == []
 
 
 def heard(answers: dict[str, Any], **times: int) -> dict[str, Any]:
@@ -180,62 +156,58 @@ def ended(name: str, end: int) -> dict[str, Any]:
 
 
 def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
-    watch: Callable[..., Watched], flink: FakeFlink
+    watched: Watched,
 ) -> None:
     """Their heartbeats must be later than the failure; until then Flink may not know of a loss."""
-    before, after = heard(flink.answers, dev_1=50_500), heard(flink.answers, dev_1=51_000)
-    flink.answers |= {
+    before, after = heard(watched.answers, dev_1=50_500), heard(watched.answers, dev_1=51_000)
+    watched.answers |= {
         "GET /taskmanagers": InTurn(*[before] * 5, after),
         "GET /jobs/old": FAILED,
         "GET /jobs/overview": ended("old", 50_000),
     }
-    watch(
-        "dev-2", raises=FlinkError, match="failed although all of its devices are available: a.B: c"
-    )
-    assert flink.requests("GET").count("/taskmanagers") == 6
+    told = "failed although all of its devices are available: a.B: c"
+    with pytest.raises(FlinkError, match=told):
+        watched.watch("dev-2")
+    assert watched.flink.requests("GET").count("/taskmanagers") == 6
 
 
-def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
+def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(watched: Watched) -> None:
     """A spare stands in, from the last checkpoint."""
-    silent, gone = heard(flink.answers, dev_1=10), lacking(flink.answers, "dev-1")
-    flink.answers |= {
+    silent, gone = heard(watched.answers, dev_1=10), lacking(watched.answers, "dev-1")
+    watched.answers |= {
         "GET /taskmanagers": InTurn(*[silent] * 4, gone),
         "GET /jobs/old": FAILED,
         "GET /jobs/new": job("new", "CANCELED", {}),
         "GET /jobs/overview": ended("old", 50_000),
     }
-    found = watch("dev-2")
-    assert found.steps[:2] == [
+    watched.watch("dev-2")
+    assert watched.steps[:2] == [
         "job old has failed; waiting until Flink knows the state of its TaskManagers",
         "lost: 'dev-1'; waiting 0 s for it",
     ]
-    assert [run.stand_ins for run in found.runs] == [{"dev-1": "dev-2"}]
-    assert found.paths == ["s3://b/chk-7"]
+    assert [run.stand_ins for run in watched.runs] == [{"dev-1": "dev-2"}]
+    assert watched.paths == ["s3://b/chk-7"]
 
 
-def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
+def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(watched: Watched) -> None:
     """Its TaskManager is another one than when the job was started; no spare is needed."""
-    every, back = flink.answers["GET /taskmanagers"], heard(flink.answers)
+    every, back = watched.answers["GET /taskmanagers"], heard(watched.answers)
     back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
-    flink.answers |= {
+    watched.answers |= {
         "GET /taskmanagers": InTurn(every, every, back),
         "GET /jobs/old": InTurn(job("old", "RUNNING", {}), FAILED),
         "GET /jobs/new": job("new", "CANCELED", {}),
         "GET /jobs/new/checkpoints/config": KEPT,
         "GET /jobs/overview": ended("old", 50_000),
     }
-    found = watch("dev-2")
-    assert found.steps == [
+    watched.watch("dev-2")
+    assert watched.steps == [
         "job old has failed, and 'dev-1' is back",
         "cancelling job old; it continues from s3://b/chk-7",
         "job new runs",
         "job new is CANCELED",
     ]
-    assert [run.vectors for run in found.runs] == [VECTORS]
+    assert [run.vectors for run in watched.runs] == [VECTORS]
 
 
 @pytest.mark.parametrize(
@@ -246,15 +218,13 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
     ],
 )
 def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
-    flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, path: str, policy: dict[str, Any]
+    watched: Watched, path: str, policy: dict[str, Any]
 ) -> None:
     """A watch that takes what is free instead of named spares has not checked it before."""
-    found = Watched()
-    starts_by(monkeypatch, found.apply)
-    every, back = flink.answers["GET /taskmanagers"], heard(flink.answers)
+    every, back = watched.answers["GET /taskmanagers"], heard(watched.answers)
     back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
     latest = {"completed": {"id": 7, "external_path": path}}
-    flink.answers |= {
+    watched.answers |= {
         "GET /taskmanagers": InTurn(every, back),
         "GET /jobs/old": InTurn(job("old", "RUNNING", {}), FAILED),
         "GET /jobs/old/checkpoints": {"counts": {"completed": 7}, "latest": latest},
@@ -263,13 +233,9 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
         "GET /jobs/new/checkpoints/config": KEPT,
         "GET /jobs/overview": ended("old", 50_000),
     }
-    program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    tell, moved = found.steps.append, found.runs.append
-    facts: dict[str, Any] = {"patience": 0.0, "takes_free": True}
-    one = Watch(Replacing(flink.rest, home, program, (), tell, moved, **facts))
     with pytest.raises(FlinkError, match=r"job old failed: a\.B: c; none of its state outlives it"):
-        one.run(PlacedJob("old", VECTORS))
-    assert found.paths == []
+        watched.watch(takes_free=True)
+    assert watched.paths == []
 
 
 @pytest.mark.parametrize(
@@ -281,17 +247,19 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
 )
 @pytest.mark.parametrize("faults", [60.0, 0.0])
 def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
-    watch: Callable[..., Watched], flink: FakeFlink, faults: float, fault: Any, told: str
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, faults: float, fault: Any, told: str
 ) -> None:
     """As a JobManager does that is short of memory; after two minutes the watch ends."""
     running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    flink.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
+    watched.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
+    monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
     if faults:
-        found = watch("dev-2", faults=faults)
-        assert found.steps == ["job old has finished because it has read all of its input"]
-        assert found.runs == []
+        watched.watch("dev-2")
+        assert watched.steps == ["job old has finished because it has read all of its input"]
+        assert watched.runs == []
     else:
-        watch("dev-2", raises=FlinkError, match=told)
+        with pytest.raises(FlinkError, match=told):
+            watched.watch("dev-2")
 
 
 @pytest.mark.parametrize(
@@ -302,34 +270,33 @@ def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
     ],
 )
 def test_a_gateway_that_answers_in_flinks_place_is_no_answer(
-    watch: Callable[..., Watched], flink: FakeFlink, page: Any, told: str
+    watched: Watched, page: Any, told: str
 ) -> None:
     """It is told once, and asked again for as long as it takes."""
     running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    flink.answers["GET /jobs/old"] = InTurn(running, *[page] * 9, running, ended)
-    first, last = watch("dev-2").steps
+    watched.answers["GET /jobs/old"] = InTurn(running, *[page] * 9, running, ended)
+    watched.watch("dev-2")
+    first, last = watched.steps
     assert first.endswith(told)
     assert last == "job old has finished because it has read all of its input"
 
 
-def test_a_job_that_flink_has_not_planned_yet_is_waited_for(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
+def test_a_job_that_flink_has_not_planned_yet_is_waited_for(watched: Watched) -> None:
     """After another JobManager has taken over, Flink 1 shows an empty plan of it for a while."""
     running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
     planning = job("old", "INITIALIZING", {}) | {"plan": {}}
-    flink.answers["GET /jobs/old"] = InTurn(running, *[planning] * 3, ended)
-    assert watch().steps == ["job old has finished because it has read all of its input"]
+    watched.answers["GET /jobs/old"] = InTurn(running, *[planning] * 3, ended)
+    watched.watch()
+    assert watched.steps == ["job old has finished because it has read all of its input"]
 
 
-def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
+def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(watched: Watched) -> None:
     """It was started anew without high availability."""
     gone = failure("org.apache.flink.x: Could not find Flink job (old)")
-    flink.answers["GET /jobs/old"] = InTurn(job("old", "RUNNING", {}), gone)
+    watched.answers["GET /jobs/old"] = InTurn(job("old", "RUNNING", {}), gone)
     told = r"no longer knows job old.*\(high-availability.type\); start the job from"
-    watch("dev-2", raises=FlinkError, match=told)
+    with pytest.raises(FlinkError, match=told):
+        watched.watch("dev-2")
 
 
 @pytest.mark.parametrize(
@@ -342,12 +309,13 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
     ],
 )
 def test_what_would_hinder_a_spare_is_told_at_once(
-    watch: Callable[..., Watched], flink: FakeFlink, spare: str, answers: dict[str, Any], told: str
+    watched: Watched, spare: str, answers: dict[str, Any], told: str
 ) -> None:
     """While all is well."""
     if answers:
-        flink.answers["GET /jobs/old/checkpoints/config"] = answers
-    watch(spare, raises=StreamplaceError, match=told)
+        watched.answers["GET /jobs/old/checkpoints/config"] = answers
+    with pytest.raises(StreamplaceError, match=told):
+        watched.watch(spare)
 
 
 @pytest.mark.parametrize(
@@ -378,20 +346,6 @@ def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(flink: F
     assert resumable(rest, "old") == "s3://b/chk-3"
     del flink.answers["GET /jobs/old/checkpoints"]
     assert resumable(rest, "old") is None
-
-
-def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
-    flink: FakeFlink,
-) -> None:
-    """Only where it has no slot, and others have some of each."""
-    flink.answers["GET /jobs/old"] = job("old", "RUNNING", {"map": "SCHEDULED"})
-    rest = flink.rest
-    with pytest.raises(FlinkError, match="wait until all of them run"):
-        rest.running_job("old")
-    for device in ("dev-0", "dev-1", "dev-2", "dev-3"):
-        flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": [{"jobId": "j"}]}
-    with pytest.raises(FlinkError, match="a job without a placement requests whole TaskManagers"):
-        rest.running_job("old")
 
 
 def with_a_placement(
@@ -434,7 +388,7 @@ def test_where_a_job_runs_is_written_for_verify(
 
     The new id is printed, and why the command ends.
     """
-    answer = with_a_placement(run, flink, tmp_path, monkeypatch, Watched().apply)
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, lambda *_, **__: "new")
     assert (answer.status, answer.out) == (0, "new\n"), answer.err
     assert "job new runs, dev-2 for dev-0" in answer.err
     assert "job new is CANCELED" in answer.err
@@ -454,7 +408,7 @@ def test_a_watch_goes_on_where_it_cannot_write_the_placement(
             (tmp_path / "p.json").unlink()
         else:
             (tmp_path / "where.json").mkdir()
-        return Watched().apply(**given)
+        return "new"
 
     answer = with_a_placement(run, flink, tmp_path, monkeypatch, apply)
     assert (answer.status, answer.out) == (0, "new\n"), answer.err
@@ -497,37 +451,19 @@ def test_a_job_that_could_not_be_started_again_is_not_ended(
             monkeypatch.setattr(replacing, "check_made", full)
         return gone
 
-    found = Watched()
+    started = list[str]()
+
+    def apply(*_: Any, **given: Any) -> str:
+        started.append("new")
+        return "new"
+
     running, ended = job("old", "RUNNING", {}), job("old", "CANCELED", {})
     more = {
         "GET /taskmanagers": InTurn(*[every] * 2, lost, gone),
         "GET /jobs/old": InTurn(*[running] * 3, *[RESTARTING] * 9, ended),
     }
-    answer = with_a_placement(run, flink, tmp_path, monkeypatch, found.apply, more)
+    answer = with_a_placement(run, flink, tmp_path, monkeypatch, apply, more)
     assert answer.status == 0, answer.err
     assert answer.err.count(told) == 1
     assert "nothing replaces 'dev-0', 'dev-1'" in answer.err
-    assert (found.paths, flink.requests("PATCH")) == ([], [])
-
-
-def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:
-    """An idle one might take what belongs elsewhere."""
-    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
-    answer = run("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
-    assert answer.status == 2
-    assert "Flink must know all devices of the cluster" in answer.err
-
-
-def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
-    run: Callable, flink: FakeFlink, tmp_path: Path
-) -> None:
-    """And what to do instead."""
-    flink.answers["GET /jobmanager/config"] = config({"web.submit.enable": "false"})
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    write_program(tmp_path)
-    given = ("--placement", "p.json", "--flink-home", ".")
-    with flink.served():
-        answer = run("flink", "apply", "job.jar", *given, "--rest", flink.url)
-    assert answer.status == 2
-    assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
-    assert flink.requests("POST") == []
+    assert (started, flink.requests("PATCH")) == ([], [])

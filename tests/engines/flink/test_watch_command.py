@@ -4,12 +4,15 @@ import os
 import signal
 import socket
 import sqlite3
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
@@ -24,12 +27,15 @@ from streamplace.engines.flink.watch import log, modelling, replacing, rounds
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.metrics import WatchMetrics, served
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
 from streamplace.engines.flink.watch.watch import first_job
+from streamplace.errors import SettingError
 from streamplace.io.watch_store import (
     MOVED,
     WatchDecision,
+    WatchRound,
     WatchStore,
     read_records,
     usual_store,
@@ -163,8 +169,9 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
-    run: Callable, flink: FakeFlink
+    refusal: Callable, flink: FakeFlink
 ) -> None:
+    """By the name of the option; the command for machines has to be one that can be run."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for options, told in {
@@ -175,10 +182,12 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
             ("--policy", "magic"): "magic",
             ("--metrics", str(port)): f"port {port} cannot be used for metrics",
             ("--apply",): "name its jar and arguments",
+            ("--machines", "true"): "give --apply, too",
+            ("--apply", "--machines", "no-program x"): "'no-program' is no program that can",
+            ("--apply", "--machines", "'true"): "not a command: No closing quotation",
+            ("--apply", "--machines", " "): "is no program that can be run",
         }.items():
-            answer = run("flink", "watch", "--rest", flink.url, *options)
-            assert answer.status == 2, options
-            assert told in answer.err
+            assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
 
 
@@ -315,16 +324,54 @@ def test_the_command_for_machines_stops_what_is_no_spare(
     assert (tmp_path / "two words.calls").read_text() == "--zone north east stop dev-1\n"
 
 
-def test_commands_for_machines_that_cannot_be_meant_are_refused(
-    run: Callable, flink: FakeFlink
-) -> None:
-    for options, told in {
-        ("--machines", "true"): "give --apply, too",
-        ("--apply", "--machines", "no-such-program x"): "'no-such-program' is no program that can",
-        ("--apply", "--machines", "'true"): "not a command: No closing quotation",
-        ("--apply", "--machines", " "): "is no program that can be run",
-    }.items():
-        answer = run("flink", "watch", "--rest", flink.url, *options)
-        assert answer.status == 2, options
-        assert told in answer.err
-        assert len(answer.err.splitlines()) == 1
+ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, 90.0, 100.0, 110.0)
+
+
+def test_metrics_are_served_on_loopback_alone() -> None:
+    """A job that took the place of another is counted; a name may contain anything."""
+    metrics = WatchMetrics('a "b"\n\\', lambda: 1234.0)
+    with served(metrics, 0) as port:
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert "streamplace_watch_rounds_total" in (first := answer.read().decode())
+        assert "streamplace_watch_rate" not in first
+        metrics.add(ROUND)
+        metrics.add(replace(ROUND, job="b", is_limited=False))
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            lines = answer.read().decode().splitlines()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://127.0.0.1:{port}/")
+        with (
+            pytest.raises(SettingError, match=f"port {port} cannot be used"),
+            served(metrics, port),
+        ):
+            pass
+    job = r'job="a \"b\"\n\\"'
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert values == {
+        f"streamplace_watch_rate{{{job}}}": "50.0",
+        f"streamplace_watch_arriving{{{job}}}": "55.0",
+        f"streamplace_watch_backlog{{{job}}}": "7.0",
+        f"streamplace_watch_held_back{{{job}}}": "0.0",
+        f"streamplace_watch_taskmanagers{{{job}}}": "2.0",
+        f'streamplace_watch_capacity{{{job},end="low"}}': "90.0",
+        f'streamplace_watch_capacity{{{job},end="predicted"}}': "100.0",
+        f'streamplace_watch_capacity{{{job},end="high"}}': "110.0",
+        f"streamplace_watch_rounds_total{{{job}}}": "2.0",
+        f"streamplace_watch_started_total{{{job}}}": "1.0",
+        f"streamplace_watch_last_round_timestamp_seconds{{{job}}}": "1234.0",
+    }
+    assert sum(line.startswith("# TYPE") for line in lines) == 9
+
+
+def test_a_client_that_breaks_off_is_not_told_of(capfd: pytest.CaptureFixture[str]) -> None:
+    """On stderr are the rounds; and others are answered."""
+    with served(WatchMetrics("shop"), 0) as port:
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost:")
+        client.close()  # with a reset
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.status == 200
+        time.sleep(0.2)
+    assert capfd.readouterr().err == ""

@@ -13,7 +13,7 @@ import pytest
 from fake_flink import FakeFlink, failure
 from flink_documents import KEPT, healthy, job, jobs, task_manager
 from lazy_flink import Clock
-from moving_cases import SAVED, UNKNOWN, MemoryFolder, cluster_jar
+from moving_cases import FAILED, SAVED, UNKNOWN, MemoryFolder, cluster_jar
 from watched_jobs import OLD, Killed, outcome, quick_store
 
 from streamplace.engines.flink.local.dist import Flink
@@ -44,7 +44,6 @@ NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
 PATH = SAVED["operation"]["location"]
-FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "none"}}}
 
 
 class LosingFlink(FakeFlink):

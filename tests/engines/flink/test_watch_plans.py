@@ -68,13 +68,18 @@ def look(layout: Layout, *managers: str) -> JobLook:
     return JobLook("job", 100.0, False, None, layout, {}, counts, frozenset(managers))
 
 
+def modeller_of(engine: Any, **facts: Any) -> JobModeller:
+    """What finds the plans of a job that an engine measures, by few evaluations."""
+    few = Budget(evaluations=2000)
+    usual: dict[str, Any] = {"tell": print, "confidence": 0.0, "budget": few}
+    return JobModeller(engine, **(usual | facts))
+
+
 def of_chains(*held_back: str) -> JobModel:
     """Model of the job, some or all of whose sources are held back."""
     measured = Measurement(CHAINS, DEVICES, True, held_back=frozenset(held_back))
     rest = FakeFlink(healthy("d0", "d1", "d2")).rest
-    engine: Any = Measured(rest, repeat(measured))
-    modeller = JobModeller(engine, print, confidence=0.0, budget=Budget(evaluations=2000))
-    return modeller(look(PRESENT, "d0", "d1", "d2"))
+    return modeller_of(Measured(rest, repeat(measured)))(look(PRESENT, "d0", "d1", "d2"))
 
 
 def test_only_sources_that_are_held_back_send_more_in_other_plans() -> None:
@@ -122,8 +127,8 @@ def test_doubts_about_a_measurement_are_told_when_they_are_new(
     told: list[str] = []
     notes = iter([("x", "y: 0.1 of 0.41 cores"), ("x", "y: 0.2 of 0.5 cores"), ("z",), ("x",)])
     rest = FakeFlink(healthy("d0", "d1", "d2")).rest
-    engine: Any = Measured(rest, (replace(asked.measured, notes=one) for one in notes))
-    modeller = JobModeller(engine, told.append, confidence=0.0, budget=Budget(evaluations=100))
+    engine = Measured(rest, (replace(asked.measured, notes=one) for one in notes))
+    modeller = modeller_of(engine, tell=told.append, budget=Budget(evaluations=100))
     for _ in range(4):
         modeller(look(asked.present, "d0", "d1", "d2"))
     assert [one for one in told if one.startswith("note: ")] == [
@@ -153,9 +158,8 @@ def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
     asked = question(["d0", "d0", "d1", "d1"])
     graph = replace(asked.measured.graph, attributes=facts)
     measured = replace(asked.measured, graph=graph, notes=notes)
-    engine: Any = Measured(FakeFlink(healthy("d0", "d1", "d2")).rest, repeat(measured))
-    modeller = JobModeller(engine, print, confidence=0.0, budget=Budget(evaluations=2000))
-    model = modeller(look(asked.present, "d0", "d1", "d2"))
+    rest = FakeFlink(healthy("d0", "d1", "d2")).rest
+    model = modeller_of(Measured(rest, repeat(measured)))(look(asked.present, "d0", "d1", "d2"))
     seen = WatchRound("", 0.0, "job", 10.0, 10.0, False, 0.0, 2)
     assert model.level == 1
     assert (target_of(model, 0, seen) is None) == bool(why)
@@ -173,8 +177,7 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
     rest = FakeFlink(healthy("d0", "d1")).rest
     cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}
     engine = Measured(rest, repeat(asked.measured), cards)
-    described: Any = {"cluster": asked.measured.cluster, "budget": Budget(evaluations=2000)}
-    modeller = JobModeller(engine, print, confidence=0.0, **described)  # type: ignore[arg-type]
+    modeller = modeller_of(engine, cluster=asked.measured.cluster)
     model = modeller(look(asked.present, "d0", "d1"))
     assert engine.asked == [({"": "10 Gbps", "d1": "1 Gbps"}, asked.measured.cluster)]
     assert [one.devices for one in model.plans] == [["d0"], ["d0", "d1"]]
@@ -190,9 +193,9 @@ def test_what_joins_and_cannot_be_pinned_to_counts_among_what_may_be_started() -
     unprepared = {"managedMemory": 100, "extendedResources": {}}
     row = answers["GET /taskmanagers"]["taskmanagers"][1]
     row |= {"totalResource": unprepared, "freeResource": unprepared}
-    engine: Any = Measured(FakeFlink(answers).rest, repeat(asked.measured))
-    described: Any = {"cluster": asked.measured.cluster, "budget": Budget(evaluations=2000)}
-    modeller = JobModeller(engine, print, confidence=0.0, may_start=True, at_most=2, **described)
+    engine = Measured(FakeFlink(answers).rest, repeat(asked.measured))
+    more = {"cluster": asked.measured.cluster, "may_start": True, "at_most": 2}
+    modeller = modeller_of(engine, **more)
     model = modeller(look(asked.present, "d0", "d1"))
     assert model.new.names == ()
     assert [one.devices for one in model.plans] == [["d0"]]

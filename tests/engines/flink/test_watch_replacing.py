@@ -37,6 +37,8 @@ NEW = successor(OLD)
 RUNNING = job("shop", "RUNNING", {"map": "RUNNING"})
 RESTARTING = job("shop", "RESTARTING", {})
 FINISHED = job("shop", "FINISHED", {})
+REPLACEMENT = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
+"""A decision that a watch has begun to carry out."""
 
 
 @pytest.fixture
@@ -52,6 +54,7 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> FakeFlink:
             f"GET /jobs/{OLD}/checkpoints": CHECKPOINTED,
             "GET /jobs": jobs({OLD: "RUNNING"}),
             "GET /jobs/new/checkpoints": RESTORED,
+            "GET /jobs/new/checkpoints/config": KEPT,
         }
     )
 
@@ -154,7 +157,7 @@ def test_a_job_continues_from_what_it_has_saved_until_it_ended(
     starts_by(monkeypatch, apply)
     monkeypatch.setattr(Rest, "cancel", cancel)
     lose_device(flink, RESTARTING)
-    flink.answers |= {"GET /jobs/new": FINISHED, "GET /jobs/new/checkpoints/config": KEPT}
+    flink.answers["GET /jobs/new"] = FINISHED
     own = WatchLog.claimed(store, OLD, "shop", print)
     watch, run = watch_of(flink, own, []), PlacedJob(OLD, {"map": "dev-0"})
     if is_killed:
@@ -173,10 +176,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
     """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
     lose_device(flink, RESTARTING)
-    flink.answers |= {
-        "GET /jobs/new": FINISHED,
-        "GET /jobs/new/checkpoints/config": KEPT,
-    }
+    flink.answers["GET /jobs/new"] = FINISHED
     told: list[str] = []
     own = WatchLog.claimed(store, OLD, "shop", told.append)
     vectors = {
@@ -222,7 +222,6 @@ def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
         "GET /jobs/moved/checkpoints": flink.answers[f"GET /jobs/{OLD}/checkpoints"],
         "GET /jobs/moved/checkpoints/config": KEPT,
         "GET /jobs/new": FINISHED,
-        "GET /jobs/new/checkpoints/config": KEPT,
     }
     watch = replace(watch_of(flink, own, told), rounds=Moving())
     watch.run(PlacedJob(OLD, {"map": ["dev-0", "dev-1", "dev-2"]}))
@@ -237,12 +236,8 @@ def test_a_replacement_whose_job_still_ends_is_finished(
     cancelled: list[str] = []
     monkeypatch.setattr(Rest, "cancel", lambda _, job: cancelled.append(job))
     own = WatchLog.claimed(store, OLD, "shop", print)
-    decision = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
-    own.begin(decision)
-    flink.answers |= {
-        "GET /jobs": jobs({OLD: "CANCELLING"}),
-        "GET /jobs/new/checkpoints/config": KEPT,
-    }
+    own.begin(REPLACEMENT)
+    flink.answers["GET /jobs"] = jobs({OLD: "CANCELLING"})
     assert settled(watch_of(flink, own, []), None, own, OLD) == "new"
     assert cancelled == [OLD]
     assert outcome(store) == ("moved", "new")
@@ -287,7 +282,7 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     started: list[Any] = []
     monkeypatch.setattr(replacing, "apply", lambda *given, **_: started.append(given) or "copy")
     own = WatchLog.claimed(store, OLD, "shop", print)
-    own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+    own.begin(REPLACEMENT)
     later = WatchDecision("", "move", "new", "newer", {"map": ["dev-2"]}, (1, 1), "")
     own.end(own.begin(later), later, "moved", "", "newer")
     flink.answers["GET /jobs"] = jobs({OLD: "CANCELED", "newer": "RUNNING"})
@@ -307,7 +302,7 @@ def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started
     told: list[str] = []
     own = WatchLog.claimed(store, OLD, "shop", told.append)
     if is_killed:  # after it had decided
-        own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+        own.begin(REPLACEMENT)
         flink.answers |= {"GET /jobs": jobs({OLD: "FINISHED"}), f"GET /jobs/{OLD}": FINISHED}
         assert settled(watch_of(flink, own, told), None, own, OLD) == OLD
     else:
@@ -338,29 +333,25 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
     ]
 
 
-@pytest.mark.parametrize("status", ["RUNNING", "INITIALIZING"])
-def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(
-    flink: FakeFlink, status: str
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        {"map": ("dev-2", "RUNNING")},  # not where it was placed: Flink itself has started it there
+        {"map": ("dev-2", "INITIALIZING")},
+        {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")},
+    ],
+)
+def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
+    flink: FakeFlink, tasks: dict[str, tuple[str, str]]
 ) -> None:
-    """It is not placed; the watch goes on, also while it restores its state, and starts nothing."""
-    lose_device(flink, *[job("shop", "RUNNING", {"map": status})] * 3, FINISHED)
-    flink.answers[f"GET /jobs/{OLD}/vertices/map"] = {"subtasks": [{"taskmanager-id": "dev-2"}]}
-    told: list[str] = []
-    assert watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
-    assert told[1] == f"job {OLD} goes on without 'dev-0'"
-    assert flink.requests("PATCH") == []
-
-
-def test_a_device_whose_subtasks_have_all_ended_is_not_replaced(flink: FakeFlink) -> None:
-    """Its TaskManager may be released; the job goes on."""
-    lose_device(
-        flink, *[job("shop", "RUNNING", {"src": "FINISHED", "map": "RUNNING"})] * 3, FINISHED
-    )
-    for task, device, status in (("src", "dev-0", "FINISHED"), ("map", "dev-1", "RUNNING")):
+    """Also while it restores its state, and where all subtasks there have ended."""
+    states = {task: status for task, (_, status) in tasks.items()}
+    lose_device(flink, *[job("shop", "RUNNING", states)] * 3, FINISHED)
+    for task, (device, status) in tasks.items():
         subtasks = [{"taskmanager-id": device, "status": status}]
         flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
     told: list[str] = []
-    run = PlacedJob(OLD, {"src": "dev-0", "map": "dev-1"})
+    run = PlacedJob(OLD, dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
     assert watch_of(flink, None, told).run(run) == "FINISHED"
     assert told[1] == f"job {OLD} goes on without 'dev-0'"
     assert flink.requests("PATCH") == []

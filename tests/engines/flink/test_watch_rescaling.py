@@ -1,7 +1,6 @@
 """Jobs that the adaptive scheduler runs are rescaled once, and back if that is not better."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +96,25 @@ class AdaptiveFlink(FakeFlink):
         ]
 
 
+class Rescaling:
+    """A watched job that is rescaled, and what the watch told and left."""
+
+    def __init__(self, flink: AdaptiveFlink, log: WatchLog, ledger: Path) -> None:
+        self.flink, self.log, self.ledger = flink, log, ledger
+        self.told, self.left = list[str](), list[tuple[str, Any]]()
+
+    @property
+    def rescaler(self) -> Rescaler:
+        """What a new process of the watch rescales the job with."""
+        left = lambda job, devices: self.left.append((job, devices))  # noqa: E731
+        return Rescaler(self.flink.rest, self.log, self.told.append, ledger=self.ledger, left=left)
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """State of the only decision, and the id of the job that it left."""
+        return outcome(self.log.store)
+
+
 @pytest.fixture
 def flink(monkeypatch: pytest.MonkeyPatch) -> AdaptiveFlink:
     """The job emits 50 tuples/s, and the clock passes only where it is waited."""
@@ -109,88 +127,64 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> AdaptiveFlink:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> WatchLog:
-    return WatchLog.claimed(WatchStore(tmp_path / "watch.sqlite"), OLD, "shop", lambda _: None)
+def case(flink: AdaptiveFlink, store: WatchStore, tmp_path: Path) -> Rescaling:
+    """The job, which nobody has rescaled yet."""
+    log = WatchLog.claimed(store, OLD, "shop", lambda _: None)
+    return Rescaling(flink, log, tmp_path / "ledger.jsonl")
 
 
-@pytest.fixture
-def rescaler(flink: AdaptiveFlink, log: WatchLog, tmp_path: Path) -> Callable[..., Rescaler]:
-    def make(told: list[str] | None = None, **facts: Any) -> Rescaler:
-        tell = (told if told is not None else []).append
-        return Rescaler(flink.rest, log, tell, ledger=tmp_path / "ledger.jsonl", **facts)
-
-    return make
-
-
-def test_a_job_gets_the_subtasks_of_a_plan_and_leaves_taskmanagers(
-    flink: AdaptiveFlink, log: WatchLog, rescaler: Callable[..., Rescaler], tmp_path: Path
-) -> None:
-    told: list[str] = []
-    left: list[Any] = []
-    flink.least = 2
-    made = rescaler(told, left=lambda job, devices: left.append((job, devices)))
-    assert made.carry_out(MODEL, FEWER, "it is cheaper") == OLD
-    assert flink.was_required == [{"src": (1, 1), "map": (2, 2)}]
-    assert (flink.numbers, flink.restarts) == ({"src": 1, "map": 2}, 1)
-    assert (
-        told[0] == f"job {OLD} runs with the subtasks 1 × 'src', 2 × 'map', interrupted for 0.4 s"
-    )
-    assert told[1].startswith("there: 50 tuples/s (measured); it should carry 100")
-    assert left == [(OLD, ["b"])]
-    assert outcome(log.store) == ("moved", OLD)
-    (entry,) = read_ledger(tmp_path / "ledger.jsonl").entries
+def test_a_job_gets_the_subtasks_of_a_plan_and_leaves_taskmanagers(case: Rescaling) -> None:
+    case.flink.least = 2
+    assert case.rescaler.carry_out(MODEL, FEWER, "it is cheaper") == OLD
+    assert case.flink.was_required == [{"src": (1, 1), "map": (2, 2)}]
+    assert (case.flink.numbers, case.flink.restarts) == ({"src": 1, "map": 2}, 1)
+    first, second, *_ = case.told
+    assert first == f"job {OLD} runs with the subtasks 1 × 'src', 2 × 'map', interrupted for 0.4 s"
+    assert second.startswith("there: 50 tuples/s (measured); it should carry 100")
+    assert case.left == [(OLD, ["b"])]
+    assert case.outcome == ("moved", OLD)
+    (entry,) = read_ledger(case.ledger).entries
     assert (entry.job, entry.predicted, entry.measured) == ("shop", 100.0, 50.0)
 
 
-def test_what_a_job_leaves_is_told_once_flink_has_released_its_idle_slots(
-    flink: AdaptiveFlink, rescaler: Callable[..., Rescaler]
-) -> None:
+def test_what_a_job_leaves_is_told_once_flink_has_released_its_idle_slots(case: Rescaling) -> None:
     """The adaptive scheduler keeps a slot without subtasks for a minute or so."""
-    left: list[Any] = []
     held, free = {"allocatedSlots": [{"jobId": OLD}]}, {"allocatedSlots": []}
-    flink.answers |= {
+    case.flink.answers |= {
         "GET /taskmanagers/b": InTurn(*[held] * 9, free),
         f"GET /jobs/{OLD}/vertices/v0": {"subtasks": [{"taskmanager-id": "a"}]},
         f"GET /jobs/{OLD}/vertices/v1": {"subtasks": [{"taskmanager-id": "a"}] * 2},
     }
-    made = rescaler(left=lambda job, devices: left.append((job, devices)))
-    made.carry_out(MODEL, FEWER, "it is cheaper")
-    assert left == [(OLD, ["b"])]
+    case.rescaler.carry_out(MODEL, FEWER, "it is cheaper")
+    assert case.left == [(OLD, ["b"])]
 
 
 @pytest.mark.parametrize("is_slower", [False, True])
 def test_a_job_that_is_not_rescaled_or_is_slower_gets_its_subtasks_back(
-    flink: AdaptiveFlink,
-    log: WatchLog,
-    rescaler: Callable[..., Rescaler],
-    monkeypatch: pytest.MonkeyPatch,
-    is_slower: bool,
+    case: Rescaling, monkeypatch: pytest.MonkeyPatch, is_slower: bool
 ) -> None:
     def slower(*_: Any) -> None:
         raise FlinkError("it reads 20 tuples/s, 40% of before")
 
     if is_slower:
         monkeypatch.setattr(rescaling, "check_rate", slower)
-    flink.is_obeyed = is_slower
-    told: list[str] = []
-    assert rescaler(told).carry_out(MODEL, FEWER, "") == OLD
-    assert flink.was_required == [{"src": (1, 1), "map": (1, 2)}, {"src": (1, 1), "map": (1, 4)}]
-    assert flink.required == flink.numbers == {"src": 1, "map": 4}
-    assert outcome(log.store) == ("returned" if is_slower else "not begun", OLD)
-    assert told[-1].endswith(f"job {OLD} gets its earlier subtasks: 1 × 'src', 4 × 'map'")
+    case.flink.is_obeyed, before = is_slower, {"src": 1, "map": 4}
+    assert case.rescaler.carry_out(MODEL, FEWER, "") == OLD
+    fewer, again = {"src": (1, 1), "map": (1, 2)}, {"src": (1, 1), "map": (1, 4)}
+    assert case.flink.was_required == [fewer, again]
+    assert case.flink.required == case.flink.numbers == before
+    assert case.outcome == ("returned" if is_slower else "not begun", OLD)
+    assert case.told[-1].endswith(f"job {OLD} gets its earlier subtasks: 1 × 'src', 4 × 'map'")
 
 
-def test_a_job_that_was_interrupted_in_vain_is_not_rescaled_again_at_once(
-    flink: AdaptiveFlink, log: WatchLog, rescaler: Callable[..., Rescaler]
-) -> None:
+def test_a_job_that_was_interrupted_in_vain_is_not_rescaled_again_at_once(case: Rescaling) -> None:
     """As one that restores much state: each try would interrupt it anew."""
-    flink.looks = 10_000
-    told: list[str] = []
-    assert rescaler(told).carry_out(MODEL, FEWER, "") == OLD
-    assert flink.required == {"src": 1, "map": 4}
-    assert outcome(log.store) == ("returned", OLD)
-    assert told[0].startswith("the job did not run with these subtasks within 120 s")
-    moves = PastMoves(log, lambda: 0.0)
+    case.flink.looks = 10_000
+    assert case.rescaler.carry_out(MODEL, FEWER, "") == OLD
+    assert case.flink.required == {"src": 1, "map": 4}
+    assert case.outcome == ("returned", OLD)
+    assert case.told[0].startswith("the job did not run with these subtasks within 120 s")
+    moves = PastMoves(case.log, lambda: 0.0)
     assert moves.note(0.0)
     assert moves.came_back(FEWER.machines) == (
         "a move to 1 TaskManager failed, and is tried again in 30 min"
@@ -198,10 +192,7 @@ def test_a_job_that_was_interrupted_in_vain_is_not_rescaled_again_at_once(
 
 
 def test_a_flink_that_falls_silent_while_a_job_gets_its_subtasks_back_is_waited_for(
-    flink: AdaptiveFlink,
-    log: WatchLog,
-    rescaler: Callable[..., Rescaler],
-    monkeypatch: pytest.MonkeyPatch,
+    case: Rescaling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job was interrupted in vain, so it is not rescaled again at once."""
     wait, is_silent = Rescaler._wait, iter([False, True, False])
@@ -217,29 +208,22 @@ def test_a_flink_that_falls_silent_while_a_job_gets_its_subtasks_back_is_waited_
     monkeypatch.setattr(Rescaler, "_wait", silent)
     monkeypatch.setattr(rescaling, "check_rate", slower)
     monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
-    told: list[str] = []
-    assert rescaler(told).carry_out(MODEL, FEWER, "") == OLD
-    assert told[-1] == "no Flink answers; trying again"
-    assert outcome(log.store) == ("returned", OLD)
-    assert flink.numbers == {"src": 1, "map": 4}
+    assert case.rescaler.carry_out(MODEL, FEWER, "") == OLD
+    assert case.told[-1] == "no Flink answers; trying again"
+    assert case.outcome == ("returned", OLD)
+    assert case.flink.numbers == {"src": 1, "map": 4}
 
 
-def test_requirements_that_flink_refuses_are_not_begun(
-    flink: AdaptiveFlink, log: WatchLog, rescaler: Callable[..., Rescaler]
-) -> None:
-    flink.answers[f"PUT {REQUIREMENTS}"] = failure("a.B: no such vertex")
+def test_requirements_that_flink_refuses_are_not_begun(case: Rescaling) -> None:
+    case.flink.answers[f"PUT {REQUIREMENTS}"] = failure("a.B: no such vertex")
     with pytest.raises(FlinkError, match="no such vertex"):
-        rescaler().carry_out(MODEL, FEWER, "")
-    assert outcome(log.store) == ("not begun", OLD)
+        case.rescaler.carry_out(MODEL, FEWER, "")
+    assert case.outcome == ("not begun", OLD)
 
 
 @pytest.mark.parametrize("has_arrived", [False, True])
 def test_a_watch_that_was_killed_finds_out_what_it_has_begun(
-    flink: AdaptiveFlink,
-    log: WatchLog,
-    rescaler: Callable[..., Rescaler],
-    monkeypatch: pytest.MonkeyPatch,
-    has_arrived: bool,
+    case: Rescaling, monkeypatch: pytest.MonkeyPatch, has_arrived: bool
 ) -> None:
     """Nothing is required a second time, and the numbers of before stay known."""
 
@@ -251,12 +235,12 @@ def test_a_watch_that_was_killed_finds_out_what_it_has_begun(
     usual = rescaling.require
     monkeypatch.setattr(rescaling, "require", killed)
     with pytest.raises(Killed):
-        rescaler().carry_out(MODEL, FEWER, "")
-    ((number, decision),) = log.decisions.items()
-    assert rescaler().finish(number, decision, "shop") == OLD
-    assert outcome(log.store) == ("moved" if has_arrived else "not begun", OLD)
-    assert len(flink.was_required) == has_arrived
-    assert scaling_of(flink.rest, log, OLD).base == {"src": 1, "map": 4}
+        case.rescaler.carry_out(MODEL, FEWER, "")
+    ((number, decision),) = case.log.decisions.items()
+    assert case.rescaler.finish(number, decision, "shop") == OLD
+    assert case.outcome == ("moved" if has_arrived else "not begun", OLD)
+    assert len(case.flink.was_required) == has_arrived
+    assert scaling_of(case.flink.rest, case.log, OLD).base == {"src": 1, "map": 4}
 
 
 def test_a_job_in_reactive_mode_or_of_an_old_flink_cannot_be_rescaled(flink: AdaptiveFlink) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from engine_deployments import DEPLOYMENTS
 from hypothesis import given, settings
-from makespan_cases import MAKESPAN, giph, problems
+from makespan_cases import MAKESPAN, dealt_in_order, giph, problems
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
@@ -107,11 +107,8 @@ def check_simulated(problem: Problem, placement: Placement) -> None:
 @given(problem=problems())
 def test_a_held_order_takes_what_is_simulated(problem: Problem) -> None:
     """Of several cores each takes the next in line."""
-    problem, n = on_a_free_network(problem), problem.n_operators
-    ranks = np.empty(n)
-    ranks[problem.graph.order] = -np.arange(n)
-    place = problem.repaired(np.arange(n) % problem.n_devices)
-    check_simulated(problem, problem.placement(place, ranks, "order"))
+    problem = on_a_free_network(problem)
+    check_simulated(problem, dealt_in_order(problem))
 
 
 @pytest.mark.parametrize("queue", ["order", "priority"])

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
-from makespan_cases import MAKESPAN, giph, problems, ten_tasks
+from makespan_cases import MAKESPAN, dealt_in_order, giph, problems, ten_tasks
 
 from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.errors import PlacementError
@@ -56,11 +55,7 @@ class Clock:
 @given(problem=problems())
 def test_a_held_order_takes_what_is_simulated(problem: Problem) -> None:
     """Of several cores each takes the next in line."""
-    n = problem.n_operators
-    ranks = np.empty(n)
-    ranks[problem.graph.order] = -np.arange(n)
-    place = problem.repaired(np.arange(n) % problem.n_devices)
-    held = problem.placement(place, ranks, "order")
+    held = dealt_in_order(problem)
     assert Clock().makespan(problem, held) == pytest.approx(MAKESPAN.value(problem, held))
 
 
