@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
@@ -45,9 +46,11 @@ class Budget:
             raise SettingError(
                 f"the budget is {self.seconds} s; it must be above 0 and at most 1e6"
             )
-        if self.evaluations is not None and self.evaluations < 1:
+        if self.evaluations is not None and not (
+            isinstance(self.evaluations, Integral) and self.evaluations >= 1
+        ):
             raise SettingError(
-                f"the budget is {self.evaluations} evaluations; it must be at least 1"
+                f"the budget is {self.evaluations} evaluations; it must be a whole number from 1 on"
             )
 
 

@@ -1,6 +1,7 @@
 """What a budget that counts evaluations promises, of every placer, of plans and of every door."""
 
 import json
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from problems import PROBLEMS
 
 import streamplace
 from streamplace import Offer
+from streamplace.errors import SettingError
 from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.io.clusters import write_cluster
 from streamplace.io.graphs import write_graph
@@ -78,6 +80,12 @@ def test_a_number_of_evaluations_is_the_only_limit_that_it_says() -> None:
     """No second is hidden in it; what is not given is no limit."""
     assert Budget(evaluations=500) == Budget(None, 500)
     assert Budget(2.0) == Budget(2.0, None)
+
+
+@pytest.mark.parametrize("evaluations", [0, -1, 2.5, math.nan])
+def test_evaluations_are_counted_in_whole_numbers(evaluations: Any) -> None:
+    with pytest.raises(SettingError, match=r"evaluations; it must be a whole number from 1 on"):
+        Budget(evaluations=evaluations)
 
 
 @pytest.mark.parametrize(("placer", "problem"), CASES)
