@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -40,6 +41,7 @@ from watched_day import (
     results_of,
 )
 
+from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink, find_flink
@@ -54,6 +56,13 @@ CORES, BANDWIDTH, PARALLELISM = 0.18, 200e6, 4
 SATURATED = 1e6
 """Tuples/s that no layout carries."""
 CAPACITY_SECONDS, WARM_UP_SECONDS, DRAIN_SECONDS, POLL_SECONDS = 30.0, 40.0, 60.0, 2.0
+STYLES: Mapping[str, Mapping[str, Any]] = {
+    "Flink alone": {"color": BLUE},
+    "watch": {"color": ORANGE},
+    "watch by the autoscaler's rule": {"color": GREY, "linestyle": "--"},
+}
+RATE_SECONDS = 10.0
+"""Time over which a rate is drawn."""
 ON_THE_WAY_SECONDS = 20.0
 """Time until tuples that were read at the end are counted, and Flink tells so."""
 ARMS: Mapping[str, Sequence[str] | None] = {
@@ -167,6 +176,10 @@ class Phases:
     def arrived(self, second: float) -> float:
         """Tuples that have arrived."""
         return arrived(self.phases, self.seconds, self.capacity, second)
+
+    def at(self, second: float) -> Phase:
+        """The phase at a moment."""
+        return self.phases[min(int(second / self.seconds), len(self.phases) - 1)]
 
     @property
     def end(self) -> float:
@@ -304,7 +317,7 @@ def page_text(rows: Sequence[Row]) -> str:
     told = ["## Results\n"]
     for row in days:
         phases = [Phase(**one) for one in row["phases"]]
-        moments = [Moment(*one) for one in row["moments"]]
+        moments = moments_of(row)
         moves = [Move(*one) for one in row["moves"]]
         found = results_of(phases, row["seconds"], row["capacity"], moments, moves)
         outage = outage_quantile(moves)
@@ -329,6 +342,53 @@ def page_text(rows: Sequence[Row]) -> str:
     return "\n".join(told)
 
 
+def moments_of(row: Row) -> list[Moment]:
+    """Moments of an arm.
+
+    Fewer tuples than before are those of some subtasks alone: Flink does not tell all of them in
+    the seconds after a start.
+    """
+    found, read = list[Moment](), 0.0
+    for one in map(Moment._make, row["moments"]):
+        read = max(read, one.read)
+        found.append(one._replace(read=read, waits=max(0.0, one.waits - (read - one.read))))
+    return found
+
+
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw what was read, what was used and how late tuples were over the day, by arm."""
+    days = [row for row in rows if "moments" in row]
+    figure, axes = new_figure(1, rows=3, width=8.0, height=1.9)
+    for row in days:
+        phases = Phases([Phase(**one) for one in row["phases"]], row["seconds"], row["capacity"])
+        moments = [one for one in moments_of(row) if 0 <= one.second <= phases.end]
+        minutes = [one.second / 60 for one in moments]
+        step = round(RATE_SECONDS / POLL_SECONDS)
+        pairs = list(zip(moments, moments[step:], strict=False))
+        rates = [(b.read - a.read) / (b.second - a.second) for a, b in pairs]
+        style = {"label": row["arm"], "linewidth": 1.2, **STYLES[row["arm"]]}
+        axes[0].plot([(a.second + b.second) / 120 for a, b in pairs], rates, **style)
+        axes[1].step(minutes, [one.machines for one in moments], where="post", **style)
+        arrives = [row["capacity"] * phases.at(one.second).rate for one in moments]
+        late = [one.waits / rate for one, rate in zip(moments, arrives, strict=True)]
+        axes[2].plot(minutes, late, **style)
+    for i, one in enumerate(phases.phases if days else ()):
+        begin = i * phases.seconds / 60
+        rate = phases.capacity * one.rate
+        axes[0].hlines(rate, begin, begin + phases.seconds / 60, color=GREY, linestyle=":")
+        name = textwrap.fill(one.name, 18)
+        axes[0].annotate(name, (begin, 1.02), xycoords=("data", "axes fraction"), fontsize=7)
+        for axis in axes:
+            axis.axvline(begin, color=GREY, linewidth=0.5)
+    axes[2].axhline(LAG_SECONDS, color=GREY, linestyle=":")
+    for axis, label in zip(axes, ("tuples/s read", "TaskManagers", "seconds late"), strict=True):
+        axis.set_ylabel(label)
+        axis.set_ylim(bottom=0)
+    axes[1].legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0.06, 0.0))
+    axes[2].set_xlabel("minutes")
+    save(figure, path)
+
+
 def write_page(page: Path, rows: Sequence[Row]) -> str:
     """Put the results into the page, and return them."""
     text = page_text(rows)
@@ -348,6 +408,7 @@ def main(seconds: float, arms: str | None, page: bool, output: Path) -> None:
     file = output / "assets" / "watch-on-flink.jsonl"
     if page:
         click.echo(write_page(output / "watch-on-flink.md", read_rows(file)))
+        draw(read_rows(file), file.with_suffix(".svg"))
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     flink = find_flink(None)

@@ -52,8 +52,10 @@ def test_a_job_that_does_not_run_or_moves_twice_is_not_settled(modules: Any) -> 
     assert one.outage_quantile(moves[2:]) is None
 
 
-def test_the_page_tells_what_was_lost(modules: Any) -> None:
-    row = {
+@pytest.fixture
+def row(modules: Any) -> dict[str, Any]:
+    """A day of one phase, with one move."""
+    return {
         "arm": "watch",
         "seconds": 60.0,
         "capacity": 100.0,
@@ -64,6 +66,25 @@ def test_the_page_tells_what_was_lost(modules: Any) -> None:
         "read": 3000.0,
         "counted": 2990.0,
     }
+
+
+def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(
+    modules: Any, row: dict[str, Any]
+) -> None:
+    """After a start Flink tells some of them alone, and what was read before was read."""
+    row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
+    found = modules.watch_on_flink.moments_of(row)
+    assert [(one.read, one.waits) for one in found] == [(900, 100), (900, 200), (1150, 50)]
+
+
+def test_the_day_is_drawn(modules: Any, row: dict[str, Any], tmp_path: Path) -> None:
+    """By phase, arm and measure."""
+    modules.watch_on_flink.draw([{"capacity": 100.0}, row], tmp_path / "day.svg")
+    drawn = (tmp_path / "day.svg").read_text()
+    assert all(f"<!-- {text} -->" in drawn for text in ("noon", "watch", "tuples/s read"))
+
+
+def test_the_page_tells_what_was_lost(modules: Any, row: dict[str, Any]) -> None:
     text = modules.watch_on_flink.page_text([{"capacity": 100.0}, row])
     assert "| noon | 100.0% | 2.00 | 1 | yes |" in text
     assert "Outage, 95th percentile: 1.5 s." in text
