@@ -44,7 +44,7 @@ PARAMETERS = {
     "offers_file": "offers", "seconds": "budget", "restart": "headroom", "catch_up": "headroom",
     "latency": "headroom", "variability": "headroom", "trace_file": "trace",
     "scale": "", "change": "",  # of what_if
-    "keep": "keep_parallelism", "trust_profile": "",  # checks of the file of a profile
+    "keep": "keep_parallelism",
 }  # fmt: skip
 """Parameter of the function that does what an option does, where the names differ."""
 SINGLE = {

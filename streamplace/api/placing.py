@@ -23,6 +23,7 @@ from streamplace.api.arguments import (
     texts_of,
 )
 from streamplace.model.relocation import Relocation
+from streamplace.model.trust import check_trust
 from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
@@ -57,6 +58,7 @@ def place(
     subtasks: bool = False,
     confidence: float | None = None,
     ledger: FilePath | None = None,
+    trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
 ) -> Result:
@@ -98,6 +100,9 @@ def place(
         job; 0.9 by default, 0 for no interval.
     ledger
         File of predicted and measured rates, by default the user's.
+    trust_profile
+        Whether to use a measured graph whose model is off by more than 30 % for the placement that
+        was profiled.
     seed
         Random seed; equal seeds give equal results.
     budget
@@ -134,6 +139,7 @@ def place(
         ledger=None if ledger is None else path_of("ledger", ledger),
     )
     problem = problem_of(graph, cluster, constraints)
+    check_trust(problem.graph, trusts=trust_profile)
     takes_long = request.budget.seconds is None or request.budget.seconds > SHORT
     with request.waiting(problem.graph.name) if takes_long else nullcontext():
         return request.answer(problem)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamplace import place
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
 from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, PROFILE_DRIFT, StreamGraph
@@ -77,3 +78,10 @@ def test_place_says_it_first_and_refuses(
     assert "the model is off by +55225% for the placement that was profiled" in wrong.err
     assert not (tmp_path / "placement.json").exists()
     assert run("place", "wrong.json", "--devices", "2", "--trust-profile").status == 0
+
+
+def test_place_in_python_refuses_as_well() -> None:
+    with pytest.raises(ProblemError, match="so nothing that it predicts means much"):
+        place(measured(552.25), 2)
+    assert place(measured(552.25), 2, trust_profile=True).value > 0
+    assert place(measured(-0.2), 2).value > 0
