@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,19 +28,9 @@ import click
 from flink_jobs import ROOT, SOURCES
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 from measured_rows import append_row, read_rows
-from watched_day import (
-    DAY,
-    LAG_SECONDS,
-    Moment,
-    Move,
-    Phase,
-    arrived,
-    outage_quantile,
-    plan_text,
-    results_of,
-)
+from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases, plan_text
+from watched_page import draw, write_page
 
-from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink, find_flink
@@ -56,13 +45,6 @@ CORES, BANDWIDTH, PARALLELISM = 0.18, 200e6, 4
 SATURATED = 1e6
 """Tuples/s that no layout carries."""
 CAPACITY_SECONDS, WARM_UP_SECONDS, DRAIN_SECONDS, POLL_SECONDS = 30.0, 40.0, 60.0, 2.0
-STYLES: Mapping[str, Mapping[str, Any]] = {
-    "Flink alone": {"color": BLUE},
-    "watch": {"color": ORANGE},
-    "watch by the autoscaler's rule": {"color": GREY, "linestyle": "--"},
-}
-RATE_SECONDS = 10.0
-"""Time over which a rate is drawn."""
 ON_THE_WAY_SECONDS = 20.0
 """Time until tuples that were read at the end are counted, and Flink tells so."""
 ARMS: Mapping[str, Sequence[str] | None] = {
@@ -75,7 +57,6 @@ WATCH = ("--apply", "--every", "15", "--least-time", "60", "--patience", "5")
 WATCH += ("--move-price", "30 s", "--lag", f"{LAG_SECONDS:g} s")
 """Options of every watch: a day of 20 minutes is 72 times as fast as a real one."""
 INTERRUPTED = re.compile(r"interrupted for ([\d.]+) s")
-BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 Row = Mapping[str, Any]
 
 
@@ -154,7 +135,7 @@ class Site:
         (row,) = self.cluster.rest.get(f"{path}?get={quote(name, safe='')}&agg=sum")
         return float(row["sum"])
 
-    def moment(self, second: float, known: float, phases: "Phases") -> Moment:
+    def moment(self, second: float, known: float, phases: Phases) -> Moment:
         """The job now; what its source has read stays the same while it does not run."""
         read, machines = known, 0
         with suppress(StreamplaceError, StopIteration, ValueError, KeyError):
@@ -163,33 +144,6 @@ class Site:
             read = self.counted(job, "log", "read")
             machines = len({device for own in layout.values() for device in own})
         return Moment(second, read, max(0.0, phases.arrived(second) - read), machines)
-
-
-@dataclass(frozen=True)
-class Phases:
-    """The day, with the length of a phase and the rate of 1."""
-
-    phases: Sequence[Phase]
-    seconds: float
-    capacity: float
-
-    def arrived(self, second: float) -> float:
-        """Tuples that have arrived."""
-        return arrived(self.phases, self.seconds, self.capacity, second)
-
-    def at(self, second: float) -> Phase:
-        """The phase at a moment."""
-        return self.phases[min(int(second / self.seconds), len(self.phases) - 1)]
-
-    @property
-    def end(self) -> float:
-        """Seconds of the day."""
-        return len(self.phases) * self.seconds
-
-    @property
-    def loss(self) -> float:
-        """Second at which a TaskManager is killed."""
-        return next((i * self.seconds for i, one in enumerate(self.phases) if one.is_lost), -1.0)
 
 
 def run_arm(site: Site, day: Phases, options: Sequence[str] | None) -> dict[str, Any]:
@@ -307,94 +261,6 @@ def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
         flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=settings
     ) as cluster:
         yield Site(cluster, flink, jar, folder)
-
-
-def page_text(rows: Sequence[Row]) -> str:
-    """Results of all arms."""
-    days = [row for row in rows if "moments" in row]
-    if not days:
-        return "## Results\n\nNothing has been measured yet.\n"
-    told = ["## Results\n"]
-    for row in days:
-        phases = [Phase(**one) for one in row["phases"]]
-        moments = moments_of(row)
-        moves = [Move(*one) for one in row["moves"]]
-        found = results_of(phases, row["seconds"], row["capacity"], moments, moves)
-        outage = outage_quantile(moves)
-        known = row["read"] is not None and row["counted"] is not None
-        lost = f"{row['read'] - row['counted']:,.0f}" if known else "unknown"
-        told += [
-            f"### {row['arm']}\n",
-            f"| phase | in time ({LAG_SECONDS:g} s) | TaskManagers | moves and replacements | "
-            "settled |",
-            "|---|---:|---:|---:|---|",
-            *(
-                f"| {one.name} | {one.in_time:.1%} | {one.machines:.2f} | {one.moves} | "
-                f"{'yes' if one.is_settled else 'no'} |"
-                for one in found
-            ),
-            "",
-            f"- Settled after at most one move: {sum(one.is_settled for one in found)} of "
-            f"{len(found)} phases.",
-            "- Outage, 95th percentile: " + ("no move" if outage is None else f"{outage:.1f} s."),
-            f"- Tuples that were read and not counted once at the end: {lost}.\n",
-        ]
-    return "\n".join(told)
-
-
-def moments_of(row: Row) -> list[Moment]:
-    """Moments of an arm.
-
-    Fewer tuples than before are those of some subtasks alone: Flink does not tell all of them in
-    the seconds after a start.
-    """
-    found, read = list[Moment](), 0.0
-    for one in map(Moment._make, row["moments"]):
-        read = max(read, one.read)
-        found.append(one._replace(read=read, waits=max(0.0, one.waits - (read - one.read))))
-    return found
-
-
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw what was read, what was used and how late tuples were over the day, by arm."""
-    days = [row for row in rows if "moments" in row]
-    figure, axes = new_figure(1, rows=3, width=8.0, height=1.9)
-    for row in days:
-        phases = Phases([Phase(**one) for one in row["phases"]], row["seconds"], row["capacity"])
-        moments = [one for one in moments_of(row) if 0 <= one.second <= phases.end]
-        minutes = [one.second / 60 for one in moments]
-        step = round(RATE_SECONDS / POLL_SECONDS)
-        pairs = list(zip(moments, moments[step:], strict=False))
-        rates = [(b.read - a.read) / (b.second - a.second) for a, b in pairs]
-        style = {"label": row["arm"], "linewidth": 1.2, **STYLES[row["arm"]]}
-        axes[0].plot([(a.second + b.second) / 120 for a, b in pairs], rates, **style)
-        axes[1].step(minutes, [one.machines for one in moments], where="post", **style)
-        arrives = [row["capacity"] * phases.at(one.second).rate for one in moments]
-        late = [one.waits / rate for one, rate in zip(moments, arrives, strict=True)]
-        axes[2].plot(minutes, late, **style)
-    for i, one in enumerate(phases.phases if days else ()):
-        begin = i * phases.seconds / 60
-        rate = phases.capacity * one.rate
-        axes[0].hlines(rate, begin, begin + phases.seconds / 60, color=GREY, linestyle=":")
-        name = textwrap.fill(one.name, 18)
-        axes[0].annotate(name, (begin, 1.02), xycoords=("data", "axes fraction"), fontsize=7)
-        for axis in axes:
-            axis.axvline(begin, color=GREY, linewidth=0.5)
-    axes[2].axhline(LAG_SECONDS, color=GREY, linestyle=":")
-    for axis, label in zip(axes, ("tuples/s read", "TaskManagers", "seconds late"), strict=True):
-        axis.set_ylabel(label)
-        axis.set_ylim(bottom=0)
-    axes[1].legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0.06, 0.0))
-    axes[2].set_xlabel("minutes")
-    save(figure, path)
-
-
-def write_page(page: Path, rows: Sequence[Row]) -> str:
-    """Put the results into the page, and return them."""
-    text = page_text(rows)
-    head, begin, rest = page.read_text("utf-8").partition(BEGIN)
-    page.write_text(head + begin + text + END + rest.partition(END)[2], "utf-8")
-    return text
 
 
 @click.command()

@@ -130,6 +130,33 @@ def arrived(phases: Sequence[Phase], seconds: float, capacity: float, now: float
     return sum(one.rate * capacity * span for one, span in zip(phases, spans, strict=True))
 
 
+@dataclass(frozen=True)
+class Phases:
+    """The day, with the length of a phase and the rate of 1."""
+
+    phases: Sequence[Phase]
+    seconds: float
+    capacity: float
+
+    def arrived(self, second: float) -> float:
+        """Tuples that have arrived."""
+        return arrived(self.phases, self.seconds, self.capacity, second)
+
+    def at(self, second: float) -> Phase:
+        """The phase at a moment."""
+        return self.phases[min(int(second / self.seconds), len(self.phases) - 1)]
+
+    @property
+    def end(self) -> float:
+        """Seconds of the day."""
+        return len(self.phases) * self.seconds
+
+    @property
+    def loss(self) -> float:
+        """Second at which a TaskManager is killed."""
+        return next((i * self.seconds for i, one in enumerate(self.phases) if one.is_lost), -1.0)
+
+
 def results_of(
     phases: Sequence[Phase],
     seconds: float,

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def modules() -> Any:
-    return benchmark_modules("watched_day", "watch_on_flink")
+    return benchmark_modules("watched_day", "watched_page", "watch_on_flink")
 
 
 def moments(modules: Any, seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
@@ -73,19 +73,19 @@ def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(
 ) -> None:
     """After a start Flink tells some of them alone, and what was read before was read."""
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
-    found = modules.watch_on_flink.moments_of(row)
+    found = modules.watched_page.moments_of(row)
     assert [(one.read, one.waits) for one in found] == [(900, 100), (900, 200), (1150, 50)]
 
 
 def test_the_day_is_drawn(modules: Any, row: dict[str, Any], tmp_path: Path) -> None:
     """By phase, arm and measure."""
-    modules.watch_on_flink.draw([{"capacity": 100.0}, row], tmp_path / "day.svg")
+    modules.watched_page.draw([{"capacity": 100.0}, row], tmp_path / "day.svg")
     drawn = (tmp_path / "day.svg").read_text()
     assert all(f"<!-- {text} -->" in drawn for text in ("noon", "watch", "tuples/s read"))
 
 
 def test_the_page_tells_what_was_lost(modules: Any, row: dict[str, Any]) -> None:
-    text = modules.watch_on_flink.page_text([{"capacity": 100.0}, row])
+    text = modules.watched_page.page_text([{"capacity": 100.0}, row])
     assert "| noon | 100.0% | 2.00 | 1 | yes |" in text
     assert "Outage, 95th percentile: 1.5 s." in text
     assert "not counted once at the end: 10." in text
@@ -93,7 +93,7 @@ def test_the_page_tells_what_was_lost(modules: Any, row: dict[str, Any]) -> None
 
 def test_the_protocol_names_every_phase_and_arm(modules: Any) -> None:
     page = (ROOT / "docs" / "watch-on-flink.md").read_text()
-    protocol = page.partition(modules.watch_on_flink.BEGIN)[0]
+    protocol = page.partition(modules.watched_page.BEGIN)[0]
     for one in modules.watched_day.DAY:
         assert f"| {one.name} | {one.rate:.2f} | {one.share:g} | {one.work:g} |" in protocol
     assert all(f"| {arm} |" in protocol for arm in modules.watch_on_flink.ARMS)

@@ -63,7 +63,8 @@ def apply_(
     from streamplace.engines.flink.move.state import Savepoint, left_behind
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.pin.pinning import read_vectors
-    from streamplace.engines.flink.rest.client import FINISHED, finished
+    from streamplace.engines.flink.rest.answers import finished
+    from streamplace.engines.flink.rest.client import FINISHED
 
     if allow_non_restored and saved is None:
         raise SettingError("--allow-non-restored needs --savepoint; add --savepoint or drop it")
@@ -102,7 +103,8 @@ def cancel_(
     """
     from streamplace.engines.flink.move.state import saved_by
     from streamplace.engines.flink.move.stopping import stop
-    from streamplace.engines.flink.rest.client import FINISHED, finished
+    from streamplace.engines.flink.rest.answers import finished
+    from streamplace.engines.flink.rest.client import FINISHED
     from streamplace.engines.flink.rest.job_ids import only_job
 
     ended, path = only_job(rest, job), None

@@ -118,12 +118,15 @@ def excess_over(before: LoadWindow, windows: Sequence[LoadWindow]) -> float:
     >>> excess_over(one, [one, other]), excess_over(other, [one])
     (0.25, 0.0)
     """
-    (usual, now) = (
-        sum(one.seconds * sum(one.cores.values()) for one in some)
-        / (sum(one.seconds * sum(one.tuples.values()) for one in some) or math.inf)
-        for some in ([before], windows)
-    )
-    return max(0.0, now / usual - 1) if usual > 0 else 0.0
+    usual = _cost([before])
+    return max(0.0, _cost(windows) / usual - 1) if usual > 0 else 0.0
+
+
+def _cost(windows: Sequence[LoadWindow]) -> float:
+    """Core seconds per tuple of the whole job; 0 without tuples."""
+    cores = math.fsum(one.seconds * sum(one.cores.values()) for one in windows)
+    tuples = math.fsum(one.seconds * sum(one.tuples.values()) for one in windows)
+    return cores / tuples if tuples > 0 else 0.0
 
 
 def _judged_alone(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict:

@@ -42,12 +42,6 @@ from streamplace.model.messages import quoted, shown
 
 OURS = "streamplace: "
 """Prefix of messages of the pinning class itself, which may name many operators."""
-UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
-"""HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
-LEADERLESS = re.compile(
-    r"\b(?:RecipientUnreachable|FencingToken|RpcConnection|AskTimeout|concurrent\.Timeout)Exception\b"
-)
-"""Errors of a JobManager that forwards requests to one that is no leader, or answers too late."""
 ANSWERS: dict[str, Any] = {
     "/taskmanagers": TaskManagers,
     "/taskmanagers/*": Slots,
@@ -105,6 +99,11 @@ def parse_complaint(content: bytes) -> str:
         return "\n".join(TypeAdapter(Complaint).validate_json(content)["errors"])
     except ValidationError:
         return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
+
+
+def finished(job: str) -> str:
+    """Clause on a job that has finished by itself."""
+    return f"job {shown(job)} has finished because it has read all of its input"
 
 
 def just_ended(jobs: Sequence[JobSummary], ended: Collection[str], seconds: float) -> set[str]:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
 from streamplace.engines.flink.rest.answers import (
+    finished,
     is_unavailable,
     just_ended,
     parse_answer,
@@ -218,8 +219,7 @@ class Rest:
 
     def upload(self, jar: Path) -> str:
         """Upload a jar and return its id."""
-        body, kind = multipart(jar)
-        path = "/jars/upload"
+        path, (body, kind) = "/jars/upload", multipart(jar)
         answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
         return str(answer["filename"]).rsplit("/", 1)[-1]
 
@@ -395,8 +395,3 @@ class Rest:
 def slot_pauses() -> Iterator[float]:
     """Pauses between requests for free slots, of which there are at most five per second."""
     return chain((0.5 * SLOT_SECONDS, 1.5 * SLOT_SECONDS), repeat(SLOT_SECONDS))
-
-
-def finished(job: str) -> str:
-    """Clause on a job that has finished by itself."""
-    return f"job {shown(job)} has finished because it has read all of its input"

@@ -15,6 +15,7 @@ from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
@@ -23,7 +24,6 @@ from streamplace.engines.flink.rest.client import (
     NoAnswer,
     Refusal,
     Rest,
-    finished,
 )
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
