@@ -156,7 +156,8 @@ def main(words):
     torch.backends.mha.set_fastpath_enabled(False)  # fused attention rounds otherwise
     with torch.no_grad():
         expected = tree_flatten(model(*args, **kwargs))[0]
-    apart = max(map(distance, outputs, expected), default=0.0)
+    pairs = zip(outputs, expected, strict=True)
+    apart = max((distance(one, other) for one, other in pairs), default=0.0)
     only_cpu = all(device.type == "cpu" for device in placed.devices.values())
     count = f"{{len(NODES)}} operators on {{len(placed.devices)}} devices"
     print(f"{{count}}, {{placed.sent}} bytes sent between them")
