@@ -26,6 +26,7 @@ from streamplace.cli._options import (
     LAG,
     LEDGER,
     TRUST,
+    refuse_unused,
     spare_inputs,
     writes,
 )
@@ -34,6 +35,9 @@ from streamplace.cli._watch_request import STOPPED, WatchRequest
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
+
+MOVING = ("machines", "not_between", "least_time", "folder", "native")
+"""Options of a watch that moves the job."""
 
 
 @click.command(
@@ -172,6 +176,7 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     when the job ends: with exit code 0 if it has finished or was cancelled, and with 2 if it
     failed, or was moved or stopped with a savepoint by others.
     """
+    refuse_unused(dict.fromkeys(MOVING, "acts"))
     request = WatchRequest(
         **{field.name: options.pop(field.name) for field in fields(WatchRequest)}
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.cli._flink import check_nic
+from streamplace.cli._options import refuse_given
 from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.move.outcomes import FlinkMoved
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
+
+MEASURING = (
+    *("rate", "probe", "cluster_file", "seconds", "patience", "accept_cold", "trust_profile"),
+    *("confidence", "mips"),
+)
+"""Options for a job that is measured and placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +63,8 @@ class MoveRequest:
                 "--resume uses the placement of the interrupted move; drop --placement, --rate, "
                 "--probe, --nic, --dry-run and -o"
             )
-        if self.placement is not None and (self.rate is not None or self.probe):
-            option = "--probe" if self.probe else "--rate"
-            raise SettingError(
-                f"{option} is for a job that is placed anew; drop --placement or {option}"
-            )
-        measures = {
-            "--confidence": self.confidence is not None,
-            "--trust-profile": self.trust_profile,
-            "--accept-cold": self.accept_cold,
-            "--cluster": self.cluster_file is not None,
-        }
-        for option, is_given in measures.items():
-            if self.placement is not None and is_given:
-                raise SettingError(
-                    f"{option} is for a job that is measured; drop --placement or {option}"
-                )
+        if self.placement is not None:
+            refuse_given(MEASURING, "is for a job that is measured; drop --placement or this option")
         check_nic(self.nic, {"--placement": self.placement, "--cluster": self.cluster_file})
         if self.probe and self.dry_run:
             raise SettingError("--probe moves the job; drop --dry-run or --probe")

@@ -220,25 +220,14 @@ class WatchRequest:
 
     def _guards(self) -> "Guards":
         from streamplace.engines.flink.watch.judging import Guards, QuietHours
-        from streamplace.errors import SettingError
 
-        quiet = tuple(map(QuietHours.of, self.not_between))
-        if quiet and not self.acts:
-            raise SettingError("--not-between is for a watch that moves the job; give --apply, too")
-        return Guards(self.least_time, quiet)
+        return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
     def _command(self) -> "MachineCommand | None":
         """Command that starts and stops TaskManagers."""
         from streamplace.engines.flink.watch.machines import MachineCommand
-        from streamplace.errors import SettingError
 
-        if self.machines is None:
-            return None
-        if not self.acts:
-            raise SettingError(
-                "--machines starts and stops TaskManagers where a move pays; give --apply, too"
-            )
-        return MachineCommand.of(self.machines, self.timeout)
+        return None if self.machines is None else MachineCommand.of(self.machines, self.timeout)
 
     def _judge(self) -> "RateJudge":
         from streamplace.control.day import MoveTerms

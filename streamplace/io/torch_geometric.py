@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +63,12 @@ def to_torch_geometric(
     -------
     Data
         ``x`` [N, 4] and ``edge_attr`` [E, 1] are features for learning (`NODE_FEATURES`,
-        `EDGE_FEATURES`); those of a graph alone assume five default devices. The fields of the
-        native format follow in float64: ``ipt``, ``payload``, ``rate``, ``memory``,
-        ``parallelism``, ``max_parallelism``, ``constant``, ``max_rate`` [N]; ``selectivity``,
-        ``stream_payload`` [E], NaN where a stream inherits the payload of its operator. A problem
-        adds ``device_mips``, ``device_cores``, … [D], and ``bandwidth_bps`` and ``latency_s``
-        [D · D], row by row.
+        `EDGE_FEATURES`); those of a graph alone assume five default devices, which have the tags
+        that operators require. The fields of the native format follow in float64: ``ipt``,
+        ``payload``, ``rate``, ``memory``, ``parallelism``, ``max_parallelism``, ``constant``,
+        ``max_rate`` [N]; ``selectivity``, ``stream_payload`` [E], NaN where a stream inherits the
+        payload of its operator. A problem adds ``device_mips``, ``device_cores``, … [D], and
+        ``bandwidth_bps`` and ``latency_s`` [D · D], row by row.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def to_torch_geometric(
         import torch
         from torch_geometric.data import Data
 
-    problem = graph if isinstance(graph, Problem) else Problem(graph, usual_cluster())
+    problem = graph if isinstance(graph, Problem) else _on_usual_devices(graph)
     streams = problem.graph.streams
     nodes, edges = _features(problem)
     ends = np.stack([streams.source, streams.target]).astype(np.int64)
@@ -99,6 +100,13 @@ def to_torch_geometric(
     if placement is not None:
         data.y = torch.from_numpy(_labels(problem, placement))
     return data
+
+
+def _on_usual_devices(graph: StreamGraph) -> Problem:
+    cluster = usual_cluster()
+    tags = frozenset(chain.from_iterable(graph.operators.requires))
+    devices = replace(cluster.devices, tags=(tags,) * cluster.n_devices)
+    return Problem(graph, replace(cluster, devices=devices))
 
 
 def from_torch_geometric(data: "Data") -> StreamGraph | Problem:

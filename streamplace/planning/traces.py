@@ -6,6 +6,7 @@ alone.
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from streamplace.planning.result import PlanResult
 
 TIME, TOTAL = "time", "rate"
 LARGEST_TRACE = 64 * 2**20
+COMPACT = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+"""Dates without dashes, which are also numbers of seconds."""
 LATEST = 253_402_300_799.0
 """Seconds since 1970 at the end of the year 9999, the last that has a date."""
 LONGEST = 2000
@@ -185,6 +188,11 @@ def _numbers(row: Sequence[str], cells: int, where: str) -> list[float]:
 
 
 def _time(text: str) -> float:
+    if COMPACT.fullmatch(text):
+        raise ValueError(
+            f"time {quoted(text)} may be a date or a number of seconds; write a date as "
+            f"{text[:4]}-{text[4:6]}-{text[6:]}, and seconds as {text}.0"
+        )
     try:
         seconds = float(text)
     except ValueError:

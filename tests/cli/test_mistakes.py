@@ -187,9 +187,19 @@ COMBINATIONS = [
     *(
         (
             f"flink move graph.json --placement placement.json {option}",
-            f"{option.split()[0]} is for a job that is measured; drop --placement or --",
+            f"{option.split()[0]} is for a job that is measured; drop --placement or this option",
         )
-        for option in ("--cluster c.toml", "--accept-cold", "--confidence 0.8", "--trust-profile")
+        for option in (
+            *("--cluster c.toml", "--accept-cold", "--confidence 0.8", "--trust-profile"),
+            *("--rate 5", "--probe", "--seconds 9", "--patience 9", "--mips 100"),
+        )
+    ),
+    *(
+        (
+            f"flink watch {option}",
+            f"{option.split()[0]} has no effect without --apply; add it, or drop",
+        )
+        for option in ("--machines true", "--not-between 22:00-06:00", "--least-time 9", "--native")
     ),
     ("place tasks.json --from present.json", "add the number of passes"),
     ("place tasks.json --passes 5", "add --from with the current placement"),

@@ -45,6 +45,14 @@ def test_a_graph_survives_torch_geometric(graph: Any) -> None:
     assert from_torch_geometric(to_torch_geometric(graph)) == graph
 
 
+def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
+    """The default devices have them."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e5, rate=1e4, requires={"gpu"})], [])
+    data = to_torch_geometric(graph)
+    assert from_torch_geometric(data) == graph
+    assert data.x[0, 0] == pytest.approx(0.4)
+
+
 @settings(deadline=None)
 @given(problems(most_subtasks=2))
 def test_a_problem_survives_torch_geometric(problem: Any) -> None:

@@ -160,6 +160,7 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
         ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),
         ("time,rate\ninf,1", "time 'inf' is too large"),
         ("time,rate\n1772323200000,1", "time '1772323200000' is too large; give seconds"),
+        ("time,rate\n20260301,1", "write a date as 2026-03-01, and seconds as 20260301.0"),
         ("time,rate\n0,-1", "rates.csv:2: rate '-1'"),
         ("time,rate\n0,", "rates.csv:2: rate ''"),
         ("time,rate\n0,5 kB", "rate '5 kB'"),

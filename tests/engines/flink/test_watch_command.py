@@ -175,14 +175,12 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for options, told in {
-            ("--not-between", "8-18"): "--not-between is '8-18'; it must be two times",
-            ("--not-between", "08:00-08:00"): "is '08:00-08:00'; its times must differ",
-            ("--not-between", "08:00Z-18:00+01:00"): "so drop the time zone",
-            ("--not-between", "22:00-06:00"): "for a watch that moves the job; give --apply",
+            ("--apply", "--not-between", "8-18"): "--not-between is '8-18'; it must be two times",
+            ("--apply", "--not-between", "08:00-08:00"): "is '08:00-08:00'; its times must differ",
+            ("--apply", "--not-between", "08:00Z-18:00+01:00"): "so drop the time zone",
             ("--policy", "magic"): "magic",
             ("--metrics", str(port)): f"port {port} cannot be used for metrics",
             ("--apply",): "name its jar and arguments",
-            ("--machines", "true"): "give --apply, too",
             ("--apply", "--machines", "no-program x"): "'no-program' is no program that can",
             ("--apply", "--machines", "'true"): "not a command: No closing quotation",
             ("--apply", "--machines", " "): "is no program that can be run",
