@@ -64,7 +64,7 @@ class MoveRequest:
                 "--probe, --nic, --dry-run and -o"
             )
         if self.placement is not None:
-            refuse_given(MEASURING, "is for a job that is measured; drop --placement or this option")
+            refuse_given(MEASURING, "is for a job that is measured; drop it or --placement")
         check_nic(self.nic, {"--placement": self.placement, "--cluster": self.cluster_file})
         if self.probe and self.dry_run:
             raise SettingError("--probe moves the job; drop --dry-run or --probe")

@@ -187,7 +187,7 @@ COMBINATIONS = [
     *(
         (
             f"flink move graph.json --placement placement.json {option}",
-            f"{option.split()[0]} is for a job that is measured; drop --placement or this option",
+            f"{option.split()[0]} is for a job that is measured; drop it or --placement",
         )
         for option in (
             *("--cluster c.toml", "--accept-cold", "--confidence 0.8", "--trust-profile"),
