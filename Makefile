@@ -26,8 +26,9 @@ endef
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
 
+# Pytest rewrites every file of tests, and with byte code not in every process.
 test: $(READY)
-	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
 		--hypothesis-profile=$(EXAMPLES) --durations=40 -rsfE $(COVERAGE)
 
 # What is slow and rarely breaks as well, before a release: an hour.

@@ -1,5 +1,6 @@
 """Settings for all tests, and a command line in this process."""
 
+import gc
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from streamplace.cli.main import main
 # First calls may compile; the same examples every time make a failure reproducible. `make test-all`
 # asks for the thorough profile.
 settings.register_profile("thorough", deadline=None, derandomize=True, database=None)
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
 settings.load_profile("quick")
 
 # Shells start background jobs with SIGINT ignored, and what tests start would inherit that.
@@ -34,6 +35,12 @@ OF_CRASHES = {signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, sign
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups come first: they take longest, and the processes then share what is left."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: looking for garbage there takes a twentieth."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,9 +1,9 @@
 """Requests for plans: the same for one rate, for a range of them and for a trace."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 from streamplace.api.arguments import (
     BudgetLike,
@@ -23,7 +23,7 @@ from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.control.replay import replay
 from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
 from streamplace.errors import GraphError, ProblemError, SettingError
-from streamplace.evaluate.parallel import FEW, parallel_map
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import USUAL_ERROR
@@ -38,8 +38,11 @@ from streamplace.planning.problem import USUAL_BUDGET, PlanProblem, PlanSettings
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, planned_for_trace
 
+R = TypeVar("R")
 BOUND_NODES = 200
 """Nodes of the branch and bound of each slot's bound."""
+SOON = 2.0
+"""Seconds of planning from which on it pays off to start processes, which take as long to start."""
 OffersLike = Catalogue | Iterable[Offer] | FilePath
 """Offers, a catalogue of them, or the path of a file."""
 
@@ -160,8 +163,7 @@ class PlanRequest:
 
     def _plans_found(self, graphs: Iterable[StreamGraph]) -> Iterable[PlanResult | None]:
         requests = [replace(self, graph=graph) for graph in graphs]
-        few = FEW if self.jobs is None else 1
-        return parallel_map(PlanRequest.plan_if_any, requests, self.jobs, few=few)
+        return _mapped(PlanRequest.plan_if_any, requests, self.jobs)
 
     def _bound(self, graph: StreamGraph) -> float:
         """Cost that no plan for a graph is below, also without any headroom."""
@@ -172,7 +174,16 @@ class PlanRequest:
 
 
 def _all_plans(requests: list[PlanRequest], jobs: int | None) -> Iterable[PlanResult]:
-    return parallel_map(PlanRequest.plan, requests, jobs, few=FEW if jobs is None else 1)
+    return _mapped(PlanRequest.plan, requests, jobs)
+
+
+def _mapped(
+    function: Callable[[PlanRequest], R], requests: list[PlanRequest], jobs: int | None
+) -> Iterator[R]:
+    """Results in order; without a number of jobs, processes start where they pay off."""
+    if jobs is None:
+        return parallel_map(function, requests, seconds=SOON)
+    return parallel_map(function, requests, jobs, few=1)
 
 
 def _policies_of(policy: str | tuple[str, MakePolicy]) -> list[tuple[str, MakePolicy]]:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -41,6 +42,7 @@ def parallel_map(
     *,
     lost: Lost[T, R] | None = None,
     few: int = FEW,
+    seconds: float = 0.0,
 ) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
 
@@ -50,7 +52,8 @@ def parallel_map(
     others continue. Its result is that of ``lost``; without that function it is an error.
 
     The function is pickled, once for each process: by default one for every core, but up to ``few``
-    items are left to this process alone. With ``on``, Ray computes instead: ``ray`` starts one on
+    items are left to this process alone, and of more those that it begins within ``seconds``. With
+    ``on``, Ray computes instead: ``ray`` starts one on
     this machine, ``auto`` or an address names a running cluster.
     """
     if on is not None:
@@ -66,7 +69,7 @@ def parallel_map(
     if jobs == 1 or len(first) <= few:
         return map(function, chain(first, coming))
     jobs = jobs or available_cores()
-    return _map_on_processes(function, chain(first, coming), jobs, lost or _refuse)
+    return _map_beginning_here(function, chain(first, coming), jobs, lost or _refuse, seconds)
 
 
 def ray_connection(on: str | None) -> AbstractContextManager[Any]:
@@ -76,6 +79,18 @@ def ray_connection(on: str | None) -> AbstractContextManager[Any]:
     from streamplace.evaluate.on_ray import connected
 
     return connected(on)
+
+
+def _map_beginning_here(
+    function: Callable[[T], R], items: Iterator[T], jobs: int, lost: Lost[T, R], seconds: float
+) -> Iterator[R]:
+    """Results in the order of the items: in this process for some seconds, then in others."""
+    end = time.monotonic() + seconds
+    for item in items if seconds else ():
+        yield function(item)
+        if time.monotonic() >= end:
+            break
+    yield from _map_on_processes(function, items, jobs, lost)
 
 
 def _map_on_processes(

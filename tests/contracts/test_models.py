@@ -43,6 +43,8 @@ from streamplace.training.trained import Trained
 
 GRAPHS = [chain(2), chain(5), diamond(), fork_join(3)]
 RATES = (1e4, 2e4)
+DEAR = ("giph", "giph-task-eft", "placeto")
+"""Models that improve placements move by move, and train on half of the problems."""
 
 
 class InterruptsEpoch(Watcher):
@@ -58,8 +60,9 @@ class InterruptsEpoch(Watcher):
 
 
 def train(name: str, folder: Path, **options: Any) -> Trained:
-    """Train for two epochs at two rates."""
-    options = {"rates": RATES, "epochs": 2, "objective": objective(name), **options}
+    """Train for two epochs at two rates, or at one."""
+    rates = RATES[:1] if name in DEAR else RATES
+    options = {"rates": rates, "epochs": 2, "objective": objective(name), **options}
     return streamplace.train(name, GRAPHS, folder, **options)
 
 

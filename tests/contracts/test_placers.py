@@ -101,7 +101,9 @@ def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize("objective", QUESTIONS)
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    "problem", [pytest.param(name, marks=() if name in VARIED else SLOW) for name in PROBLEMS]
+)
 def test_no_placement_is_better_than_a_proven_bound(problem: str, objective: str) -> None:
     """Bounds, whoever gives them, hold against every other placer and 20,000 random tries."""
     judge = OBJECTIVES[objective]

@@ -11,7 +11,7 @@ from streamplace.io.dream import parse_dream
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import parse_document
 
-MANY, LITTLE = 400_000, 2**28
+MANY, LITTLE = 50_000, 2**25
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_a_plan_of_a_small_problem_is_the_cheapest(graph: StreamGraph, offers: C
     assert carried(result) >= 1 - 1e-8
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(plannable(most=2), catalogues(most=2), st.data())
 def test_parallelism_is_kept(graph: StreamGraph, offers: Catalogue, data: st.DataObject) -> None:
     """The plan is the cheapest of those in which all operators or one have that of the graph."""

@@ -36,7 +36,7 @@ def asked(folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Words of the command, for a job on a cluster that is served."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     with FakeFlink(ANSWERS).served() as flink:
-        given = ("--offers", "offers.toml", "--warm-up", "0")
+        given = ("--offers", "offers.toml", "--warm-up", "0", "--seconds", "2")
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
