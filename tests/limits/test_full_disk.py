@@ -62,6 +62,8 @@ RESUMED = {
     "train": (f"{COMMANDS['train']} --resume", "h/last.safetensors"),
 }
 """Commands that go on when there is space again, and a file that they write."""
+QUICK = dict.fromkeys(RESUMED, (0, LATE)) | {"generate shards": (0,)}
+"""Bytes that are left in the quick tests."""
 
 
 @pytest.mark.parametrize("left", [0, pytest.param(8192, marks=SLOW)])
@@ -82,8 +84,14 @@ def test_a_full_disk_ends_in_one_line(
     assert not any(name.startswith(TEMPORARY) for name in disk.names)
 
 
-@pytest.mark.parametrize("left", [0, *(pytest.param(n, marks=SLOW) for n in (8192, 10**6)), LATE])
-@pytest.mark.parametrize("name", RESUMED)
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        pytest.param(name, left, marks=() if left in QUICK[name] else SLOW)
+        for name in RESUMED
+        for left in (0, 8192, 10**6, LATE)
+    ],
+)
 def test_what_a_full_disk_stopped_goes_on(
     run: Callable, data: None, disk: Disk, tmp_path: Path, name: str, left: int
 ) -> None:

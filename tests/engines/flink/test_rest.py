@@ -330,7 +330,7 @@ def test_answers_of_any_shape_end_well_or_in_one_line(
     """Whatever JSON a Flink answers: arbitrary, or a real answer with one thing changed."""
     answers = dict(ANSWERS)
 
-    @settings(max_examples=50)
+    @settings(max_examples=25)
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
         answers.update(ANSWERS)
