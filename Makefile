@@ -28,7 +28,8 @@ demo: $(READY)
 
 # Pytest rewrites every file of tests, and with byte code not in every process.
 test: $(READY)
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) \
+		--dist loadgroup --no-loadscope-reorder \
 		--hypothesis-profile=$(EXAMPLES) --durations=40 -rsfE $(COVERAGE)
 
 # What is slow and rarely breaks as well, before a release: an hour.

@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
 
 MEASURING = (
-    *("rate", "probe", "cluster_file", "seconds", "patience", "accept_cold", "trust_profile"),
-    *("confidence", "mips"),
+    "rate",
+    "probe",
+    "cluster_file",
+    "seconds",
+    "patience",
+    "accept_cold",
+    "trust_profile",
+    "confidence",
+    "mips",
 )
 """Options for a job that is measured and placed."""
 

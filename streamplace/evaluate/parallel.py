@@ -85,11 +85,14 @@ def _map_beginning_here(
     function: Callable[[T], R], items: Iterator[T], jobs: int, lost: Lost[T, R], seconds: float
 ) -> Iterator[R]:
     """Results in the order of the items: in this process for some seconds, then in others."""
-    end = time.monotonic() + seconds
-    for item in items if seconds else ():
-        yield function(item)
-        if time.monotonic() >= end:
-            break
+    if seconds:
+        end = time.monotonic() + seconds
+        for item in items:
+            yield function(item)
+            if time.monotonic() >= end:
+                break
+        else:
+            return
     yield from _map_on_processes(function, items, jobs, lost)
 
 

@@ -199,7 +199,10 @@ COMBINATIONS = [
             f"flink watch {option}",
             f"{option.split()[0]} has no effect without --apply; add it, or drop",
         )
-        for option in ("--machines true", "--not-between 22:00-06:00", "--least-time 9", "--native")
+        for option in (
+            *("--machines true", "--not-between 22:00-06:00", "--least-time 9", "--native"),
+            "--savepoints saved",
+        )
     ),
     ("place tasks.json --from present.json", "add the number of passes"),
     ("place tasks.json --passes 5", "add --from with the current placement"),
