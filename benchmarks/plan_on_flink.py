@@ -192,7 +192,7 @@ def planned(bench: Bench, facts: JobFacts) -> list[dict[str, Any]]:
 @click.option("--file", "name", default=FILE, show_default=True, help="File in assets/.")
 @click.option("--table", is_flag=True, help="Measure nothing.")
 def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
-    """Measure what is missing, then print the tables."""
+    """Measure what is missing, then print the tables; those of the usual file go to the page."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     file, page = output / "assets" / name, output / "plan-compared.md"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -205,7 +205,7 @@ def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
     text = summary(read_rows(file))
     click.echo(text)
     head, begin, rest = page.read_text("utf-8").partition(BEGIN) if page.exists() else ("", "", "")
-    if begin:
+    if begin and name == FILE:
         page.write_text(head + BEGIN + text + END + rest.partition(END)[2], "utf-8")
 
 

@@ -34,6 +34,8 @@ KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
 """Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
 STEADY = 0.05
 """Shares of operators that differ by less are those of a job whose queues are full or empty."""
+MOMENTS = 0.1
+"""Error of a ratio of two counters of a profile: both ends of its 20 s may be a second apart."""
 LEAST_RATE = 60.0
 """Tuples/s that an operator is sent at least for its rate to be known well."""
 
@@ -103,7 +105,7 @@ class JobFacts:
         ):
             seen = self.rates[names[u]]
             ratio = selectivity * (seen["in"] or seen["out"]) / seen["out"]
-            if number[u] == 1 or abs(ratio - 1) < STEADY:
+            if number[u] == 1 or abs(ratio - 1) < MOMENTS:
                 ratio = max(1.0, round(ratio))
             found[names[u], names[v]] = ratio
         return found

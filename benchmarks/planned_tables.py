@@ -145,7 +145,7 @@ def covered(
     eight: Sequence[Row],
     facts: Mapping[str, JobFacts],
 ) -> list[str]:
-    """How often intervals hold, of all jobs and of those that chose nothing, and how wide they are.
+    """How often intervals hold, of all jobs and of those that were never used, and their width.
 
     Runs count that were offered more than predicted and tell whether the interval holds: one
     machine less that does not carry the rate, or carries more than the upper end, and eight
@@ -168,8 +168,8 @@ def covered(
             ratios[row["job"]].append(measured / row["predicted"])
     sentences = []
     for what, jobs in (
-        ("jobs in all", [*ratios]),
-        ("jobs that chose nothing", [job for job in ratios if job in UNSEEN]),
+        ("jobs with runs that can tell", [*ratios]),
+        ("that were never used to choose anything", [job for job in ratios if job in UNSEEN]),
     ):
         shares = [
             np.mean([errors[job]["low"] <= one <= errors[job]["high"] for one in ratios[job]])

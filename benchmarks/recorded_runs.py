@@ -4,14 +4,14 @@
 
 Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the errors of its
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
-eight TaskManagers and the plans less their cheapest machine, without the jobs that must not choose
-anything, and the jobs that were moved in the comparison with Flink's own placement. Sources of all
-of these offered more than was predicted. Plans, with or without that machine, are left out that
-were offered less than predicted: of them, only those that failed would tell anything. Runs are left
-out whose operators did not all sustain the same rate within 5 %, because queues still filled. Of
-jobs that were not warm, what was allowed for is recorded, too. Nothing is measured. The command
-prints the errors by job, how wide the intervals are, and how many runs they cover where each job is
-judged by the others.
+eight TaskManagers and the plans less their cheapest machine, of the last two series of the same
+protocol and without the jobs that must not choose anything, and the jobs that were moved in the
+comparison with Flink's own placement. Sources of all of these offered more than was predicted.
+Plans, with or without that machine, are left out that were offered less than predicted: of them,
+only those that failed would tell anything. Runs are left out whose operators did not all sustain
+the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
+for is recorded, too. Nothing is measured. The command prints the errors by job, how wide the
+intervals are, and how many runs they cover where each job is judged by the others.
 """
 
 import math
@@ -30,7 +30,8 @@ from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE
 
 ASSETS = ROOT / "docs" / "assets"
-CALIBRATION, PLANS, AGAINST = "calibration.jsonl", "plans-that-hold.jsonl", "against-flink.jsonl"
+CALIBRATION, AGAINST = "calibration.jsonl", "against-flink.jsonl"
+PLANS = ("plans-measured-before.jsonl", "plans-that-hold.jsonl")
 DIGITS = 5
 VARIED = re.compile(r"Its CPU per tuple varied by (\d+)%")
 """What `flink move` says of a job that was not warm, by which it has widened the interval."""
@@ -113,7 +114,7 @@ def summary(entries: list[LedgerEntry], confidence: float = USUAL_CONFIDENCE) ->
 
 def main() -> None:
     """Write the file, and print what it amounts to."""
-    readers = {CALIBRATION: of_calibration, PLANS: of_plans, AGAINST: of_moves}
+    readers = {CALIBRATION: of_calibration, **dict.fromkeys(PLANS, of_plans), AGAINST: of_moves}
     found = [
         entry
         for name, read in readers.items()

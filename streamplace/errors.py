@@ -33,5 +33,9 @@ class SettingError(StreamplaceError, ValueError):
     """An option or parameter outside its range, or a name that is not registered."""
 
 
+class MissingPackageError(SettingError):
+    """An optional package that is needed is not installed, or cannot be imported."""
+
+
 class DefectError(StreamplaceError):
     """A result that fails its own check: a defect of streamplace, not of the input."""

@@ -188,6 +188,12 @@ def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> N
     assert Path("results/results.jsonl").read_text().count("\n") == 6
 
 
+@pytest.mark.parametrize("reference", ["few", "metis:k=2"])
+def test_the_reference_of_a_comparison_is_named_by_its_alias_or_its_options(reference: str) -> None:
+    placers = ["few=metis:k=2", "single"]
+    assert compare([PIPE], placers, 2, reference=reference).reference == "few"
+
+
 def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> None:
     """In the document, and in the report, which reads it."""
     rates = [10_000.001, 10_000.002, 2_000_000.25, 2_000_000.5]

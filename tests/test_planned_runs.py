@@ -195,7 +195,7 @@ def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(
     assert pair["errors"]["from"].endswith("recorded jobs")
     text = modules.planned_tables.summary(rows)
     assert "After one correction, 1 of 1 pairs (100%) are carried." in text
-    assert "Of 1 jobs that chose nothing, intervals hold 0% of the runs" in text
+    assert "Of 1 that were never used to choose anything, intervals hold 0% of the runs" in text
 
 
 def test_a_plan_whose_subtasks_wait_gets_more_of_them(modules: Any, bench: Any) -> None:

@@ -165,7 +165,7 @@ class _Compiling(event.Listener):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count the time in this block, which waits for other processes that compile."""
+        """Count the time of this block, in which another process compiles, as compilation."""
         since = time.perf_counter()
         try:
             yield

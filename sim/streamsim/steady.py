@@ -129,7 +129,7 @@ def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
         return rates
     work = scratch(instance)
     _several_groups(instance, batch, reached, limits_subtasks(instance), work)
-    rates[instance.sources] = 1.0 if reached[0] == 1.0 else work.rates
+    rates[instance.sources] = work.rates
     return rates
 
 
@@ -218,4 +218,8 @@ def _several_groups(
         worst = highest(work.rising, work.constants)
         if per_core:
             worst = max(worst, busiest_core(instance, placements[i]))
-        out[i] = 1.0 if worst <= 1.0 else fill(instance, placements[i], per_core, work)
+        if worst <= 1.0:
+            out[i] = 1.0
+            work.rates[:] = 1.0
+        else:
+            out[i] = fill(instance, placements[i], per_core, work)

@@ -61,6 +61,9 @@ class PandasSeries(Protocol):
 FilePath = str | PathLike[str]
 GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
 """A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
+PLACEMENT_WANTED = (
+    "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file"
+)
 GRAPH_WANTED = (
     "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
     "streams, or the path of a file"
@@ -215,10 +218,7 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
         document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
         with located(spot(path)):
             return _named(problem, document["assignment"], *order_given(document))
-    raise wrong(
-        "placement", placement,
-        "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file",
-    )  # fmt: skip
+    raise wrong("placement", placement, PLACEMENT_WANTED)
 
 
 def assignment_of(placement: Mapping[str, Any]) -> Mapping[str, str]:

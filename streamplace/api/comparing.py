@@ -99,7 +99,7 @@ def compare(
     from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.record_file import results_file
-    from streamplace.placers.named import labels
+    from streamplace.placers.named import label_of, labels
 
     names = _placers(placers)
     known = labels(names)
@@ -131,6 +131,7 @@ def compare(
             collected.add(of_problem)
             graphs.add(of_problem)
     graphs.read(problems)
+    reference = label_of(reference, names)
     return Comparison(tuple(collected.results()), reference, failures, run.aliases, graphs)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamplace.api.arguments import (
     GRAPH_WANTED,
+    PLACEMENT_WANTED,
     ClusterLike,
     ConstraintsLike,
     FilePath,
@@ -98,7 +99,9 @@ def _assignment(placement: PlacementLike) -> Mapping[str, str]:
             return assignment
         devices = sorted(set(assignment.values()))
         return Placement.of(tuple(assignment), devices, assignment, *order_of(placement))
-    return read_assignment(path_of("placement", placement))
+    if not is_path(placement):
+        raise wrong("placement", placement, PLACEMENT_WANTED)
+    return read_assignment(Path(placement))
 
 
 def _problem(

@@ -197,10 +197,8 @@ def _policies_of(policy: str | tuple[str, MakePolicy]) -> list[tuple[str, MakePo
 def _machines(offers: OffersLike | None, cluster: ClusterLike | None) -> Catalogue | Cluster:
     """Offers or machines, of which exactly one is required."""
     if (offers is None) == (cluster is None):
-        words = "exclude each other; drop one" if offers is not None else "are missing; give one"
-        raise SettingError(
-            f"a plan needs either offers or a cluster: --offers and --cluster {words}"
-        )
+        words = "both are given; drop one" if offers is not None else "neither is given"
+        raise SettingError(f"a plan needs either offers or a cluster, and {words}")
     given = cluster_of(cluster)
     if given is not None:
         return given

@@ -1,6 +1,6 @@
 """Training of models on graphs or problems."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
@@ -14,6 +14,7 @@ from streamplace.api.arguments import (
 )
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.io.datasets import Reader
+from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
@@ -26,6 +27,8 @@ from streamplace.training.watchers import TrainingProgress
 if TYPE_CHECKING:
     from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
+
+TRAINING_SPLIT = "train"
 
 
 def train(
@@ -67,7 +70,8 @@ def train(
     rates
         Total rates of the sources; every graph is learned at each of them. Empty for its own rate.
     split, limit
-        Only graphs with this attribute ``split``, and only this number of them.
+        Only graphs with this attribute ``split``, and only this number of them. By default those of
+        the split ``train``, or all if there are none.
     preset
         Preset of options: ``fast``, or ``paper`` for those of the model's paper.
     config
@@ -110,7 +114,7 @@ def train(
     with workers_on(on) as workers:
         if not resume:
             check_no_run(folder)
-        problems = tuple(problems_of(graphs, Reader(devices), split, limit))
+        problems = tuple(_training_problems(graphs, Reader(devices), split, limit))
         request = TrainRequest(
             model=model,
             problems=problems,
@@ -130,3 +134,14 @@ def train(
         return run_training(
             request, watcher=watcher or TrainingProgress(model), track=track, workers=workers
         )
+
+
+def _training_problems(
+    graphs: GraphsLike, reader: Reader, split: str | None, limit: int | None
+) -> Iterator[Problem]:
+    """Problems of a split; without one, those of the training split, or all if there are none."""
+    if split is not None:
+        return problems_of(graphs, reader, split, limit)
+    every = list(problems_of(graphs, reader))
+    of_split = [one for one in every if one.graph.attributes.get("split") == TRAINING_SPLIT]
+    return problems_of(of_split or every, Reader(None), limit=limit)

@@ -80,10 +80,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--catch-up",
-    type=click.FloatRange(0, min_open=True),
+    type=_options.TIME,
     default=math.inf,
-    help="Seconds within which the job must process the tuples that have arrived during a "
-    "restart.  [default: no limit]",
+    help="Time within which the job must process the tuples that have arrived during a restart, in "
+    "seconds or with a unit, as in '10 min'.  [default: no limit]",
 )
 @click.option(
     "--budget",

@@ -26,6 +26,7 @@ from streamplace.cli._flink import (
 from streamplace.cli._move_request import MoveRequest
 from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
+from streamplace.cli._process import interruptible
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import counted
 from streamplace.model.report import by_device, duration
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from streamplace.report.documents import PlannedMoves
 
 STRICT = (
-    "note: pins are strict: if the job loses one of these TaskManagers, it waits until that is "
-    "back; 'streamplace flink watch --apply' starts it on others"
+    "note: pins are strict: if the job loses one of these TaskManagers, it cannot run until that "
+    "is back; 'streamplace flink watch --apply' starts it on others"
 )
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 SAVEPOINTS = click.option(
@@ -130,6 +131,7 @@ NATIVE = click.option(
 @asks
 @HOME
 @AS_JSON
+@interruptible()
 def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     """Move a running job, with its state, to the devices of a placement.
 

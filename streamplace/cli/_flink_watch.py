@@ -26,6 +26,8 @@ from streamplace.cli._options import (
     LAG,
     LEDGER,
     TRUST,
+    OneOf,
+    control_policies,
     refuse_unused,
     spare_inputs,
     writes,
@@ -68,11 +70,10 @@ MOVING = ("machines", "not_between", "least_time", "folder", "native")
 )
 @click.option(
     "--policy",
-    metavar="NAME",
+    type=OneOf("policy", control_policies),
     default="work-function",
     show_default=True,
-    help="Rule that decides on the number of TaskManagers: work-function, autoscaler, ds2, hpa, "
-    "threshold, static.",
+    help="Rule that decides on the number of TaskManagers.",
 )
 @click.option(
     "--move-price",
@@ -159,9 +160,10 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     other numbers of subtasks, in proportion to the present ones. It needs no JAR for that.
 
     TaskManagers are measured with the job as 'flink move' does. Where their speeds or their CPU
-    limits differ, describe them with --cluster; a TaskManager that the file lacks is not used. The
-    CPU limits of TaskManagers on other machines are assumed without that file, unless Flink's
-    settings for Kubernetes tell them, and then the job is moved to no fewer TaskManagers.
+    limits differ, describe them with --cluster; a TaskManager that the file lacks is not used.
+    Without that file, the CPU limits of TaskManagers on other machines are assumed, unless Flink's
+    settings for Kubernetes state them; as long as any is assumed, the job is not moved to fewer
+    TaskManagers.
 
     A placed job cannot run without its TaskManagers. When one is lost for longer than --patience,
     the command ends the job and starts it from its last checkpoint, with a spare in place of the

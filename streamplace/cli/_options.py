@@ -199,6 +199,13 @@ def _objectives() -> Iterable[str]:
     return OBJECTIVES
 
 
+def control_policies() -> Iterable[str]:
+    """Names of the policies that choose among plans when the rate changes."""
+    from streamplace.control.policy import POLICIES
+
+    return POLICIES
+
+
 objective = click.option(
     "--objective",
     type=OneOf("objective", _objectives),

@@ -101,7 +101,7 @@ def command(
     from streamplace.evaluate.scan import scan
     from streamplace.io.datasets import no_graph
     from streamplace.model.units import total_rate
-    from streamplace.placers.named import labels, placer_names
+    from streamplace.placers.named import label_of, labels, placer_names
 
     names = placer_names(placers.split(","))
     dataset = _options.data_set(data, split, limit, cluster, constraints_file).rereadable()
@@ -126,6 +126,7 @@ def command(
             print_estimate(_estimate(comparison, dataset, facts.total), as_json)
             return 0
         results, graphs = _run(comparison, problems, facts.total, output, failures, jobs, on)
+    reference = label_of(reference, names)
     compared = Comparison(tuple(results), reference, {}, comparison.aliases, graphs)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(compared, title, output, as_json)

@@ -73,10 +73,10 @@ NEEDED = {
 @click.option(
     "--policy",
     "policies",
-    metavar="NAME",
+    type=_options.OneOf("policy", lambda: (*_options.control_policies(), "all")),
     multiple=True,
-    help="Also replay this policy, which does not know the rates to come, with --schedule: "
-    "work-function, autoscaler, ds2, hpa, threshold, static, or all. May be repeated.",
+    help="Also replay this policy, which does not know the rates to come, with --schedule. May be "
+    "repeated.",
 )
 @click.option("--slot", default="5 min", show_default=True, help="Time between two decisions.")
 @click.option(
@@ -179,6 +179,7 @@ def _answer(
 
 def _check_output(output: Path | None, *, is_curve: bool) -> None:
     """Raise an error for an output that cannot be written, before any planning."""
+    from streamplace.control.schedule import FILES as SCHEDULE_FILES
     from streamplace.drawing.figures import SUFFIXES, check_suffix
     from streamplace.planning.result import FILES
 
@@ -196,7 +197,7 @@ def _check_output(output: Path | None, *, is_curve: bool) -> None:
             "name a folder, or a report (.html)"
         )
     else:
-        _options.spare_inputs(*(output / name for name in FILES))
+        _options.spare_inputs(*(output / name for name in {*FILES, *SCHEDULE_FILES}))
 
 
 def _tell(

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.training.trained import Trained
 
-TRAINING_SPLIT = "train"
-
 
 class TrainCommand(click.Command):
     """A command whose help lists the registered models."""
@@ -134,6 +132,7 @@ def command(
             _problems(data, split, limit, cluster),
             out,
             rates=map(total_rate, rates),
+            limit=limit if split is None else None,
             preset=preset,
             config=config,
             epochs=epochs,
@@ -155,13 +154,11 @@ def command(
 def _problems(
     data: Path, split: str | None, limit: int | None, cluster: ClusterChoice
 ) -> "Iterator[Problem]":
-    """Problems of the split; without one, those of the training split, or all."""
+    """Problems of the split; all without one, of which `train` takes its own."""
     from streamplace.io.datasets import no_graph
 
     if split is None:
-        everything = list(_options.data_set(data, cluster=cluster))
-        of_split = [p for p in everything if p.graph.attributes.get("split") == TRAINING_SPLIT]
-        yield from (of_split or everything)[:limit]
+        yield from _options.data_set(data, cluster=cluster)
         return
     problems = _options.data_set(data, split, limit, cluster)
     if not (wanted := list(problems)):

@@ -30,10 +30,10 @@ from streamplace.planning.traces import RateTrace, share_carried
 
 HOUR = 3600.0
 PLANS, FINEST_PLANS = 24, 768
-"""Parts of the peaks for whose multiples there are plans; finer ones where rates vary little."""
+"""Plans are made for multiples of a 24th of the peaks; of down to a 768th if rates vary little."""
 MOST_SLOTS = 20_000
 UNLIMITED = 1e9
-"""Part of any rate that a plan carries which uses no resource: policies calculate with it."""
+"""Multiple of the peak that counts as carried by a plan that uses no resource."""
 REGULAR_ROWS, REGULAR, MOST_MISSED = 20, 0.9, 3.0
 """Rows, part of equal steps from which a trace is regular, and steps that a gap in it may take."""
 WINDOWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)
@@ -41,7 +41,7 @@ WINDOWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)
 PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
 """Plans for graphs, in their order."""
 BoundOf = Callable[[StreamGraph], float]
-"""Cost per hour below which no plan for a graph is."""
+"""Lower bound of the cost per hour of plans for a graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class TraceSlots:
 
     @classmethod
     def of(cls, trace: RateTrace, seconds: float) -> "TraceSlots":
-        """Cut a trace into slots; a rate holds until the next row, the last as long as usual."""
+        """Cut a trace into slots; a rate holds until the next row, the last for the median step."""
         if not seconds > 0:
             raise SettingError(f"the slot is {seconds:g} s; it must be above 0")
         steps = np.diff(trace.time)
@@ -85,12 +85,13 @@ class TraceSlots:
         last = float(np.median(steps)) if len(steps) else seconds
         ends = np.append(trace.time[1:], trace.time[-1] + last)
         start = float(trace.time[0])
-        number = max(1, math.ceil((float(ends[-1]) - start) / seconds - 1e-9))
-        if number > MOST_SLOTS:
+        slots = (float(ends[-1]) - start) / seconds - 1e-9
+        if slots > MOST_SLOTS:
             raise SettingError(
-                f"the trace has {number} slots of {seconds:g} s, and at most {MOST_SLOTS} are "
+                f"the trace has {slots:.0f} slots of {seconds:g} s, and at most {MOST_SLOTS} are "
                 "possible; give a longer slot"
             )
+        number = max(1, math.ceil(slots))
         edges = start + seconds * np.arange(number + 1)
         passed = np.concatenate(([0.0], np.cumsum(ends - trace.time)))
         emitted = np.concatenate(
@@ -125,11 +126,11 @@ def _refuse_gap(time: Floats, steps: Floats) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ControlDay:
-    """Slots, plans, and what all of it costs.
+    """A trace in slots, the plans to choose from, and what they and moves between them cost.
 
-    ``least`` [T, W] is the cost per hour below which no plan is that runs in all slots of a window
-    and processes what must be processed in it, if tuples may be late by the lag. Windows end with
-    the slot. ``least_moved`` is the same for a plan that replaces another one when the window
+    ``least`` [T, W] is a lower bound of the cost per hour of any plan that runs in all slots of a
+    window and processes what must be processed in it, if tuples may be late by the lag. Windows end
+    with the slot. ``least_moved`` is the same for a plan that replaces another one when the window
     begins: until its machines are ready, the other one works.
     """
 
@@ -189,7 +190,7 @@ class ControlDay:
 
     @cached_property
     def carries(self) -> Bools:
-        """[T, K] whether a plan carries a slot; the largest does where none is said to."""
+        """[T, K] whether a plan carries a slot; if none does, the largest counts as carrying it."""
         fits = self.rated >= 1 - ROUNDING
         fits[:, -1] |= ~fits.any(axis=1)
         return fits
@@ -252,8 +253,9 @@ def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float
     """[T, W, S] rates at which tuples must be processed in windows that end with each slot.
 
     Of what arrives in a window, only what arrives in its last ``lag`` seconds may be processed
-    after it, and what arrives in its first ``head`` seconds by others. All that arrives in a window
-    without its last ``lag`` seconds must be processed within the lag. The larger of both counts.
+    after it, and what arrives in its first ``head`` seconds by the plan before. All that arrives in
+    a window without its last ``lag`` seconds must be processed within the lag. The larger of both
+    counts.
     Windows that begin before the trace have the rate 0.
     """
     arrived = np.concatenate((np.zeros((1, slots.mean.shape[1])), np.cumsum(slots.mean, axis=0)))

@@ -1,10 +1,10 @@
 """Forecasts of what a job will need: several predictors, of which past losses choose one.
 
 Demand is the capacity with which the tuples of the last minutes would not have been too late: the
-means of their rates over 5, 10 and 15 minutes (where these are intervals), each over a time that is
-longer by the lag that tuples may have. So noise that a queue absorbs does not count. `NeedForecast`
-says what is needed in the next two intervals, and what is likely needed in longer and longer
-periods of the next twelve hours.
+means of their rates over the last interval, the last two, and so on up to 15 minutes, each over a
+time that is longer by the lag that tuples may have. So noise that a queue absorbs does not count.
+`NeedForecast` says what is needed in the next two intervals, and what is likely needed in longer
+and longer periods of the next twelve hours.
 
 The predictors are the present value, means and medians of the last ones, lines through them, and
 the day before, as it was or in proportion to the present. Each is raised by a quantile of its own
@@ -21,7 +21,7 @@ from streamplace.model.arrays import Bools, Floats, Ints
 DAY, REACH, RECENT = 86_400.0, 43_200.0, 900.0
 """Length of a season, of the horizon, and of the window for demand, in seconds."""
 ENDS = np.array([2, 3, 4, 6, 8, *(part * 2**power for power in range(9) for part in (12, 18))])
-"""Intervals from now at which periods of the future end, those within reach."""
+"""Ends of the periods of a forecast in intervals from now; those beyond `REACH` are left out."""
 MISSED, STEP = 0.35, 0.01
 """Share of intervals whose demand may exceed the forecast, and the step by which the margin adapts.
 
@@ -41,7 +41,7 @@ class ErrorQuantiles:
 
     Errors are logarithms of ratios. A quantile follows its data by steps in proportion to their
     deviation, up by the quantile when it is exceeded and down by the rest otherwise. Losses are
-    means over so many intervals as ``memory`` says, of which older ones count less and less.
+    means over ``memory`` intervals, of which older ones count less and less.
     """
 
     def __init__(self, shape: tuple[int, int], quantile: float, memory: int) -> None:

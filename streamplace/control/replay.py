@@ -28,7 +28,7 @@ class PolicyReplay:
     name: str
     level: Ints  # [T] plan that runs at the end of each slot
     moves: int
-    machine_cost: float  # while moves are under way of both plans
+    machine_cost: float  # of both plans during a move
     move_cost: float  # price of all moves
     punctual: float  # part of the time in which no tuple was later than the lag
     latest: float  # seconds by which a tuple was late at most
@@ -40,7 +40,7 @@ class PolicyReplay:
 
 
 def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
-    """Let a policy decide at the end of every slot, from the plan that carries the first one on."""
+    """Let a policy decide at each end of a slot; the cheapest plan for the first one runs first."""
     terms = day.terms
     cost, price = frozen(day.cost.copy()), frozen(day.price.copy())
     capacity = frozen(day.rated_capacity.copy())
@@ -112,7 +112,7 @@ class _Run:
         self._levels.append(self.level)
 
     def _work_of(self, slot: int, length: float) -> float:
-        """Tuples that can be processed in a step; what the machines cost is added."""
+        """Tuples that can be processed in a step; its cost is added to `machine_cost`."""
         costs = self.day.cost[self.level]
         if self.is_moving:
             costs += self.day.cost[self._target]

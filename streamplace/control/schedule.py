@@ -1,4 +1,4 @@
-"""Schedules: the cheapest sequence of plans for a day that is known, and a bound of every other.
+"""Schedules: the cheapest sequence of plans for a day that is known, and a lower bound of all.
 
 `cheapest_levels` is a dynamic program over slots and plans. `lower_bound` is one over segments of
 slots in which a controller does not move; it knows no plans, only proven bounds of their cost, so
@@ -62,7 +62,7 @@ def cheapest_levels(day: ControlDay) -> Ints:
 
 
 def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
-    """[T, K] cost of each slot on each plan, if the job was there before and if it came there."""
+    """[T, K] cost of each slot on each plan, if it ran before and if the job moves to it now."""
     cost = np.broadcast_to(day.cost * day.hours, day.carried.shape)
     stay = np.where(day.carries, cost, NEVER)
     left = max(0.0, 1 - day.terms.outage / day.slots.seconds)
@@ -72,7 +72,7 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
 
 
 def lower_bound(day: ControlDay) -> float:
-    """Cost below which no controller is that decides between slots and meets the lag objective.
+    """Lower bound of the cost of controllers that decide between slots and meet the lag objective.
 
     Within a segment without a decision a controller pays all the time at least for the dearest
     window of slots in it. Tuples of the last seconds of a window may wait for the next slot, as

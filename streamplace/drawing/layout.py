@@ -55,7 +55,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Bent:
-    """A graph in which every stream leads to the next layer."""
+    """A graph whose streams lead to the next layer, but for those that had too many bends."""
 
     n_boxes: int  # the first nodes are boxes, the others bends
     layer: list[int]

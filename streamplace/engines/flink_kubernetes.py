@@ -221,9 +221,10 @@ def _operator_notes(deployment: Deployment) -> Iterator[str]:
     yield from (f"          {line}" for line in NODES)
     yield "     3. Write the jar that pins the job, and build an image of your Flink with it:"
     yield f"          streamplace flink jar JOB.jar --placement … --cluster … -o {JAR}"
-    yield f"          FROM flink:2.3.0  and  COPY {JAR} /opt/flink/usrlib/"
-    yield f"     4. Put your own for {JOB_IMAGE} and {FOLDER} below, the job's main class and its"
-    yield "        arguments for args, and your operator's word for the version of your Flink;"
+    yield f"          FROM {IMAGE}  and  COPY {JAR} /opt/flink/usrlib/"
+    yield f"     4. Replace {JOB_IMAGE} and {FOLDER} below by your own,"
+    yield "        set args to the job's main class and its arguments, and flinkVersion to your"
+    yield "        operator's name of the version;"
     yield "        kubectl apply -f application.yaml"
     yield "     Another placement, or another version of the job, is another image: the operator"
     yield "     takes a savepoint, and starts the job from it."
@@ -232,9 +233,9 @@ def _operator_notes(deployment: Deployment) -> Iterator[str]:
     yield "       streamplace flink verify --rest http://localhost:8081 …"
     yield "       tell whether every operator runs on its device."
     yield ""
-    yield "Where a node is lost, its pod waits, and the job with it. Give the node that shall"
-    yield "stand in for it the label of the lost one and do step 2 again: the pod starts there,"
-    yield "and the job goes on from its last checkpoint."
+    yield "Where a node is lost, its pod waits, and the job with it. Give the label of the lost"
+    yield "node to the one that replaces it, and do step 2 again: the pod starts there, and the"
+    yield "job continues from its last checkpoint."
     yield from group_notes(deployment)
 
 

@@ -137,7 +137,8 @@ class Placing:
         """Digest of all options; a file of weights is represented by its content."""
         reader, request = self.reader, self.request
         placer = request.algorithm
-        options = {name: text for name, text in placer.texts().items() if name != "weights"}
+        given = {**placer.texts(), **placer.options}
+        options = {name: value for name, value in given.items() if name != "weights"}
         terms = (
             (placer.name, options, asdict(placer.budget) if placer.budget else None),
             terms_of(placer, request.budget, request.seed),

@@ -274,7 +274,7 @@ def _class_sheet(classes: tuple[GraphClass, ...]) -> Sheet:
 
 
 def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
-    """Draw the paper's Figure 4: operators per graph, CPU per operator, saturation per stream.
+    """Draw Figure 4 of DREAM's paper: operators per graph, CPU per operator, saturation per stream.
 
     The title names the data and the units.
     """

@@ -1,7 +1,7 @@
 """Simulation of a placement with queues, which shows latencies and transients, with names."""
 
 from dataclasses import asdict, dataclass
-from math import isnan
+from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -180,7 +180,7 @@ def _queue_run(
         valid=valid,
         duration=settings.duration,
         dt=settings.dt,
-        capacity=settings.capacity,
+        capacity=settings.capacity if isfinite(settings.capacity or 0.0) else None,
         throughput=known(runs.throughput[0]),
         admitted=known(runs.admitted[0]),
         relative_throughput=known(runs.relative[0]),

@@ -1,6 +1,6 @@
 """Results of a comparison as numeric columns, for tables and plots, and proven optima.
 
-Optima follow from the best value and the lowest bound of every problem.
+Optima follow from the best value and the tightest bound of every problem.
 """
 
 from array import array
@@ -39,7 +39,7 @@ class Optima(NamedTuple):
 
 
 class BestValues:
-    """Best value and lowest bound of every problem: 24 bytes each, for any number of results.
+    """Best value and tightest bound of every problem: 24 bytes each, for any number of results.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class BestValues:
         return Optima(self._problem, self._sign * self._best)
 
     def optima(self) -> Optima:
-        """Optima that are proven, as the best value meets the lowest bound."""
+        """Optima that are proven, as the best value meets the tightest bound."""
         self._merge_waiting()
         best, bound = self._best, self._bound
         proven = np.isfinite(bound)
@@ -149,7 +149,9 @@ class ResultColumns(NamedTuple):
 
 
 class ResultsTable:
-    """Results by rate and placer for one objective, which grow by records; others are ignored.
+    """Results by rate and placer for one objective, which grow by records.
+
+    Records of other objectives are ignored.
 
     Examples
     --------

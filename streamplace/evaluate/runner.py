@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.errors import StreamplaceError
+from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.comparison_run import ComparisonRun, terms_of
 from streamplace.evaluate.optima import is_answer
 from streamplace.evaluate.record_file import RecordIndex
@@ -154,6 +154,8 @@ class Runner:
             return Outcome(self._measured(record, attempt), Origin.CACHE)
         try:
             return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)
+        except MissingPackageError as error:  # it may be installed before the next run
+            return Outcome(replace(blank, error=str(error)), Origin.FAILED)
         except StreamplaceError as error:  # a refusal is a result
             return Outcome(replace(blank, error=str(error)), Origin.NEW)
         except Exception as error:
@@ -215,7 +217,7 @@ _warm: set[str] = set()
 def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> None:
     """Make a placer load its libraries and kernels once per process, before it is timed.
 
-    What it refuses with so small a budget, it may place with its own.
+    Refusals with this small budget are ignored.
     """
     if name not in _warm:
         _warm.add(name)

@@ -133,7 +133,7 @@ def branched(parameters: Branched, seed: int, *, start: int = 0) -> Iterator[Str
     """Source, k equal branches of d stages, sink: the benchmark of the DREAM paper.
 
     A graph depends on the seed, its topology and its number only, not on the other graphs: those of
-    a single topology are the same as in the standard forty.
+    a single topology are the same as among all forty topologies.
     """
     every = (
         (topology, copy)

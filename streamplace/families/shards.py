@@ -40,7 +40,7 @@ MOST_SHARDS = 99_999
 START = b'{"family":'
 """Beginning of the log, which is its plan."""
 Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
-"""Results of a function for every number, in their order."""
+"""Function that maps a function over numbers, and yields the results in their order."""
 
 
 class Made(NamedTuple):

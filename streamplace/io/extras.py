@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from streamplace.errors import SettingError
+from streamplace.errors import MissingPackageError
 from streamplace.io.caches import user_cache
 from streamplace.model.messages import shown
 
@@ -16,13 +16,13 @@ LEARN = ("torch", "torch_geometric", "tensorboard")
 
 
 def extra(package: str) -> Any:
-    """Import a package, or raise SettingError with the extra of its name that installs it."""
+    """Import a package; MissingPackageError has the extra of its name that installs it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == package:
             raise _missing(package, package) from None
-        raise SettingError(
+        raise MissingPackageError(
             f"{package} is installed, but cannot be imported: {shown(str(error), 200)}; install "
             f"it again with: pip install --force-reinstall 'streamplace[{package}]'"
         ) from None
@@ -30,7 +30,7 @@ def extra(package: str) -> Any:
 
 @contextmanager
 def importing_torch() -> Iterator[None]:
-    """Import torch in this block: SettingError if it is missing, and its cache in the user's cache.
+    """Import torch in this block, with its cache in the user's; MissingPackageError without it.
 
     Torch creates a folder for compiled code as soon as it is imported; in the user's cache folder,
     later processes find it again.
@@ -47,8 +47,8 @@ def importing_torch() -> Iterator[None]:
         raise _missing(package, "learn") from None
 
 
-def _missing(package: str, name: str) -> SettingError:
-    return SettingError(
+def _missing(package: str, name: str) -> MissingPackageError:
+    return MissingPackageError(
         f"{package} is not installed; install it with: pip install 'streamplace[{name}]'"
     )
 

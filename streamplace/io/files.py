@@ -119,7 +119,7 @@ def json_text(document: object) -> str:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files into existing folders: all of them, or none if one fails."""
+    """Write text files into existing folders: none of them if one cannot be written."""
     contents = {path: encoded(text, spot(path)) for path, text in texts.items()}
     with ExitStack() as files:
         for path, content in contents.items():
@@ -200,7 +200,7 @@ def _most_unpacked(path: Path, file: IO[bytes]) -> float:
 def _check_unpacked(path: Path, size: int, most: float) -> None:
     if size > most:
         raise FormatError(
-            f"{spot(path)}: unpacks to more than {most / 2**20:.0f} MiB, {RATIO} times its size; "
+            f"{spot(path)}: unpacks to more than {most / 2**20:.0f} MiB, far more than its size; "
             "if it is meant to, unpack it with gunzip and name the result"
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamplace.errors import FormatError
-from streamplace.io.files import is_folder, read_bytes, read_lines, spot
+from streamplace.io.files import is_folder, read_bytes, read_lines, reading, spot
 
 LINES = (".jsonl", ".jsonl.gz")
 _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
@@ -58,9 +58,11 @@ def shards_of(path: Path) -> list[Path]:
     base, suffix = _split(path.name)
     if not (suffix and is_folder(path.parent)):
         return []
+    with reading(path.parent):
+        siblings = sorted(path.parent.iterdir())
     return whole(
         one
-        for one in path.parent.iterdir()
+        for one in siblings
         for match in [_SHARD.fullmatch(one.name)]
         if match
         and (
@@ -112,10 +114,12 @@ def whole(shards: Iterable[Path]) -> list[Path]:
 
 def _of_folder(path: Path) -> list[Path]:
     """The ``.json`` files of a folder, or else its data set."""
-    single = [one for one in path.glob("*.json") if not one.name.endswith(".manifest.json")]
-    if single:
-        return sorted(single)
-    several = sorted(one for one in path.iterdir() if one.name.endswith(LINES))
+    with reading(path):
+        contents = sorted(path.iterdir())
+    single = [one for one in contents if one.name.endswith(".json")]
+    if single := [one for one in single if not one.name.endswith(".manifest.json")]:
+        return single
+    several = [one for one in contents if one.name.endswith(LINES)]
     if not several:
         raise FormatError(
             f"{spot(path)}: the folder holds no .json file and no data set; name another"

@@ -2,8 +2,8 @@
 
 ONNX infers the shapes; a batch of unknown size counts as one. Calls of the model's own functions
 are replaced by the nodes of these. Weights are memory of the first node that uses them, and those
-of its branches or its loop are memory of a node as well. A condition has the work of its dearer
-branch, and a loop that of all iterations, or of one where the model does not say how many.
+inside the branches or the loop of a node are memory of this node. A condition has the work of its
+dearer branch, and a loop that of all iterations, or of one where the model does not say how many.
 """
 
 import logging
@@ -213,7 +213,7 @@ class Scope:
         return self._tensors.get(name, UNKNOWN)
 
     def work(self, node: Any) -> float:
-        """Floating-point operations of a node, of which those before it have been asked for."""
+        """Floating-point operations of a node; nodes are asked for in the order of the graph."""
         self._note([name for name in node.output if name])
         needed = set(_inputs(node))
         if needed and self._fixed.issuperset(needed):
@@ -271,7 +271,7 @@ class Scope:
             goes_on = not begins or self._numbers.get(begins) == 1
             return self._numbers.get(most) if goes_on and _goes_on(body, self._numbers) else None
         scanned = attributes["num_scan_inputs"].i if "num_scan_inputs" in attributes else 0
-        # the first version has one more input, and batches
+        # the first version of Scan has one more input, and an axis for batches
         if not 0 < scanned <= len(node.input) == len(body.input):
             return None
         axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else ()

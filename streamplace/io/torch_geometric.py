@@ -44,7 +44,7 @@ WHERE = "torch-geometric data"
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
 REST = "rest"
-"""Attribute with all that is not numeric, as JSON: names, kinds, tags, windows, constraints."""
+"""Attribute with what no tensor has, as JSON: names, kinds, tags, windows, costs, constraints."""
 
 
 def to_torch_geometric(

@@ -101,8 +101,8 @@ class WatchDecision:
     kind: str
     job: str
     # What identifies the start at the engine: the id of the successor for a move, the checkpoint
-    # for a replacement, the numbers of subtasks before and after a job is rescaled (JSON), the
-    # TaskManagers that were there before a start (JSON), the one that is stopped.
+    # for a replacement, the numbers of subtasks before and after a job is rescaled, and the least
+    # ones (JSON), the TaskManagers that were there before a start (JSON), the one that is stopped.
     transaction: str
     # Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job is
     # not touched.
@@ -143,7 +143,7 @@ class WatchDecision:
     def carried_share(self) -> float | None:
         """Part of what the model predicted that is carried, at most 1; None if not measured.
 
-        Of rates that the layout does not limit nothing was predicted.
+        Nothing was predicted of rates that the layout does not limit.
         """
         if self.model is None or not self.carried:
             return None
@@ -213,9 +213,9 @@ class WatchStore:
         """Become the only watch of a job; return the number of the watch, also of an earlier one.
 
         ``holder`` is the calling process as text, and ``is_same`` tells whether two ids belong to
-        one job that was moved. ``holder_of`` describes the process of a text that may still run
-        these seconds after its last sign of life; then JobWatched is raised. It is empty if the
-        process has ended.
+        one job that was moved. ``holder_of`` describes the process that a text names if it may
+        still run so many seconds after its last sign of life, and then JobWatched is raised; it
+        returns an empty text if the process has ended.
         """
         with self._store_errors(), self._transaction():
             rows = self._database.execute("SELECT id, job, holder, since, seen FROM watches")
@@ -225,8 +225,8 @@ class WatchStore:
                 if other and (who := holder_of(other, time.time() - seen)):
                     when = since[:16].replace("T", " ")
                     raise JobWatched(
-                        f"job {quoted(job)} is watched by {who} since {when} UTC already; stop "
-                        "that first"
+                        f"job {quoted(job)} has been watched by {who} since {when} UTC; stop that "
+                        "command first"
                     )
                 self._database.execute(
                     "UPDATE watches SET job = ?, name = ?, holder = ?, since = ?, seen = ? "

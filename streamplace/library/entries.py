@@ -31,13 +31,17 @@ class LibraryInstance:
     split: Split = "public"
 
 
+FILE_NAME = r"^\w[\w.+-]*$"
+"""Names of instances, which are those of their folders."""
+
+
 @dataclass(frozen=True, slots=True)
 class LibraryManifest:
     """The manifest: all instances, and the checksums of all files."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    instances: dict[str, LibraryInstance]
+    instances: dict[Annotated[str, Field(pattern=FILE_NAME)], LibraryInstance]
     sha256: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
     split: Split = "public"

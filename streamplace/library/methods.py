@@ -42,8 +42,8 @@ class Method(Protocol):
 class PlacerMethod:
     """A registered placer, with options after colons.
 
-    >>> PlacerMethod("anneal").command(MethodCall(Path("p"), Path("a"), "makespan", 1.0, 0))[1:3]
-    ['-m', 'streamplace.library.placer_program']
+    >>> PlacerMethod("anneal").command(MethodCall(Path("p"), Path("a"), "makespan", 1.0, 0))[1:4]
+    ['-P', '-m', 'streamplace.library.placer_program']
     """
 
     placer: str
@@ -63,7 +63,8 @@ class PlacerMethod:
         }
         module = "streamplace.library.placer_program"
         words = [str(call.problem), str(call.answer), json.dumps(setting)]
-        return [sys.executable, "-m", module, *words]
+        # -P: no modules from the working folder, which may be untrusted
+        return [sys.executable, "-P", "-m", module, *words]
 
 
 @dataclass(frozen=True, slots=True)

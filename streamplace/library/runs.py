@@ -21,9 +21,16 @@ from streamplace.library.confined import ResourceUsage, RunLimits, confined
 from streamplace.library.documents import solution_document
 from streamplace.library.entries import LibraryEntry, ObjectiveName
 from streamplace.library.folder import Library, open_library
-from streamplace.library.methods import Method, MethodCall, PlacerMethod, named_program
-from streamplace.model.messages import shown
+from streamplace.library.methods import (
+    Method,
+    MethodCall,
+    PlacerMethod,
+    ProgramMethod,
+    named_program,
+)
+from streamplace.model.messages import quoted, shown
 from streamplace.model.problem import Problem
+from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective
 
 GRACE = 10.0
@@ -57,6 +64,9 @@ class LibraryRun:
         placement that is unreadable or breaks a rule.
     seconds, elapsed, memory
         Processor time of all processes of the run, elapsed time, and bytes of memory.
+    command, memory_limit
+        Command of a program, empty for a placer, and memory limit of the run in bytes; both tell
+        whether another run of this name is the same.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -73,6 +83,8 @@ class LibraryRun:
     elapsed: Finite
     memory: int
     error: str | None = None
+    command: str = ""
+    memory_limit: int | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str, float, int]:
@@ -178,7 +190,10 @@ def methods_of(placers: Iterable[str], commands: Iterable[str]) -> list[Method]:
     if not methods:
         raise SettingError("there is nothing to run; name a placer or a command")
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise SettingError(f"two methods are called {repeated[0]!r}; write NAME=COMMAND")
+        raise SettingError(
+            f"two methods are called {quoted(repeated[0])}; leave one out, or name a command by "
+            "NAME=COMMAND"
+        )
     return methods
 
 
@@ -233,14 +248,48 @@ def _planned(
             for seconds in plan.seconds:
                 key = entry.instance, entry.objective, digest, method.name, seconds, plan.seed
                 if key in present:
-                    yield False, present[key]
-                    continue
+                    _check_same(present[key], method, plan)
+                    if not _lacks_answer(present[key], method, plan):
+                        yield False, present[key]
+                        continue
                 problem = problem or library.problem(entry.instance)
                 if isinstance(method, PlacerMethod):
                     if (method.name, entry.objective) not in compiled:
                         _compile(plan, method, entry, problem)
                     compiled.add((method.name, entry.objective))
                 yield True, _run(plan, method, entry, problem, digest, seconds)
+
+
+def _check_same(known: LibraryRun, method: Method, plan: RunPlan) -> None:
+    """Raise SettingError if a known run was made by another command or with another limit."""
+    if known.command and known.command != _command_of(method):
+        raise SettingError(
+            f"the file has runs of {quoted(method.name)} by the command {quoted(known.command)}; "
+            "name yours differently, as in NAME=COMMAND, or give another file"
+        )
+    if known.memory_limit not in (None, plan.memory):
+        raise SettingError(
+            f"the file has runs of {quoted(method.name)} with another memory limit, "
+            f"{format_bytes(known.memory_limit or 0)}; give that, or another file"
+        )
+
+
+def _command_of(method: Method) -> str:
+    return method.template if isinstance(method, ProgramMethod) else ""
+
+
+def _lacks_answer(known: LibraryRun, method: Method, plan: RunPlan) -> bool:
+    """Whether the answer of a known run is wanted, but was not kept."""
+    file = _answer_file(plan, known.instance, known.objective, method)
+    return known.status == "answered" and file is not None and not is_file(file)
+
+
+def _answer_file(plan: RunPlan, instance: str, objective: str, method: Method) -> Path | None:
+    """File of the best answer of a method; None if answers are discarded."""
+    if plan.solutions is None:
+        return None
+    plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in method.name)
+    return plan.solutions / f"{instance}.{objective}.{plain}.json"
 
 
 def _compile(plan: RunPlan, method: Method, entry: LibraryEntry, problem: Problem) -> None:
@@ -287,6 +336,8 @@ def _run(
         round(usage.elapsed, 3),
         usage.memory,
         error,
+        _command_of(method),
+        plan.memory,
     )
 
 
@@ -315,11 +366,9 @@ def _outcome(
         problem.check(placement)
         judge = OBJECTIVES[entry.objective]
         value = float(judge.value(problem, placement))
-        if plan.solutions is not None:
+        if (file := _answer_file(plan, entry.instance, entry.objective, method)) is not None:
             document = solution_document(problem, placement, judge)
             document |= {"objective": judge.name, "value": value, "placer": method.name}
-            plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in method.name)
-            file = plan.solutions / f"{entry.instance}.{entry.objective}.{plain}.json"
             _keep_better(file, {**document, "graph": entry.instance}, judge)
     except StreamplaceError as error:
         if isinstance(error, FormatError) and usage.reason:

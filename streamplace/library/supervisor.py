@@ -157,10 +157,12 @@ def begin(command: list[str], memory: int, core: int, report: int) -> int:
             resource.RLIMIT_CORE: 0,
         }
         for limit, size in limits.items():
-            resource.setrlimit(limit, (size, size))
+            hard = resource.getrlimit(limit)[1]
+            least = size if hard == resource.RLIM_INFINITY else min(size, hard)
+            resource.setrlimit(limit, (least, least))
         os.execvp(command[0], command)
-    except OSError as error:
-        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    except (OSError, ValueError) as error:
+        os.write(2, f"{command[0]}: {getattr(error, 'strerror', error)}\n".encode())
     os._exit(127)
 
 

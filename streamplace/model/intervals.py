@@ -7,9 +7,9 @@ by a run of a new job with at least this probability, whatever the distribution:
 conformal prediction (Lee, Barber and Willett, 2023). If n is too small for that, the largest score
 is the bound, and the jobs support a confidence of n / (n + 1).
 
-A run that was not held back carries what it was offered, and may carry more. It tells whether lower
-ends up to its rate hold, and nothing of others; the share of runs that hold is taken of those that
-tell, which is right if rates are offered regardless of the errors.
+A run that was not held back carries what it was offered, and may carry more. It only shows that
+lower ends up to its rate hold. The share of runs that hold is computed over the runs that show it,
+which is unbiased if the offered rates do not depend on the errors.
 
 Scores are in units of what is expected of their profiles, `expected_error`, which grows with the
 spread of a profile: normalised conformal scores. Whatever this unit is, intervals hold as often as
@@ -89,7 +89,7 @@ class RateInterval(NamedTuple):
 
 
 def expected_error(spread: float) -> float:
-    """Return how large errors are that a profile leads to, relative to one of a steady job.
+    """Return the expected size of errors of a profile, relative to that for a steady job.
 
     It is sqrt(e² + max(s, s₀)²) / sqrt(e² + s₀²) for the spread s of the CPU per tuple over the
     windows of the profile, s₀ = `STEADY_SPREAD` and e = `PROFILED_ERROR`: independent errors add up
@@ -223,9 +223,9 @@ class PredictionErrors:
         return cls(
             confidence,
             width.supported,
-            exp(-width.value),
-            exp(width.value),
-            min(1.0, exp(-below.value)),
+            _ratio(-width.value),
+            _ratio(width.value),
+            min(1.0, _ratio(-below.value)),
             origin,
         )
 
@@ -267,7 +267,7 @@ class PredictionErrors:
         if factor == 1:
             return self
         logs = (factor * log(end) for end in (self.low, self.high, self.least))
-        low, high, least = (exp(max(-LARGEST_LOG, min(LARGEST_LOG, one))) for one in logs)
+        low, high, least = map(_ratio, logs)
         return replace(self, low=low, high=high, least=least, of_spread=self.least / least)
 
     @property
@@ -304,3 +304,8 @@ def count_in_words(own: int, recorded: int) -> str:
     parts = [counted(recorded, "recorded job")] if recorded else []
     parts += [f"{counted(own, 'job')} of the ledger"] if own else []
     return " and ".join(parts)
+
+
+def _ratio(logarithm: float) -> float:
+    """Ratio of a measured rate to the predicted one with this logarithm, which floats hold."""
+    return exp(max(-LARGEST_LOG, min(LARGEST_LOG, logarithm)))

@@ -18,9 +18,9 @@ def pack(
     alike: bool,
     steps: int,
 ) -> Ints:
-    """Search depth first; if devices are ``alike``, one of each free memory is tried.
+    """Search depth first; if devices are ``alike``, one of those with equal free memory is tried.
 
-    Return no units if there is no way, and some at -1 if the search is stopped before.
+    The result is empty if no packing exists; units at -1 mean that the step limit was reached.
     """
     n, n_devices = allowed.shape
     place, left = np.full(n, -1, np.int32), room.copy()

@@ -218,7 +218,7 @@ def compile_rules(
 
 
 def _doubted(graph: StreamGraph, rules: PlacementRules) -> PlacementRules:
-    """Rules that no placement respects; ProblemError unless one of the subtasks may do so."""
+    """Return rules that no placement of operators respects, if one of subtasks may respect them."""
     if (graph.operators.parallelism == 1).all():
         raise ProblemError(rules.doubt)
     return rules

@@ -14,7 +14,7 @@ from streamplace.model.relocation import Relocation
 from streamplace.objectives.registry import Condition, Objective, named_objective
 from streamplace.objectives.relocation import relocating
 
-BEYOND: Final = 1e18
+BEYOND: Final = 1e100
 """A number beyond the value of any placement."""
 
 

@@ -123,7 +123,12 @@ class Objective:
         >>> named_objective("makespan:network=link").quantity
         'makespan'
         """
-        return self.name.partition(":")[0] if self.base is None else self.base.quantity
+        return self.plain.name.partition(":")[0]
+
+    @property
+    def plain(self) -> "Objective":
+        """The objective without conditions and without the cost of moves."""
+        return self if self.base is None else self.base.plain
 
     def values(
         self,

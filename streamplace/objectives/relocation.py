@@ -123,14 +123,14 @@ class Relocated(Displayed):
         text = f"moving {who} takes {quantity(self.seconds, 's')}"
         after = self.pays_off_after
         if after is None:
-            text += ", and something has to move"
+            text += "; the present placement is not allowed"
         elif after == inf:
             text += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
         else:
             passes = ceil(after)
             text += f" and pays off after {passes} pass{'' if passes == 1 else 'es'}"
         if isfinite(self.passes):
-            text += f"; over {self.passes:g} passes it is {quantity(self.per_pass, 's')} of each"
+            text += f"; over {self.passes:g} passes that is {quantity(self.per_pass, 's')} per pass"
         return text
 
     @property
@@ -194,7 +194,7 @@ class Relocated(Displayed):
         ]
         if len(longest) > len(rows):
             rows.append((f"and {len(longest) - len(rows)} more", "", "", ""))
-        sheet = Sheet(("moves", "", "takes its state along in", "starts in"), tuple(rows))
+        sheet = Sheet(("moves", "", "state transfer", "start"), tuple(rows))
         return Report((*report.parts, sheet, sentence), report.title)
 
 

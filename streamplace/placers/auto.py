@@ -37,7 +37,7 @@ SCHEDULES = ("foresight", "cpop", "duplex", "sufferage", "etf")
 REBUILT = 1000
 """Most schedules to rebuild if evaluations are limited; beyond these, search is more efficient."""
 TIE_WORK, TIE_ROUNDS = 3_000_000, 100
-"""Operators and streams to examine between ties in total, which takes some milliseconds; moves."""
+"""Limits of tie-breaking, which takes some milliseconds: operators and streams examined; rounds."""
 OVERLOAD = 2.0**20
 """Multiple of the rate at which no placement keeps up, so that throughput gives the peak load; a
 power of two, so that loads are multiplied without rounding."""

@@ -111,6 +111,15 @@ def labels(texts: Iterable[str]) -> set[str]:
     return {name for placer in aliased_placers(texts) for name in (placer.label, placer.spec)}
 
 
+def label_of(name: str, texts: Iterable[str]) -> str:
+    """Label of the placer with a label or a specification; the name itself if there is none.
+
+    >>> label_of("metis:k=3", ["base=metis:k=3"])
+    'base'
+    """
+    return {one.spec: one.label for one in aliased_placers(texts)}.get(name, name)
+
+
 def _is_placer(name: str) -> bool:
     return name in PLACERS or name.removesuffix("-oracle") in PLACERS
 

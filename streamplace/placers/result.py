@@ -111,11 +111,14 @@ class Result(Pictured):
 
         None for graphs that were not measured.
         """
+        from streamsim import bottleneck, resource_loads
+
         facts = self.explain().headline() if self.errors is not None else {}
         if self.errors is None or "throughput" not in facts or "bottleneck" not in facts:
             return None
-        share, load = facts["relative_throughput"], facts["bottleneck"]["load"]
-        emits = facts["throughput"]
+        share, emits = facts["relative_throughput"], facts["throughput"]
+        # Constant loads do not grow with the rate, so what counts is not how full a resource is.
+        load = bottleneck(resource_loads(self.problem.instance, self.placement.index)).load
         return self.errors.interval(emits if share < 1 or load <= 0 else emits / share / load)
 
     @property

@@ -85,8 +85,8 @@ def _push(heap: list[_Node], relaxation: Relaxation, kind: int, worth: Floats, b
 def _split(relaxation: Relaxation, node: _Node) -> list[Box]:
     """Return two boxes that exclude the node's optimum; none if a machine can hold it.
 
-    Branches on the operator whose number of key groups is furthest from whole; if all are whole, on
-    the stream that the relaxation overestimates most.
+    Branches on the operator whose share is furthest from a whole number of key groups; if all are
+    whole, on the stream that the relaxation overestimates most.
     """
     groups, shares = relaxation.whole_groups, node.optimum.shares
     scaled = shares * groups

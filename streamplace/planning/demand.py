@@ -71,6 +71,11 @@ class Demand:
         """Whether all CPU grows in proportion to the rate."""
         return self.messages is None and not self.constant.any()
 
+    @property
+    def flowing(self) -> Floats:
+        """Instructions per second that grow with the rate, without those of messages, [N]."""
+        return self.graph.flow.input_rate * self.graph.charged_ipt
+
     def of_messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
         """Instructions per second for messages at a multiple of the rate, [N]."""
         if self.messages is None:

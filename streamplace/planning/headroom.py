@@ -110,11 +110,12 @@ class Headroom:
         Cunneen), where ρ is the utilization, V the variability and s the seconds per tuple. The
         operators on the longest path through the graph share the latency evenly.
 
-        An operator with a ``max_rate`` takes no less than its inverse.
+        A tuple of an operator with a ``max_rate`` takes at least the inverse of that rate.
 
-        A constant load reduces the core's speed for tuples, so s grows accordingly. A plan has more
-        subtasks than constant loads fill cores; the share is sufficient for the fewest. Messages
-        count as constant loads, as many as single subtasks send and receive.
+        A constant load reduces the core's speed for tuples, so s grows accordingly. The
+        share is computed for the fewest subtasks whose cores constant loads do not fill; more
+        subtasks wait less. Messages count as constant loads, as many as single subtasks send and
+        receive.
         """
         if self.latency == inf:
             return 0.0

@@ -24,6 +24,8 @@ from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
 
 _NOTHING: frozenset[str] = frozenset()
+LEAST_PRICE = 1e-15
+"""Smallest price of a machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,9 @@ class Offer:
     def _check(self) -> None:
         price, slots = self.price, self.slots
         is_number = isinstance(price, Real) and not isinstance(price, bool)
-        if not is_number or not 0 < price <= LARGEST:
+        if not is_number or not LEAST_PRICE <= price <= LARGEST:
             value = f"{price:g}" if is_number else quoted(price)
-            raise _bad("price", value, f"it must be > 0 and at most {LARGEST:g}")
+            raise _bad("price", value, f"it must be > 0, from {LEAST_PRICE:g} to {LARGEST:g}")
         counts = {"cores": (1, MOST_CORES), "at_most": (1, MOST_DEVICES)}
         counts["at_least"] = (0, MOST_DEVICES)
         if slots != math.inf:

@@ -68,7 +68,7 @@ def _cpu_use(plan: PlanPicture) -> Floats:
     from streamsim import resource_loads
 
     expansion = expand(plan.graph)
-    instance = Problem(expansion.graph, plan.cluster).instance
+    instance = Problem(expansion.graph, plan.cluster, known=plan.placement).instance
     place = plan.placement.index
     whole = resource_loads(instance, place).devices
     load = instance.full_load[np.arange(len(place)), instance.device_type[place]]

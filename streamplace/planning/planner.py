@@ -151,8 +151,8 @@ def planned_most(
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:
     """Search for the cheapest machines; return them improved, and as they were found.
 
-    If the search finds none, try the packing from which a refusal names the largest rate: it could
-    otherwise name this rate.
+    If the search finds none, try the packing from which an error message takes the largest possible
+    rate, so that it cannot name the rate that is refused.
     """
     share = SEARCH if problem.cluster is None else 1.0
     stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations

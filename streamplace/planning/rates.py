@@ -123,7 +123,7 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2 * high
-        if high > HIGHEST:
+        if min(high, high * demand.graph.source_rate) > HIGHEST:
             return 0.0
     for _ in range(PRECISE):
         middle = (low + high) / 2
@@ -134,7 +134,7 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
 def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: float) -> Floats:
     """Share of every resource of every machine in use at a multiple of the rate, [D, 6]."""
     usual, constant = packing.instructions, demand.constant
-    needed = times * (demand.instructions - constant) + constant
+    needed = times * demand.flowing + constant
     needed += demand.of_messages(packing.parallelism, times)
     share = np.divide(needed, usual, out=np.ones_like(needed), where=usual > 0)
     at = packing._replace(

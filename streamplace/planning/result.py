@@ -75,7 +75,7 @@ class PlanStep:
     machines
         Number of machines of each type.
     cost
-        Price per hour of all machines.
+        Price per hour of all machines; their number if they are those of a cluster.
     rate
         Largest rate for which a placement was found, in tuples/s.
     """
@@ -102,7 +102,7 @@ class PlanResult(Pictured):
     headroom
         Share h, errors of predictions included: the plan is for 1 / (1 − h) times that rate.
     cost
-        Price per hour of all machines.
+        Price per hour of all machines; their number if they are those of a cluster.
     bound
         Lower bound of the cost of every plan, an exact fraction. If ``errors`` are known, it holds
         for plans that carry the rate at the lower end of their predictions; a plan that carries it
@@ -168,7 +168,8 @@ class PlanResult(Pictured):
 
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
-        return f"<PlanResult {self.cost:g} per hour (bound {floor_digits(self.bound)}): {machines}>"
+        unit = " per hour" if self.priced else ""
+        return f"<PlanResult {self.cost:g}{unit} (bound {floor_digits(self.bound)}): {machines}>"
 
     @property
     def gap(self) -> float:

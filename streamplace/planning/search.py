@@ -82,7 +82,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
 def _wanted(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], most: float
 ) -> Iterator[Longs]:
-    """Parallelisms to round up, of the slowest core and then of faster ones."""
+    """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
     machines, limit = sum(counts), min(most, MOST)
     speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
     least = _least(demand, catalogue, counts)
@@ -115,7 +115,7 @@ def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[in
 def _least(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
 ) -> Longs:
-    """Least parallelisms for cores of these machines that are no slower, if an operator has any."""
+    """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
     offers = [o for o, count in zip(catalogue.offers, counts, strict=True) if count]
     least = np.ones(demand.n_operators, np.int64)
     for v, required in enumerate(demand.requires):

@@ -73,8 +73,8 @@ def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> floa
 def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     """Instructions per second below which operator v's busiest subtask never is.
 
-    Constant loads have equal parts, and tuples may have, where there are several ways. A subtask
-    at its largest rate takes a whole core, which executes ``speed`` of them.
+    Constant loads are divided evenly, and so may tuples be where the number of key groups is not
+    unique. A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
     """
     waiting = least_share(demand, v, parallelism) * speed * float(demand.at_max_rate[v])
     return max(_least_instructions(demand, v, parallelism), waiting)

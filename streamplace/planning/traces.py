@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import FormatError, GraphError, SettingError, UnitError
-from streamplace.io.files import read_bytes, spot
+from streamplace.io.files import located, read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST, tuple_rate
+from streamplace.planning.demand import unchained
 from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.hours import HOUR, PlanHour, moment
 from streamplace.planning.result import PlanResult
@@ -37,7 +38,7 @@ LATEST = 253_402_300_799.0
 LONGEST = 2000
 """Most hours that a trace may cover."""
 LITTLE = 1e-6
-"""Least rate of a source, as a share of its peak: a job without tuples runs as well."""
+"""Least rate of a source, as a share of its peak, because the rate of a graph cannot be 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +83,8 @@ class RateTrace:
             raise SettingError(
                 f"rates[{row}, {column}] of the trace is {value:g}; rates must be 0 or more"
             )
+        if self.time[-1] - self.time[0] > LONGEST * HOUR:
+            raise SettingError(f"the trace covers more than {LONGEST} hours; split it")
         if idle := _idle(self.sources, self.rates):
             raise SettingError(f"the trace has no rate above 0 for {listed(idle)}")
 
@@ -91,7 +94,8 @@ class RateTrace:
             raise SettingError(
                 f"quantile is {quantile:g}; it must be above 0 and at most 1, the peak"
             )
-        return np.asarray(np.quantile(self.rates, quantile, axis=0, method="inverted_cdf"))
+        share = quantile * (1 - ROUNDING)  # so that 0.55 of 100 rows are not 56 by rounding
+        return np.asarray(np.quantile(self.rates, share, axis=0, method="inverted_cdf"))
 
     def hours(self) -> Iterator[tuple[float, Floats]]:
         """Yield the start of each hour in seconds, and the largest rate of each source in it.
@@ -106,7 +110,7 @@ class RateTrace:
             yield start, self.rates[a:b].max(axis=0)
 
     def graph(self, graph: StreamGraph, rates: Floats, little: float = LITTLE) -> StreamGraph:
-        """Return the graph whose sources have these rates, at least a ``little`` of their peaks."""
+        """Return the graph with these rates, at least ``little`` times the peaks of its sources."""
         operators = graph.operators
         sources = [operators.name[v] for v in graph.sources]
         if self.sources == (TOTAL,) and TOTAL not in sources:
@@ -124,7 +128,7 @@ class RateTrace:
         return graph.with_operators(replace(operators, rate=np.array(column, np.float64)))
 
     def graph_at(self, time: float, graph: StreamGraph, rates: Floats) -> StreamGraph:
-        """Return the graph of the time from some moment on; its errors name that moment."""
+        """Return the graph with the rates from a moment on; errors name the moment."""
         try:
             return self.graph(graph, rates)
         except GraphError as error:
@@ -166,11 +170,8 @@ def parse_trace(content: bytes, where: str) -> RateTrace:
         if row[0] <= before[0]:
             raise FormatError(f"{where}:{number}: the time is not after that of the line before")
     values, sources = np.array([*rows.values()], np.float64), tuple(head[1:])
-    if values[-1, 0] - values[0, 0] > LONGEST * HOUR:
-        raise FormatError(f"{where}: covers more than {LONGEST} hours; split it")
-    if idle := _idle(sources, values[:, 1:]):
-        raise FormatError(f"{where}: {listed(idle)} never has a rate above 0")
-    return RateTrace(values[:, 0], sources, values[:, 1:])
+    with located(where):
+        return RateTrace(values[:, 0], sources, values[:, 1:])
 
 
 def _idle(sources: Sequence[str], rates: Floats) -> list[str]:
@@ -274,7 +275,7 @@ def _hour(
     alone: PlanResult | None,
     plan: PlanResult,
 ) -> PlanHour:
-    rate = float(rates.sum()) if graph is None else graph.source_rate
+    rate = float(rates.sum())
     carried = graph is not None and _is_carried(plan, graph)
     if alone is None:
         return PlanHour(start, rate, {}, None, None, carried)
@@ -297,11 +298,14 @@ def _is_carried(plan: PlanResult, graph: StreamGraph) -> bool:
 
 
 def share_carried(plan: PlanResult, graph: StreamGraph) -> float:
-    """Part of the rates of a graph that the placement of a plan carries, without headroom."""
+    """Part of the rates of a graph that the placement of a plan carries, without headroom.
+
+    Plans are made for the graph without chains.
+    """
     from streamsim import bottleneck, resource_loads
 
     parallelism = np.array([plan.parallelism[name] for name in graph.operators.name], np.int32)
-    subtasks = expand(with_parallelism(graph, parallelism)).graph
-    instance = Problem(subtasks, plan.cluster).instance
+    subtasks = expand(with_parallelism(unchained(graph), parallelism)).graph
+    instance = Problem(subtasks, plan.cluster, known=plan.placement).instance
     load = bottleneck(resource_loads(instance, plan.placement.index)).load
     return 1 / load if load > 0 else inf

@@ -36,7 +36,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     yield from _of_parallelism(asked, result)
     try:
         subtasks = expand(result.graph.at_rate(result.rate / (1 - asked.headroom)))
-        problem = Problem(subtasks.graph, result.cluster)
+        problem = Problem(subtasks.graph, result.cluster, known=result.placement)
         problem.check(result.placement)
     except StreamplaceError as error:
         yield str(error)
@@ -59,7 +59,8 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     if isfinite(result.carries):
         most = asked.rate_limit / (1 - asked.headroom)
         full = expand(result.graph.at_rate(min(result.carries, most))).graph
-        reached = float(throughput(Problem(full, result.cluster).instance, place[None])[0])
+        at_most = Problem(full, result.cluster, known=result.placement)
+        reached = float(throughput(at_most.instance, place[None])[0])
         if reached < 1 - CLOSE or result.carries < result.rate / (1 - asked.headroom) * (1 - CLOSE):
             yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"
 

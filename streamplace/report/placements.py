@@ -105,7 +105,7 @@ def _marks(problem: Problem, placement: Placement, judge: Objective) -> MarksPar
 
 def pass_options(judge: Objective) -> PassOptions:
     """Options of the pass that an objective simulates, by default the usual ones."""
-    name, *options = judge.name.split(":") if judge.base is None else judge.base.name.split(":")
+    name, *options = judge.plain.name.split(":")
     if name != "makespan":
         return PassOptions()
     return PassOptions.of(dict(option.split("=", 1) for option in options))

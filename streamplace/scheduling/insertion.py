@@ -286,7 +286,10 @@ def wider(gaps: Gaps) -> Gaps:
 
 @kernel
 def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
-    """Latest start of every task with the same makespan, devices and order."""
+    """Latest start of every task with the same makespan and devices, in the order of the schedule.
+
+    On devices with several cores, the order does not count.
+    """
     n = len(tasks.order)
     begin = np.empty(n)
     makespan = schedule.finish.max()

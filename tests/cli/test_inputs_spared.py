@@ -44,6 +44,7 @@ place graph.json --from placement.json --passes 5 -o placement.json
 place graph.json -o hard-link.json
 place graph.json -o soft-link.json
 plan folder/graph.json --rate 5 --offers placement.json -o folder
+plan folder/schedule.json --trace placement.json --schedule --offers placement.json -o folder
 simulate graph.json placement.json -o folder/../placement.json
 """.splitlines()
 
@@ -54,7 +55,8 @@ def test_an_output_that_is_an_input_is_refused(
 ) -> None:
     """By whatever name, and the file stays as it is."""
     Path("folder").mkdir()
-    Path("folder/graph.json").write_bytes(Path(graph).read_bytes())
+    for name in ("graph.json", "schedule.json"):
+        Path("folder", name).write_bytes(Path(graph).read_bytes())
     os.link(graph, "hard-link.json")
     Path("soft-link.json").symlink_to(graph)
     assert "-o would overwrite the input" in refusal(*line.split())

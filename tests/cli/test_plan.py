@@ -153,7 +153,7 @@ def svg_words(path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rate", "5"], "needs either offers or a cluster: --offers and --cluster are missing"),
+        (["--rate", "5"], "needs either offers or a cluster, and neither is given"),
         (["--offers", "offers.toml"], "needs either --rate or --trace"),
         (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "either --rate or"),
         (["--rate", "5", "--robust", "x", "--offers", "offers.toml"], "--robust is 'x'"),

@@ -13,6 +13,7 @@ import stub_model
 from histories import history
 from stub_model import model
 
+from streamplace.api import training
 from streamplace.io.weights import read_tensors, read_weights, write_weights
 from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
@@ -115,6 +116,16 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
     assert json.loads(answer.out)["validation"]["10000"]["problems"] == 1
     answer = run(*STUB, "--out", "y", "--json", "--epochs", "1")
     assert json.loads(answer.out)["validation"]["10000"]["problems"] == 2
+
+
+def test_in_python_graphs_meant_for_training_are_the_default_too(
+    data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(training, "run_training", lambda request, *_, **__: asked.append(request))
+    for name, split in (("x", None), ("y", "test")):
+        training.train("stub", data, name, split=split)
+    assert [len(request.problems) for request in asked] == [10, 2]
 
 
 def test_one_graph_alone_is_told_to_leave_none_for_validation(

@@ -397,3 +397,11 @@ def test_a_trace_is_cut_into_slots() -> None:
     longer = TraceSlots.of(trace, 110.0)
     assert longer.peak[:, 0].tolist() == [40.0, 20.0]
     assert longer.mean[1, 0] == pytest.approx(20.0)
+
+
+def test_slots_of_which_there_would_be_too_many_are_refused() -> None:
+    """However many: their number may be more than a float holds."""
+    trace = RateTrace(np.array([0.0, 3600.0]), ("rate",), np.array([[1.0], [2.0]]))
+    for seconds in (0.01, 1e-310):
+        with pytest.raises(SettingError, match="at most 20000 are possible; give a longer slot"):
+            TraceSlots.of(trace, seconds)

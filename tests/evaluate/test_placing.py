@@ -94,6 +94,16 @@ def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_pat
     assert path.read_bytes() == before
 
 
+def test_answers_of_another_option_of_the_placer_are_not_gone_on_with(
+    data: DataSet, tmp_path: Path
+) -> None:
+    keys = {
+        Placing(PlacementRequest(placer)).digest(next(iter(data.lines())))
+        for placer in ("metis", "metis:k=2", "metis:k=3")
+    }
+    assert len(keys) == 3
+
+
 @pytest.mark.parametrize("content", [b'{"mine":1}', b'{"mine":1}\n{"mine":2}', b"notes"])
 def test_a_file_of_others_is_refused_and_stays_as_it_was(
     refusal: Callable, data: DataSet, tmp_path: Path, content: bytes

@@ -117,6 +117,23 @@ def test_results_are_resumed_and_answers_can_be_submitted(
     assert result.improved == (value < result.before.value * (1 - 1e-9))
 
 
+def test_runs_of_another_command_or_limit_are_not_taken_for_those_that_are_asked_for(
+    folder: Path, program: Callable[[str], str], tmp_path: Path
+) -> None:
+    """And answers that were not kept are made again where they are wanted."""
+    out, answers = tmp_path / "results.jsonl", tmp_path / "answers"
+    options = {"instances": ["random-00"], "objective": "throughput", "out": out}
+    command = program("single")
+    run_methods(commands=[command], **options)
+    name, _, template = command.partition("=")
+    with pytest.raises(SettingError, match=rf"runs of '{name}' by the command .*NAME=COMMAND"):
+        run_methods(commands=[f"{name}={template} --more"], **options)
+    with pytest.raises(SettingError, match=r"with another memory limit, .*; give that, or another"):
+        run_methods(commands=[command], memory=2**30, **options)
+    run_methods(commands=[command], solutions=answers, **options)
+    assert [file.name for file in answers.iterdir()] == [f"random-00.throughput.{name}.json"]
+
+
 def test_the_better_answer_of_several_time_limits_is_kept(folder: Path, tmp_path: Path) -> None:
     """Even if a method finds a worse one in more time."""
     library = open_library(folder)

@@ -1,7 +1,7 @@
 """Conformal intervals: how often they hold for jobs that nobody has seen, and where they end."""
 
 from collections.abc import Callable
-from math import ceil, exp, sqrt
+from math import ceil, exp, inf, log, sqrt
 
 import numpy as np
 import pytest
@@ -204,3 +204,10 @@ def test_what_is_sure_of_an_interval_is_not_widened() -> None:
     wide = RateInterval(60.0, 80.0, 110.0).widened(1.0, sure=50.0)
     assert wide == pytest.approx((50 + 10 / np.e, 80, 50 + 60 * np.e))
     assert RateInterval(40.0, 80.0, 110.0).widened(1.0, sure=50.0).low == 40
+
+
+def test_errors_that_no_float_holds_are_the_largest_that_one_does() -> None:
+    """One line of a ledger, which is the only one, may have any two rates."""
+    errors = PredictionErrors.of({"x": [log(1e17) - log(1e-300)]}, 0.9, "1 job")
+    assert errors.high < inf
+    assert 0 < errors.low < errors.high

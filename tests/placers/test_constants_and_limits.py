@@ -237,3 +237,44 @@ def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
     problem = Problem(StreamGraph.of("long", operators, streams), Cluster.uniform(4))
     result = PLACERS["anneal"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
     assert result.value == pytest.approx(0.5)
+
+
+def test_what_a_condition_forgives_may_be_all_that_a_small_source_emits() -> None:
+    """Its operator needs two and a half devices for one of ten billion tuples per second."""
+    operators = [
+        Operator("large", ipt=0.025, rate=1e10),
+        Operator("small", ipt=0.0, rate=1.0),
+        Operator("heavy", ipt=6.25e9),
+    ]
+    graph = StreamGraph.of("unequal", operators, [Stream("small", "heavy")])
+    problem = Problem(graph, Cluster.uniform(3))
+    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    assert judge.value(problem, problem.placement([0, 1, 1])) == 2
+    assert least_devices(problem, 1.0) <= 2
+
+
+def test_an_answer_beside_constant_loads_is_no_slower_than_the_start() -> None:
+    """Together the operators have the least peak, and little CPU beside the constant load."""
+    operators = [
+        Operator("src", ipt=0.0, rate=1000.0),
+        Operator("work", ipt=1e5),
+        Operator("commit", ipt=0.0, constant=940.0),
+    ]
+    streams = [Stream("src", "work", payload=625.0), Stream("src", "commit", payload=131.25)]
+    graph = StreamGraph.of("beside", operators, streams)
+    devices = [Device("d0", mips=1000), Device("d1", mips=1000)]
+    problem = Problem(graph, Cluster.of(devices, bandwidth=1e6))
+    start = problem.placement([0, 0, 1])
+    least = THROUGHPUT.value(problem, start)
+    assert least == pytest.approx(1 / 1.05)
+    anneal = PLACERS["anneal"].with_options(start=(start,))
+    assert anneal.place(problem, THROUGHPUT, seed=0, budget=Budget(None, 1)).value >= least
+
+
+def test_a_miss_is_worse_than_the_slowest_pass_over_the_slowest_link() -> None:
+    operators = [Operator("a", payload=1e15, ipt=1.0), Operator("b", ipt=1.0)]
+    graph = StreamGraph.of("slow", operators, [Stream("a", "b")], fires="all")
+    problem = Problem(graph, Cluster.uniform(2, bandwidth=1e-3))
+    judge = subject_to(OBJECTIVES["makespan"], [Condition.of("devices>=2")])
+    apart, together = (judge.value(problem, problem.placement(p)) for p in ([0, 1], [0, 0]))
+    assert judge.better(apart, together)

@@ -170,6 +170,16 @@ def test_a_placement_of_a_measured_graph_has_an_interval(ledger: Path) -> None:
         assert "Throughput: " not in str(bare.report())
 
 
+def test_a_placement_carries_what_its_constant_loads_leave(ledger: Path) -> None:
+    """The device is 80 % full, of which 50 % is used at any rate."""
+    operators = [Operator("source", ipt=1e5, rate=7500.0), Operator("commit", constant=1250.0)]
+    streams = [Stream("source", "commit")]
+    graph = StreamGraph.of("pipeline", operators, streams, dict(MEASURED.attributes))
+    result = streamplace.place(graph, streamplace.Cluster.uniform(1), ledger=ledger)
+    assert result.capacity is not None
+    assert result.capacity.value == pytest.approx(12_500.0)
+
+
 def test_other_objectives_have_no_interval_of_a_rate(ledger: Path) -> None:
     cluster = streamplace.Cluster.uniform(2, mips=40.0)
     result = streamplace.place(MEASURED, cluster, objective="latency", ledger=ledger)

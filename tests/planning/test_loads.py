@@ -43,6 +43,11 @@ def test_a_plan_carries_what_its_constant_loads_leave(constant: float, carries: 
     assert carried(replace(result, graph=at)) == pytest.approx(1.0, rel=1e-9)
 
 
+def test_what_constant_loads_leave_does_not_depend_on_the_rate_that_is_planned() -> None:
+    """However small that is: 2.5e12 times a billionth of a tuple per second."""
+    assert held(1e-9, 500.0).carries == pytest.approx(2500.0)
+
+
 def test_the_reserve_for_wrong_costs_is_for_constant_loads_as_well() -> None:
     """1.25 · (500 + 0.2 · rate) of 1000 MIPS: 1500 tuples/s."""
     assert held(900, 500.0, robust=1, error=0.25).carries == pytest.approx(1500, rel=1e-9)

@@ -77,6 +77,7 @@ def test_offers_may_be_called_as_machines_of_others() -> None:
         (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "two offers are called 'a'"),
         ('[[offers]]\nname = ""\nprice = 1', "give it a name"),
         ("[[offers]]\nname = 'a'\nprice = nan", "price is nan"),
+        ("[[offers]]\nname = 'a'\nprice = 5e-324", "price is .*; it must be > 0, from 1e-15 to"),
     ],
 )
 def test_bad_offers_are_refused_in_one_line(text: str, message: str) -> None:

@@ -54,6 +54,8 @@ def test_a_quantile_is_a_rate_of_the_trace() -> None:
     """So large a share of the rows is not above it; 1 is the peak."""
     trace = parse_trace(b"time,rate\n0,10\n1,40\n2,20\n3,30\n", "rates.csv")
     assert [float(trace.level(q)[0]) for q in (0.25, 0.5, 0.9, 1)] == [10, 20, 40, 40]
+    hundred = RateTrace(np.arange(100.0), ("rate",), np.arange(1.0, 101.0)[:, None])
+    assert [float(hundred.level(q)[0]) for q in (0.55, 0.56, 0.57)] == [55, 56, 57]
     with pytest.raises(SettingError, match="quantile is 0"):
         trace.level(0)
 
@@ -81,6 +83,58 @@ def test_every_hour_is_planned_alone() -> None:
     assert result.to_json()["hours"][1]["bound"] == float(alone[1].bound)
     median = plan(joined(), trace=trace, quantile=0.5, offers=offers, budget=budget)
     assert [hour.carried for hour in median.hours] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("operators", "stream", "offer", "rates", "carried"),
+    [
+        (  # together, the ends of the chain would need 12 GB
+            [
+                Operator("a", ipt=1e5, rate=1, memory="6 GB", max_parallelism=1),
+                Operator("b", ipt=1e5, memory="6 GB", max_parallelism=1),
+            ],
+            Stream("a", "b", partitioning="chained"),
+            Offer("m", 1.0, memory="8 GB"),
+            [1000],
+            [True],
+        ),
+        (  # rescaled to three subtasks, one of them would receive a half
+            [Operator("a", ipt=2e5, rate=1), Operator("b", ipt=3.5e5)],
+            Stream("a", "b", partitioning="rescale"),
+            Offer("m", 0.1),
+            [20_000],
+            [True],
+        ),
+        (  # a chain would not pay for the stream, which takes two thirds of the CPU
+            [
+                Operator("a", ipt=1e5, rate=1, max_parallelism=1),
+                Operator("b", ipt=1e5, max_parallelism=1),
+            ],
+            Stream("a", "b", partitioning="chained", ipt=2e5),
+            Offer("m", 1.0, mips=250.0, cores=4),
+            [1000, 1000, 1000, 2000],
+            [True, True, True, False],
+        ),
+    ],
+)
+def test_hours_are_judged_without_the_chains_that_the_plan_divides(
+    operators: list[Operator],
+    stream: Stream,
+    offer: Offer,
+    rates: list[float],
+    carried: list[bool],
+) -> None:
+    graph = StreamGraph.of("two", operators, [stream])
+    trace = RateTrace(3600.0 * np.arange(len(rates)), ("rate",), np.array([rates], float).T)
+    budget = Budget(None, 1000)
+    result = plan(graph, trace=trace, quantile=0.5, offers=[offer], budget=budget)
+    assert [hour.carried for hour in result.hours] == carried
+
+
+def test_an_hour_without_tuples_has_the_rate_of_the_trace() -> None:
+    trace = parse_trace(b"time,rate\n0,1000\n3600,0\n", "rates.csv")
+    result = plan(pipeline(), trace=trace, offers=[Offer("s", 0.1)], budget=Budget(None, 1000))
+    assert [hour.rate for hour in result.hours] == [1000.0, 0.0]
 
 
 def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile() -> None:
@@ -165,7 +219,7 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
         ("time,rate\n0,", "rates.csv:2: rate ''"),
         ("time,rate\n0,5 kB", "rate '5 kB'"),
         ("time,rate\n0,nan", "rate"),
-        ("time,a,b\n0,1,0", "'b' never has a rate above 0"),
+        ("time,a,b\n0,1,0", "the trace has no rate above 0 for 'b'"),
         ("time,rate\n0,1\n1e9,1", "covers more than 2000 hours"),
         ('time,rate\n0,"1', "is not a CSV file"),
     ],
@@ -189,6 +243,7 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
         ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
         ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
         ([0.0, 60.0], [0.0, 0.0], "the trace has no rate above 0 for 'rate'"),
+        ([0.0, 1e9], [1.0, 2.0], "the trace covers more than 2000 hours; split it"),
     ],
 )
 def test_traces_made_in_python_are_checked(

@@ -121,6 +121,19 @@ def test_three_sources_freeze_in_stages() -> None:
     assert one(instance, 0, 0, 1, 2, 1) == pytest.approx(0.5)
 
 
+def test_a_starved_source_is_seen_beside_one_that_emits_a_million_billion_times_as_much() -> None:
+    instance = build_instance(
+        rate=[1e15, 0.01, 0],
+        seconds=[[0.0], [0.0], [200.0]],
+        source=[1],
+        target=[2],
+        device_type=[0, 0],
+        seconds_per_byte=np.zeros((2, 2)),
+    )
+    assert source_rates(instance, [0, 1, 1]).tolist() == pytest.approx([1.0, 0.5, 0.0])
+    assert source_rates(instance, [0, 0, 0]).tolist() == pytest.approx([1.0, 0.5, 0.0])
+
+
 def test_a_problem_without_sources_is_never_limited() -> None:
     assert one(chain(rate=[0, 0, 0]), 0, 0, 0) == 1.0
 

@@ -70,7 +70,7 @@ def makespans(
 
 
 class _Inputs(NamedTuple):
-    """Inputs of B passes; of all but the placements, one row may be for all."""
+    """Inputs of B passes; each but the placements may have one row for all passes."""
 
     placements: Ints  # [B, N]
     priorities: Floats  # [1 or B, N]
@@ -80,7 +80,7 @@ class _Inputs(NamedTuple):
 
 
 class _Latest(threading.local):
-    """Buffers of the latest pass of this thread; the next one of the same size has them too."""
+    """Buffers of the latest pass of this thread, which the next one of that size uses again."""
 
     prepared: tuple[Pass, Rules, tuple[State, Transfers | None, Case]] | None = None
 

@@ -124,7 +124,7 @@ class WorkFunctionPolicy:
 
 
 def _fitting(capacity: Floats, need: float) -> Bools:
-    """Which plans carry what is needed; the largest does where none is said to."""
+    """Which plans carry what is needed; if none does, the largest counts as carrying it."""
     fits = capacity >= need
     fits[-1] |= not fits.any()
     return fits

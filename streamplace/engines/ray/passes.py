@@ -222,7 +222,7 @@ class StretchedPass:
 
 
 def part_of_device(cores: int) -> float:
-    """Part of a device's resource for a core; Ray rounds others up to a ten thousandth.
+    """Part of a device's resource for a core in ten thousandths, to which Ray rounds parts up.
 
     >>> part_of_device(6)
     0.1666

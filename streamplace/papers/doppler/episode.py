@@ -49,10 +49,10 @@ class EpisodeRecord(NamedTuple):
     """Labelled choices of T = N steps of S episodes; of length 0 where nothing is recorded."""
 
     ready: Bools  # [S, T, N] tasks that could come next
-    task: Ints  # [S, T] the one that should
-    open: Bools  # [S, T, D] devices that this one could go to
-    device: Ints  # [S, T] the one that it should
-    looks: Singles  # [S, T, D, 5] of the devices
+    task: Ints  # [S, T] the task to choose
+    open: Bools  # [S, T, D] devices that this task could go to
+    device: Ints  # [S, T] the device to choose
+    looks: Singles  # [S, T, D, 5] features of the devices
     done_task: Ints  # [S, T] the task that was placed
     done_device: Ints  # [S, T]
 
@@ -251,7 +251,7 @@ def _find_open(features: DopplerFeatures, state: EpisodeState, unit: int, is_ope
 
 @borrowing_kernel
 def _allowed(tasks: Tasks, unit: int, a: int) -> bool:
-    """Whether a unit may run on a device as far as that is a matter of these two alone."""
+    """Whether a unit may run on a device, apart from memory and rivals."""
     may: bool = tasks.work[tasks.members[tasks.member_start[unit]], a] < np.inf
     return may
 

@@ -86,6 +86,7 @@ def least_devices(problem: Problem, limit: float) -> int:
     """Lower bound of the number of devices whose CPU sustains a relative throughput."""
     if limit <= 0:
         return 1
+    limit *= 1 - MET  # which is enough; of a source that emits little, it may be all
     instance = problem.instance
     share = instance.load[:, instance.device_type]  # of every device, per operator
     strength = 1 / np.maximum(share.sum(axis=0), 1e-300)

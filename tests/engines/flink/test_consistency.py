@@ -144,7 +144,7 @@ def test_what_is_known_of_the_difference_is_said() -> None:
     assert "'tm-0' took 100% of its CPU, of which garbage collection 20%" in text
     assert "compilers" not in text
     assert "its quota throttled it in 50% of its periods" in text
-    assert "something else than CPU limits" in str(checked(usage(0.5)))
+    assert "so CPU is not the limit" in str(checked(usage(0.5)))
 
 
 def test_of_equally_full_task_managers_the_first_one_is_named() -> None:

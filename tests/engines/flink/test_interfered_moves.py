@@ -27,7 +27,7 @@ from streamplace.engines.flink.move.endings import EndedByOthers
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import JobLocks, MoveUnderWay, acquire, file_name
 from streamplace.engines.flink.move.leftovers import has_to_go_on
-from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning, Undecided
+from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning, NotSaved, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.program import submission
@@ -306,3 +306,52 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     assert case.started == []
     moving.conclude()
     assert case.started == [(NEW, "there", "file:/s/savepoint-9")]
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "told", "started"),
+    [
+        ("CANCELED", FlinkError, r"cancelled by another .*state is in s3://b/chk-3", []),
+        ("FAILED", FlinkError, GOES_BACK, [(BACK, "here", "s3://b/chk-3")]),
+        (None, Forgotten, r"savepoint is file:///s/savepoint-old-new\. .*--resume", []),
+        ("RUNNING", NotSaved, "goes on where it ran", []),
+    ],
+)
+def test_a_job_goes_back_only_if_it_failed_where_flink_has_forgotten_to_stop_it(
+    case: MoveCase,
+    state: str | None,
+    error: type[FlinkError],
+    told: str,
+    started: list[tuple[str, str, str]],
+) -> None:
+    """The JobManager was replaced by another; the last one was replaced once more meanwhile."""
+    case.flink.answers |= {
+        STOP: UNKNOWN,
+        "GET /jobs": jobs({OLD: "FINISHED" if state == "RUNNING" else state or "CANCELED"}),
+        f"GET /jobs/{OLD}": UNKNOWN if state is None else job(OLD, state, {}),
+        f"GET /jobs/{OLD}/checkpoints": RETAINED,
+        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+        f"GET /jobs/{OLD}/exceptions": {},
+    }
+    moving = case.move()
+    MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-new": "10"}
+    with pytest.raises(error, match=told):
+        moving.conclude()
+    assert case.started == started
+
+
+@pytest.mark.parametrize(("state", "is_checked"), [("RUNNING", True), ("FINISHED", False)])
+def test_where_a_move_is_finished_its_job_is_watched_unless_it_has_read_all(
+    case: MoveCase, state: str, *, is_checked: bool
+) -> None:
+    case.flink.answers |= {
+        "GET /jobs": jobs({OLD: "FINISHED", NEW: state}),
+        f"GET /jobs/{NEW}": job(NEW, state, {}),
+        f"GET /jobs/{NEW}/checkpoints": {"counts": {"completed": 0}},
+    }
+    told: list[str] = []
+    moving = replace(case.move(), tell=told.append)
+    moving.lock.journal = moving.journal.model_copy(update={"savepoint": "file:/s/savepoint-1"})
+    assert moving.conclude().job == NEW
+    assert case.started == []
+    assert any("every subtask is where it is placed" in line for line in told) is is_checked

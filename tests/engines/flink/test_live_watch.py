@@ -111,7 +111,7 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
         assert f"a move of job {job} was interrupted; it is finished first" in second.read_text()
         refused = subprocess.run(line, capture_output=True, text=True)
         assert refused.returncode == 2
-        assert f"is watched by process {process.pid} of" in refused.stderr
+        assert f"has been watched by process {process.pid} of" in refused.stderr
         assert rest.live_jobs() == [successor(job)]
         rest.cancel(successor(job))
         assert process.wait(60) == 0
@@ -162,7 +162,7 @@ def test_machines_are_started_for_a_job_that_needs_them_and_stopped_after_it_has
     job = apply(rest, flink, job_of(graph_jar, 2000, 32 * ROUNDS, 4), alone)
     with watching(line, told) as process:
         await_words(told, "'new-1' joined", meanwhile)
-        await_words(told, f"job {successor(job)} runs there")
+        await_words(told, f"job {successor(job)} runs on its new devices")
         assert used(rest, successor(job)) == {"dev-0", "new-1"}
         rest.cancel(successor(job))
         assert process.wait(60) == 0

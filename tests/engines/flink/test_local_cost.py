@@ -70,7 +70,9 @@ def test_tasks_with_few_samples_have_the_costs_of_the_others() -> None:
     per_byte = 0.1 * 0.5 / (1000 * 100)
     assert cost.seconds[0] == pytest.approx(100 * (per_byte + ASSUMED_PER_BYTE))
     assert cost.seconds[1] == pytest.approx(50 * (per_byte + ASSUMED_PER_BYTE))
-    assert cost.source.endswith("that of 2 operators with few samples is assumed by their bytes")
+    assert cost.source.endswith(
+        "that of 2 operators with few samples is estimated from their bytes"
+    )
 
 
 def test_without_samples_the_cost_is_assumed() -> None:

@@ -32,7 +32,7 @@ from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, SourceFlow
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.engines.live import Measurement
@@ -270,6 +270,20 @@ def test_a_job_that_is_slower_than_before_the_probe_goes_back(
     read |= {"ab": 110.0, "ba": 120.0}
     probe(world, watchful)
     assert world.layout == target
+
+
+def test_a_probed_job_stays_where_flink_does_not_tell_its_rate(
+    world: World, move: FlinkMove, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request without an answer does not mean that it is slower."""
+
+    def silent(*_: object) -> None:
+        raise NoAnswer("no Flink answers")
+
+    monkeypatch.setattr(probing, "check_rate", silent)
+    world.target = FOUND
+    probe(world, move)
+    assert world.layout == FOUND
 
 
 @pytest.mark.parametrize("where", ["measure 2", "move 2"])

@@ -33,11 +33,13 @@ from streamplace.engines.flink.move.journal import (
 )
 from streamplace.engines.flink.move.leftovers import LeftSavepoint, left_locks, needed_by
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, releasing
-from streamplace.engines.flink.move.state import outlives
+from streamplace.engines.flink.move.state import checkpoint_totals, outlives
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.pin.apply import wait_started
+from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import return_trigger
+from streamplace.errors import FormatError
 
 
 def interrupt() -> None:
@@ -207,3 +209,32 @@ def test_a_savepoint_stays_although_its_job_has_made_another(case: MoveCase) -> 
     left = LeftSavepoint(path=saved, job=OLD, successor=NEW, made=now())
     reason = needed_by(case.flink.rest, case.move().folder, left)
     assert reason == f"job {NEW} was started from it and has completed no checkpoint since"
+
+
+def test_a_move_whose_jar_is_gone_on_its_way_back_can_be_finished(case: MoveCase) -> None:
+    """Nothing runs then, so its journal stays, and the command is told."""
+    gone = [FormatError("a.jar: no such file"), FormatError("a.jar: no such file")]
+    moving = case.move(*gone)
+    told = r"return to the previous devices failed, too: a\.jar: .*start it with: move --resume"
+    with pytest.raises(NotRunning, match=told), releasing(moving.lock, lambda _: None):
+        moving.begin()
+    assert [name for name, _, _ in case.started] == [NEW, BACK]
+    assert file_name(NEW, 1) in MemoryFolder.files
+
+
+def test_a_job_is_looked_up_however_long_its_submission_is_not_answered(case: MoveCase) -> None:
+    """Its main method may take longer than a request waits; it is not submitted twice."""
+    case.flink.answers |= {
+        "POST /jars/there/run": failure("a.B: busy", status=503),
+        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {}),
+    }
+    moving = case.move()
+    submit(case.flink.rest.patient(0.0, print), moving.ways[0].jar, {}, NEW)
+    assert case.flink.requests("POST") == ["/jars/there/run"]
+
+
+def test_a_silent_flink_is_not_said_to_have_completed_no_checkpoint(case: MoveCase) -> None:
+    """Those that it had completed would seem to be new when it answers again."""
+    case.flink.answers[f"GET /jobs/{OLD}/checkpoints"] = failure("a.B: busy", status=503)
+    with pytest.raises(NoAnswer):
+        checkpoint_totals(case.flink.rest, OLD)

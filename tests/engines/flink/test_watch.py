@@ -84,7 +84,7 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(watched: Watched) -> None
     watched.answers |= {
         "GET /taskmanagers": InTurn(every, *[gone] * 3, *[gone_too] * 3, every),
         "GET /jobs/old": FAILED,
-        "GET /jobs/new": InTurn(*[job("new", "FAILED", {})] * 3, job("new", "FINISHED", {})),
+        "GET /jobs/new": InTurn(*[job("new", "FAILED", {})] * 4, job("new", "FINISHED", {})),
         "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
     }
     watched.watch("dev-2")

@@ -16,7 +16,12 @@ from watched_jobs import OLD, Killed, outcome
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.flink.move.outcomes import FlinkMoved, NotSaved, Undecided
+from streamplace.engines.flink.move.outcomes import (
+    FlinkMoved,
+    NotSaved,
+    StoppedByOthers,
+    Undecided,
+)
 from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
@@ -194,8 +199,30 @@ def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
     assert not one.log.has_started
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_job_that_others_have_stopped_is_not_started_again(
+    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    """Neither by the watch that would have moved it, nor by one that finishes its move."""
+
+    def resume(job: str) -> FlinkMoved:
+        raise StoppedByOthers("stopped by somebody else")
+
+    moves = Moves({OLD: "FINISHED"}, failure=StoppedByOthers("stopped by somebody else"))
+    if is_begun:
+        moves.failure = Undecided("no answer")
+        monkeypatch.setattr(moves, "resume", resume)
+    moves.journals = [JOURNAL]
+    assert mover(moves).carry_out(MODEL, THERE, "") == OLD
+    assert (moves.starts, outcome(store)) == (0, ("not begun", OLD))
+
+
+@pytest.mark.parametrize("silence", [NoAnswer("no Flink answers"), FlinkError("no such folder")])
 def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
-    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    mover: MakeMover,
+    store: WatchStore,
+    monkeypatch: pytest.MonkeyPatch,
+    silence: StreamplaceError,
 ) -> None:
     """The watch does not take the stopped job for one that others have stopped."""
     moves = Moves(failure=Undecided("no answer"))
@@ -204,7 +231,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
     def unfinished_moves() -> list[Any]:
         asked.append(1)
         if len(asked) < 3:
-            raise NoAnswer("no Flink answers")
+            raise silence
         moves.states = {OLD: "FINISHED"}
         return [JOURNAL]
 
@@ -275,7 +302,7 @@ def test_two_watches_of_one_job_refuse_each_other_by_name(
     """Also by the id after a move; and what a dead process holds is taken over."""
     first = WatchLog.claimed(store, OLD, "shop", print)
     monkeypatch.setattr(log, "running_holder", lambda *_: "process 7 of me on host")
-    told = r"is watched by process 7 of me on host since \d{4}-\d\d-\d\d \d\d:\d\d UTC already"
+    told = r"has been watched by process 7 of me on host since \d{4}-\d\d-\d\d \d\d:\d\d UTC; stop"
     with pytest.raises(JobWatched, match=told):
         WatchLog.claimed(store, NEW, "shop", print)
     assert WatchLog.claimed(store, "b" * 32, "other", print).watch != first.watch

@@ -78,6 +78,17 @@ def test_a_job_that_cannot_be_measured_is_looked_at_further(scene: Scene) -> Non
     ]
 
 
+def test_a_job_that_can_never_be_measured_is_tried_less_and_less_often(scene: Scene) -> None:
+    """A measurement takes minutes of CPU; another layout is measured at once."""
+    rounds = scene.rounds()
+    scene.unmeasured = FlinkError("its model is wrong")
+    scene.passes(rounds, *[look(50)] * 60)
+    assert 5 < scene.measured < 12
+    before = scene.measured
+    scene.passes(rounds, look(50, 2))
+    assert scene.measured == before + 1
+
+
 def test_a_rate_outside_its_interval_widens_intervals_until_they_hold(scene: Scene) -> None:
     """The next process goes on with them, and what is sure of a layout is not widened."""
     rounds = scene.rounds("static", acts=False)

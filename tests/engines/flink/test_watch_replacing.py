@@ -132,6 +132,44 @@ def test_a_replacement_is_written_first_and_finished_once(
     assert "/jobs/new" not in flink.requests("PATCH")
 
 
+def test_a_job_that_its_user_cancels_meanwhile_is_not_started_again(
+    flink: FakeFlink, store: WatchStore, started: list[Vectors]
+) -> None:
+    """It is looked at right before it would be cancelled."""
+    lose_device(flink, *[RESTARTING] * 2, job("shop", "CANCELED", {}))
+    flink.answers["GET /jobs/new"] = FINISHED
+    own = WatchLog.claimed(store, OLD, "shop", lambda _: None)
+    assert watch_of(flink, own, []).run(PlacedJob(OLD, {"map": "dev-0"})) == "CANCELED"
+    assert (started, outcome(store)) == ([], ("not begun", OLD))
+
+
+def test_a_job_keeps_the_settings_that_it_was_submitted_with(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that the watch was not given: the state of RocksDB fits no other backend."""
+    given: list[Program] = []
+
+    def apply(*arguments: Any, **_: Any) -> str:
+        given.append(arguments[2])
+        return "new"
+
+    starts_by(monkeypatch, apply)
+    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+    lose_device(flink, RESTARTING)
+    flink.answers |= {
+        "GET /jobs/new": FINISHED,
+        f"GET /jobs/{OLD}/config": {"execution-config": {"object-reuse-mode": True}},
+        f"GET /jobs/{OLD}/checkpoints/config": KEPT
+        | {"interval": 5000, "state_backend": "EmbeddedRocksDBStateBackend"},
+    }
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    watch_of(flink, own, []).run(PlacedJob(OLD, {"map": "dev-0"}))
+    (program,) = given
+    assert program.settings["state.backend.type"] == "rocksdb"
+    assert program.settings["execution.checkpointing.interval"] == "5000 ms"
+    assert program.settings["pipeline.object-reuse"] == "true"
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_job_continues_from_what_it_has_saved_until_it_ended(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool

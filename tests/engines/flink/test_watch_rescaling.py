@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import config
+from flink_documents import KEPT, config
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_flink import Clock
@@ -49,6 +49,7 @@ class AdaptiveFlink(FakeFlink):
         self.answers = {
             f"GET /jobs/{OLD}": self._job,
             f"GET /jobs/{OLD}/plan": self._plan,
+            f"GET /jobs/{OLD}/checkpoints/config": KEPT | {"interval": 1000},
             f"GET {REQUIREMENTS}": self._requirements,
             f"PUT {REQUIREMENTS}": self._require,
             "GET /taskmanagers/a": {"allocatedSlots": [{"jobId": OLD}]},
@@ -140,7 +141,7 @@ def test_a_job_gets_the_subtasks_of_a_plan_and_leaves_taskmanagers(case: Rescali
     assert (case.flink.numbers, case.flink.restarts) == ({"src": 1, "map": 2}, 1)
     first, second, *_ = case.told
     assert first == f"job {OLD} runs with the subtasks 1 × 'src', 2 × 'map', interrupted for 0.4 s"
-    assert second.startswith("there: 50 tuples/s (measured); it should carry 100")
+    assert second.startswith("after it: 50 tuples/s (measured); the job should carry 100")
     assert case.left == [(OLD, ["b"])]
     assert case.outcome == ("moved", OLD)
     (entry,) = read_ledger(case.ledger).entries
@@ -214,6 +215,14 @@ def test_a_flink_that_falls_silent_while_a_job_gets_its_subtasks_back_is_waited_
     assert case.flink.numbers == {"src": 1, "map": 4}
 
 
+def test_the_least_numbers_of_subtasks_are_required_again_where_more_run(case: Rescaling) -> None:
+    """Flink would else go on with fewer than its user allows after a loss."""
+    case.flink.least = 3
+    case.rescaler.carry_out(MODEL, FEWER, "")
+    case.rescaler.carry_out(MODEL, NOW, "")
+    assert [one["map"] for one in case.flink.was_required] == [(2, 2), (3, 4)]
+
+
 def test_requirements_that_flink_refuses_are_not_begun(case: Rescaling) -> None:
     case.flink.answers[f"PUT {REQUIREMENTS}"] = failure("a.B: no such vertex")
     with pytest.raises(FlinkError, match="no such vertex"):
@@ -243,9 +252,14 @@ def test_a_watch_that_was_killed_finds_out_what_it_has_begun(
     assert scaling_of(case.flink.rest, case.log, OLD).base == {"src": 1, "map": 4}
 
 
-def test_a_job_in_reactive_mode_or_of_an_old_flink_cannot_be_rescaled(flink: AdaptiveFlink) -> None:
+def test_a_job_without_checkpoints_in_reactive_mode_or_of_an_old_flink_is_not_rescaled(
+    flink: AdaptiveFlink,
+) -> None:
     assert is_adaptive(flink.rest, flink.rest.job(OLD))
     check_rescalable(flink.rest, OLD)
+    flink.answers[f"GET /jobs/{OLD}/checkpoints/config"] = KEPT | {"interval": 2**63 - 1}
+    with pytest.raises(FlinkError, match=r"takes no checkpoints, so it would start from its begin"):
+        check_rescalable(flink.rest, OLD)
     flink.answers[f"GET {REQUIREMENTS}"] = failure("Not found: /", status=404)
     with pytest.raises(FlinkError, match=r"Flink takes numbers of subtasks since 1\.18"):
         check_rescalable(flink.rest, OLD)

@@ -88,6 +88,19 @@ def test_a_move_that_came_back_is_not_repeated_at_once(scene: Scene) -> None:
     assert scene.moves == [2, 2, 2]
 
 
+def test_after_two_moves_in_a_row_that_failed_no_other_number_is_tried_at_once(
+    scene: Scene,
+) -> None:
+    """They may have failed for a reason that has nothing to do with the number."""
+    rounds = scene.rounds(least_seconds=0.0)
+    scene.ends = "returned"
+    scene.passes(rounds, look(95), look(185))
+    assert scene.moves == [2, 3]
+    told = scene.passes(rounds, look(185), look(95))
+    assert scene.moves == [2, 3]
+    assert "the last 2 moves failed; the next is tried in 2" in told[-1]
+
+
 def test_a_job_that_cannot_be_saved_is_stopped_less_and_less_often(scene: Scene) -> None:
     """Wherever it should go, and whichever process watches it: Flink may restart it each time."""
     rounds = scene.rounds(least_seconds=300.0)
@@ -111,7 +124,7 @@ def test_a_move_that_could_not_be_begun_is_no_move_that_was(scene: Scene) -> Non
     first, second, third = scene.passes(rounds, look(95), look(95))
     assert "the job is moved" in first
     assert second == "the job is not moved: the program does not fit"
-    assert third.endswith("but it could not be moved, which is tried again in 1 min")
+    assert third.endswith("but the last move failed to begin, and is tried again in 1 min")
     scene.failure = None
     scene.passes(rounds, look(95))
     assert scene.moves == [2]
@@ -148,6 +161,7 @@ def test_what_was_seen_before_the_first_measurement_is_remembered(scene: Scene) 
     later, scene.unmeasured = scene.rounds("work-function", least_seconds=0.0), FlinkError("")
     scene.passes(later, *[look(250, 3)] * 60)
     scene.unmeasured = None
+    scene.now += 3600  # it is tried again after so long
     assert "; stays" in scene.passes(later, look(20, 3))[0]
 
 
@@ -194,6 +208,16 @@ def test_what_arrives_is_what_was_read_and_by_how_much_the_backlog_has_changed(
     scene.unmeasured = FlinkError("not warm")
     scene.passes(rounds, look(50, 1, "next", backlog=0.0))
     assert [one.arriving for one in scene.seen] == [60.0, 90.0, 50.0]
+
+
+@pytest.mark.parametrize("facts", [{"started": 7.0}, {"knows_backlog": True}])
+def test_what_arrives_is_not_derived_from_a_restart_or_a_source_that_did_not_report(
+    scene: Scene, facts: dict[str, Any]
+) -> None:
+    """Its backlog grew while the job did not read, or was not counted before."""
+    rounds = scene.rounds("static", acts=False)
+    scene.passes(rounds, look(60, backlog=0.0), look(80, backlog=1200.0, **facts))
+    assert [one.arriving for one in scene.seen] == [60.0, 80.0]
 
 
 def test_a_policy_is_shown_a_long_round_once_for_each_interval(scene: Scene) -> None:
@@ -319,7 +343,7 @@ def test_a_watch_that_another_process_has_taken_over_ends(
         scene.log.keep() if act == "keep" else scene.passes(rounds, look(95))
     assert scene.decisions == []
     scene.log.release()
-    with pytest.raises(JobWatched, match="is watched by another"):
+    with pytest.raises(JobWatched, match="has been watched by another"):
         WatchStore(tmp_path / "watch.sqlite").claim("job", "", "", is_same_job, lambda one, _: one)
 
 

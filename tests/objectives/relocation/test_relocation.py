@@ -181,7 +181,7 @@ def test_colocated_operators_move_together_and_what_must_move_does() -> None:
     assert dict(result.placement) == {"first": "d0", "long": "d1", "short": "d1"}
     told = simulate(problem, result.placement, relocation=Relocation(TOGETHER, 1, startup=1.0))
     assert told.headline()["relocation"]["before"] is None
-    assert "something has to move" in told.verdict
+    assert "the present placement is not allowed" in told.verdict
 
 
 def test_new_operators_are_no_reason_to_move() -> None:
@@ -208,7 +208,7 @@ def test_it_is_said_what_moves_what_that_takes_and_when_it_pays_off() -> None:
     assert ceil(facts["pays_off_after"]) == 2
     assert told.value == facts["value"] == pytest.approx(3.2)
     assert told.verdict.endswith(
-        "moving short takes 2 s and pays off after 2 passes; over 10 passes it is 200 ms of each"
+        "moving short takes 2 s and pays off after 2 passes; over 10 passes that is 200 ms per pass"
     )
 
 
@@ -234,6 +234,17 @@ def test_conditions_hold_besides() -> None:
     result = place(FORK, require=["devices<=1"], relocation=relocation, budget=SHORT)
     assert dict(result.placement) == TOGETHER
     assert result.objective == "makespan after a move every 1e+06 passes with devices<=1"
+
+
+def test_the_page_of_a_move_under_a_condition_simulates_its_pass_by_the_options() -> None:
+    result = place(
+        FORK,
+        objective="makespan:network=link",
+        require=["devices<=2"],
+        relocation=Relocation(TOGETHER, 1e6),
+        budget=SHORT,
+    )
+    assert '"network":"link"' in result.report().html().replace(": ", ":")
 
 
 @pytest.mark.parametrize(

@@ -213,3 +213,28 @@ def test_one_seed_gives_one_schedule_in_any_process() -> None:
     result = PLACERS["auto"].place(giph(4)[2], MAKESPAN, seed=5, budget=Budget(None, 5000))
     placement = result.placement
     assert run.stdout == f"{placement.index.tolist()} {placement.priority.tolist()}\n"
+
+
+@pytest.mark.parametrize("placer", ["anneal", "exact"])
+def test_an_answer_is_no_slower_than_a_start_that_is_best_in_the_order_of_arrival(
+    placer: str,
+) -> None:
+    """By every rank, the task before the slow link runs first; the long task then begins late."""
+    operators = [
+        Operator("a", ipt=1e6),
+        Operator("b", ipt=1e6, payload=1000.0),
+        Operator("x", ipt=1e7),
+        Operator("y", ipt=1e6),
+    ]
+    streams = [Stream("a", "x"), Stream("b", "y")]
+    graph = StreamGraph.of("arrival", operators, streams, fires="all")
+    devices = [Device(f"d{i}", mips=1.0) for i in range(3)]
+    bandwidth = [[0.0, 8.0, 8e6], [8.0, 0.0, 8.0], [8.0, 8.0, 0.0]]
+    pins = {"a": "d0", "b": "d0", "x": "d1", "y": "d2"}
+    problem = Problem(graph, Cluster.of(devices, bandwidth=bandwidth), Constraints(pin=pins))
+    start = problem.placement([0, 0, 1, 2])
+    least = MAKESPAN.value(problem, start)
+    for seed in range(5):
+        search = PLACERS[placer].with_options(start=(start,))
+        result = search.place(problem, MAKESPAN, seed=seed, budget=Budget(None, 1))
+        assert result.value <= least

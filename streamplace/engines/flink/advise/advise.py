@@ -116,6 +116,9 @@ class AdviceSettings:
     # TaskManager → speed of its network card, "" for all; others are measured or assumed.
     cards: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        Headroom(catch_up=self.catch_up, flat=self.headroom)  # refuses what no plan can have
+
 
 class _Reading(NamedTuple):
     """Measurements of a job and its cluster.

@@ -120,7 +120,7 @@ def _size(device: MeasuredDevice) -> str:
 
 
 def given_sending(machines: Catalogue | Cluster | None) -> SendingCost | None:
-    """Cost of remote tuples that is given with machines; None if none is, or there are none."""
+    """Cost of remote tuples that is given with machines; None if these state none."""
     if machines is None:
         return None
     if isinstance(machines, Catalogue):
@@ -152,8 +152,8 @@ def _left(offer: Offer, java: float) -> Offer:
     reserved = float(offer.reserved) + java
     if reserved >= float(offer.mips) * offer.cores:
         raise FlinkError(
-            f"Java itself takes {java:.4g} MIPS of each machine, which is more than all of offer "
-            f"{quoted(offer.name)}; remove the offer"
+            f"Java itself takes {java:.4g} MIPS of each machine, which leaves nothing of offer "
+            f"{quoted(offer.name)} for operators; remove the offer"
         )
     egress, ingress = float(offer.egress) / (1 + FRAMING), float(offer.ingress) / (1 + FRAMING)
     return replace(offer, reserved=reserved, egress=egress, ingress=ingress)
@@ -186,8 +186,8 @@ def change_commands(
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
     if is_adaptive(rest, rest.job(job)):
-        is_free = is_reactive(shown_settings(rest) or {})
-        rescaling = REACTIVE if is_free else _rescaling(rest, job, tasks, plan.parallelism)
+        reactive = is_reactive(shown_settings(rest) or {})
+        rescaling = REACTIVE if reactive else _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
     return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
 

@@ -243,10 +243,10 @@ class Judge:
 def check_model(question: Question, *, trusts: bool = False) -> str | None:
     """Return the warning to print before a decision; None if the model is not doubtful.
 
-    Profiles are checked on this machine only, and by their CPU. For a job that is limited
-    elsewhere, or by a network, the error of the model is what it says that the present layout
-    carries, relative to what that does. So it is for any job if that is nothing, because constant
-    loads alone exceed a device: predictions cannot be scaled to what was measured then.
+    Profiles are checked on this machine only, and by their CPU. For a job that is limited on other
+    machines, or by a network, the error is the predicted rate of the present layout relative to the
+    measured one. The same holds for any job whose predicted rate is 0, because constant loads alone
+    exceed a device: its predictions cannot be scaled to the measured rate.
 
     A model that contradicts the measurement raises ProblemError, unless the profile is trusted.
     """
@@ -363,7 +363,7 @@ def can_spread(rest: Rest) -> bool:
 def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
     """Devices to which nothing can be pinned.
 
-    Other jobs use them exclusively, or they are not configured for it, as others are.
+    Other jobs use them exclusively, or they are not configured for pins although others are.
     """
     rows = left_without(rest, job)
     unprepared = {row["id"] for row in rows if not is_pinnable(row)}
@@ -382,7 +382,7 @@ def known_modes(rest: Rest) -> tuple[Mode, ...]:
 
 
 def flink_version(rest: Rest) -> tuple[int, int]:
-    """Major and minor version of a cluster's Flink; zeros if it calls itself otherwise."""
+    """Major and minor version of a cluster's Flink; zeros if its version has another form."""
     found = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 

@@ -18,12 +18,12 @@ from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.measure.background import flows_of_job
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.move import PATIENCE_SECONDS, FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow, check_rate
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import ENDED, FlinkError
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.engines.flink.rest.plan import pointwise_pairs, read_plan
 from streamplace.engines.live import Measurement
@@ -135,8 +135,11 @@ class Prober(JobImprover):
 
     def _unless_slower(self, moved: FlinkMoved, probed: Probed) -> FlinkMoved:
         """Move a job back if it is slower than before the probe."""
+        rest = self.engine.rest.patient(PATIENCE_SECONDS, self.tell)
         try:
-            check_rate(self.engine.rest, moved.job, self.mover.settings.settling, probed.flow)
+            check_rate(rest, moved.job, self.mover.settings.settling, probed.flow)
+        except NoAnswer as error:
+            self.tell(f"note: {error}, so its rate is not compared with that before the probe")
         except FlinkError as error:
             self.tell(f"{error}, so the job goes back to where it ran before the probe")
             back = self.mover.plan(moved.job, probed.record.before)

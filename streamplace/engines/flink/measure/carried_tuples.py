@@ -23,7 +23,7 @@ ALIKE = 0.1
 """Maximum difference between the parts of the tuples and of the bytes that a queue holds back."""
 
 
-class Shares(NamedTuple):
+class StreamAmounts(NamedTuple):
     """Amount of each stream by its number, and the streams whose amount is uncertain."""
 
     amounts: dict[int, float]
@@ -97,7 +97,7 @@ def carried_by_streams(
 
 def _tuples(
     edges: Sequence[Edge], activity: Mapping[str, Activity], sent: Mapping[int, float]
-) -> Shares:
+) -> StreamAmounts:
     """Tuples/s of each stream.
 
     The output of a task with several streams is not used, because a tuple that is sent to all of
@@ -109,7 +109,9 @@ def _tuples(
     return shares(_pairs(edges), _rates(activity, "numRecordsIn"), alone, weights)
 
 
-def _as_received(edges: Sequence[Edge], activity: Mapping[str, Activity], tuples: Shares) -> Shares:
+def _as_received(
+    edges: Sequence[Edge], activity: Mapping[str, Activity], tuples: StreamAmounts
+) -> StreamAmounts:
     """Scale the amounts of sent tuples so that they add up to the input of each target.
 
     Queues hold back at most half; if less is missing, amounts stay as they were counted.
@@ -184,7 +186,7 @@ def _blur(
     }
 
 
-def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:
+def _reasons(amounts: StreamAmounts, mixed: str) -> dict[int, str]:
     """Reasons why the amounts of streams are not measured."""
     reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
     return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
@@ -209,7 +211,7 @@ def shares(
     received: Mapping[str, float],
     sent: Mapping[str, float],
     weights: Mapping[int, float],
-) -> Shares:
+) -> StreamAmounts:
     """Amount of each stream, from sums over the inputs of tasks and over the outputs of tasks.
 
     A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
@@ -224,7 +226,7 @@ def shares(
     {0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}
     """
     targets, senders = _sums(streams, received, end=1), _sums(streams, sent, end=0)
-    answer = Shares({}, set(), set(), set())
+    answer = StreamAmounts({}, set(), set(), set())
     _solve(streams, targets, senders, answer)
     for task, numbers in _numbers(streams, end=1).items():
         left = [e for e in numbers if e not in answer.amounts]
@@ -242,7 +244,7 @@ def _solve(
     streams: Sequence[Pair],
     targets: Mapping[str, _Sum],
     senders: Mapping[str, _Sum],
-    answer: Shares,
+    answer: StreamAmounts,
 ) -> None:
     """Determine every stream that is alone at an end, or the last unknown one there, repeatedly.
 

@@ -39,9 +39,9 @@ _NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA, OTHERS)
 MOST_ERROR = 1e6
 """Error if nothing was measured, and maximum of every error."""
 MOST_OF_OTHERS = 0.1
-"""Maximum of remote tuples of other jobs, relative to its own, if a job shows what they cost.
+"""Maximum of remote tuples of other jobs, relative to those of a job, to measure what they cost.
 
-The threads that send and receive serve all jobs, so the others' would be charged to this one.
+The threads that send and receive serve all jobs, so the CPU for the others would be charged to it.
 """
 NOTABLE = 0.03
 """Minimum part of a TaskManager's CPU that is mentioned as a cause."""
@@ -113,10 +113,11 @@ class Consistency(NamedTuple):
                 f"CPU was left, and the model predicts at most {self.predicted:,.0f} for the "
                 "present placement; measure at a higher rate to check the model"
             )
-        numbers = f"{self.predicted:,.0f} tuples/s, measured are {self.measured:,.0f}"
-        if not self.is_saturated:
-            numbers += " while there was CPU left"
-        text = f"of the present placement the model predicts {numbers} ({self.error:+.0%})"
+        left = "" if self.is_saturated else " while there was CPU left"
+        text = (
+            f"for the present placement the model predicts {self.predicted:,.0f} tuples/s, and "
+            f"{self.measured:,.0f} were measured{left} ({self.error:+.0%})"
+        )
         return text if self.agrees or not self.causes else f"{text}: {'; '.join(self.causes)}"
 
 
@@ -227,7 +228,7 @@ def _causes(usage: Mapping[str, Usage]) -> list[str]:
     if top.throttled >= NOTABLE:
         causes.append(f"its quota throttled it in {top.throttled:.0%} of its periods")
     if top.load < FULL:
-        causes.append("so something else than CPU limits, or it comes in bursts")
+        causes.append("so CPU is not the limit, or the load comes in bursts")
     return causes
 
 

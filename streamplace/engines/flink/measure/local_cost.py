@@ -125,7 +125,9 @@ def _source(samples: int, measured: int, tasks: int, unsampled: str) -> str:
         )
     text = f"measured by {samples:,} samples of the stacks of {measured} operators"
     if measured < tasks:
-        text += f"; that of {tasks - measured} operators with few samples is assumed by their bytes"
+        text += (
+            f"; that of {tasks - measured} operators with few samples is estimated from their bytes"
+        )
     return text
 
 
@@ -160,8 +162,8 @@ def chain_saving(graph: StreamGraph) -> ChainSaving:
 def with_local_cost(graph: StreamGraph, cost: LocalCost, mips: float) -> StreamGraph:
     """Return the graph with the costs as ``ipt`` of streams, deducted from that of operators.
 
-    The sum of both is unchanged for every operator, per tuple and for both ends. If an operator
-    would be negative, the costs of its streams are reduced.
+    The sum of both is unchanged for every operator, per tuple and for both ends. Where an
+    operator would have less than none, the costs of its streams are reduced.
     """
     each = np.array(cost.seconds, np.float64) * mips * 1e6
     before = graph.operators.ipt

@@ -194,34 +194,46 @@ def _why_unsteady(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> 
 
     It is sufficient that the CPU per second is steady, because committers read messages in batches.
     """
-    changes: list[tuple[float, str]] = []
+    changes: list[_Change] = []
     for task in _that_matter(tasks, windows):
-        own = per_second(task.id, windows)
-        change = change_of(own)
+        change = _Change(change_of(per_second(task.id, windows)), task.name, "second")
         each = per_tuple(task.id, windows)
         if each.number >= LEAST_WINDOWS / 2:
-            change = min(change_of(each), change, key=abs)
-        changes.append((change, task.name))
+            other = _Change(change_of(each), task.name, "tuple")
+            change = min(other, change, key=lambda one: abs(one.share))
+        changes.append(change)
     return _largest(changes)
 
 
 def _why_unproven(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
     """Sentence on the operator whose CPU per tuple may change most; empty if all are steady."""
-    changes: list[tuple[float, str]] = []
+    changes: list[_Change] = []
     for task in _that_matter(tasks, windows):
-        each = per_second if task.id in windows[-1].periodic else per_tuple
-        series = each(task.id, windows)
+        is_periodic = task.id in windows[-1].periodic
+        series = (per_second if is_periodic else per_tuple)(task.id, windows)
         if series.number < LEAST_WINDOWS:
             return f"operator {quoted(task.name)} had little data in most windows"
-        changes.append((max(change_of(series), drift_of(series), key=abs), task.name))
+        share = max(change_of(series), drift_of(series), key=abs)
+        changes.append(_Change(share, task.name, "second" if is_periodic else "tuple"))
     return _largest(changes)
 
 
-def _largest(changes: Sequence[tuple[float, str]]) -> str:
-    change, name = max(changes, key=lambda pair: abs(pair[0]), default=(0.0, ""))
-    if abs(change) <= MOST_CHANGE:
+class _Change(NamedTuple):
+    """Change of the CPU of an operator per tuple, or per second."""
+
+    share: float
+    operator: str
+    per: str
+
+
+def _largest(changes: Sequence[_Change]) -> str:
+    change = max(changes, key=lambda one: abs(one.share), default=None)
+    if change is None or abs(change.share) <= MOST_CHANGE:
         return ""
-    return f"the CPU of operator {quoted(name)} per tuple changed by {change:+.0%}"
+    return (
+        f"the CPU of operator {quoted(change.operator)} per {change.per} changed by "
+        f"{change.share:+.0%}"
+    )
 
 
 def _that_matter(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Iterator[FlinkTask]:

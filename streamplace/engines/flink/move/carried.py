@@ -78,6 +78,25 @@ def running_settings(rest: Rest, job: str) -> Settings:
     return settings | dict(_checkpointing(checkpoints)) | _storage(rest, job, checkpoints)
 
 
+def submitted_settings(rest: Rest, job: str) -> Settings:
+    """Settings with which a job can be submitted again as it runs or ran; empty if it is unknown.
+
+    Those that its program sets are the same there.
+    """
+    with suppress_missing():
+        running = running_settings(rest, job)
+        return {key: value for key, value in running.items() if value != UNTOLD}
+    return {}
+
+
+def takes_checkpoints(rest: Rest, job: str) -> bool:
+    """Whether a job takes checkpoints periodically."""
+    with suppress_missing():
+        answer: CheckpointSettings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+        return answer.get("interval", PERIODIC_LIMIT_MS) < PERIODIC_LIMIT_MS
+    return False
+
+
 def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Settings that would change, with their old and new values."""
     pairs = {

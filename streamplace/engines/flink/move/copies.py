@@ -1,9 +1,9 @@
-"""Copies: jobs that continue from the state that another job would be started from, or soon will.
+"""Copies: jobs that already run from the savepoint that a move is about to use, or soon will.
 
 Flink lets any number of jobs start from one savepoint, and each of them would write its own output.
 
-If two commands stopped a job at once, both moves could fail. The sign of a move is the jar with
-which it writes its journal, whatever the folder of that journal.
+If two commands stopped a job at once, both moves could fail. So a move is recognised by the name of
+the jar that it uploads to write its journal, in whichever folder the journal is.
 """
 
 import hashlib
@@ -30,7 +30,17 @@ BEGIN_SECONDS = 120.0
 
 
 class CopyRuns(FlinkError):
-    """A job already continues from that state, so nothing was started."""
+    """A job already continues from that state, so nothing was started.
+
+    Attributes
+    ----------
+    clause
+        What that job does.
+    """
+
+    def __init__(self, clause: str, rest: str = "") -> None:
+        super().__init__(f"{clause}{rest}")
+        self.clause = clause
 
 
 def refuse_copy(rest: Rest, path: str) -> None:
@@ -42,8 +52,9 @@ def refuse_copy(rest: Rest, path: str) -> None:
     live = {one: state for one, state in rest.jobs().items() if state not in ENDED}
     if job in live:
         raise CopyRuns(
-            f"job {job} ({live[job]}) has taken the checkpoint {shown(path, 300)} and has not "
-            "ended; cancel it before another job continues from there. Nothing was started"
+            f"job {job} ({live[job]}) has taken the checkpoint {shown(path, 300)}",
+            " and has not ended; cancel it before another job continues from there. Nothing was "
+            "started",
         )
     for other, state in live.items():
         if same_place(path, _restored(rest, other)):
@@ -53,10 +64,12 @@ def refuse_copy(rest: Rest, path: str) -> None:
 def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None:
     """Raise CopyRuns if a job that was not started by the move continues from the state of a chain.
 
-    A job of the same name counts as well if it began after the first job of the chain had ended and
-    has since restarted from a checkpoint of its own. If the cluster has forgotten the first job,
-    all jobs of that name count. The path is what the next job of the chain, a job with its
-    successors, would be started from. An empty name ignores names.
+    That is a job from the same path, or one that began after the first job of the chain had ended,
+    from any state of the chain: one that was started from an earlier savepoint while the chain ran
+    is a job of its own. A job of the same name counts as well if it began after that end and has
+    since restarted from a checkpoint of its own. If the cluster has forgotten the first job, all of
+    these count. The path is what the next job of the chain, a job with its successors, would be
+    started from. An empty name ignores names.
     """
     states = rest.jobs()
     ended = _moment(rest, chain[0], ENDED) if chain[0] in states else None
@@ -64,15 +77,20 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
         if state in ENDED or other in chain:
             continue
         restored = _restored(rest, other)
-        if same_place(path, restored) or _is_of(restored, chain):
+        if same_place(path, restored):
             raise _refused(other, state, path)
+        if restored is not None and _is_of(restored, chain):
+            if ended is None or not 0 < _moment(rest, other, BEGUN) < ended:
+                raise _refused(other, state, restored)
+            continue
         is_own = maker(restored or "") == other or (ended is None and restored is None)
         if not name or not is_own or rest.job(other)["name"] != name:
             continue
         if ended is None or _moment(rest, other, BEGUN) >= ended:
             raise CopyRuns(
                 f"job {other} ({state}), which has the same name {quoted(name)}, was started "
-                f"meanwhile by another command; nothing was started from {shown(path, 300)}"
+                "meanwhile by another command",
+                f"; nothing was started from {shown(path, 300)}",
             )
 
 
@@ -159,8 +177,8 @@ def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
 
 def _refused(job: str, state: str, path: str) -> CopyRuns:
     return CopyRuns(
-        f"job {job} ({state}) continues from {shown(path, 300)} already; nothing was "
-        "started. Cancel that job first if another one shall take its place"
+        f"job {job} ({state}) continues from {shown(path, 300)} already",
+        "; nothing was started. Cancel that job first if another one shall take its place",
     )
 
 
@@ -206,7 +224,7 @@ def goes_on(rest: Rest, folder: SavepointFolder, job: str, path: str) -> str | N
     try:
         refuse_other(rest, path, [job], "")
     except CopyRuns as copy:
-        return f"and {str(copy).partition(';')[0]}"
+        return f"and {copy.clause}"
     if any(_is_of_other(j["name"], job, folder.jar.name) for j in rest.get("/jars")["files"]):
         return "and another command is moving it"
     return None

@@ -1,4 +1,4 @@
-"""Leftovers of moves beside savepoints: records of these, and locks of commands that have ended.
+"""Leftovers of moves: records of their savepoints, and locks of commands that have ended.
 
 Both are listed, and removed on request.
 """
@@ -204,7 +204,7 @@ def _need_of(rest: Rest, journal: Journal, age: float) -> str | None:
 
 
 def has_to_go_on(rest: Rest, journal: Journal) -> bool:
-    """Whether no copy of a job runs, or the one that runs is being ended, so that others may."""
+    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
     states = chain_states(rest, journal.job)
     live = [job for job, state in states.items() if state not in ENDED]
     if SUSPENDED in states.values():  # whether it runs is not known

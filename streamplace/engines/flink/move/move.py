@@ -348,11 +348,10 @@ class FlinkMove:
     def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:
         """Raise an error if another move of the job is in progress, or was interrupted half-way."""
         earlier = locks.journal
-        if earlier is None:
-            check_first(folder, journal)
-            return
-        locks.refuse_holder(journal.job)
-        if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
+        if earlier is not None:
+            locks.refuse_holder(journal.job)
+        check_first(folder, journal)
+        if earlier is not None and stop_status(self.rest, earlier.job, earlier.trigger) is not None:
             raise FlinkError(
                 f"an earlier move of job {journal.job} was interrupted after it had begun to stop "
                 f"the job; finish it with: {self.resume_line(journal.job)}"

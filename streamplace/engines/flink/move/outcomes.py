@@ -33,6 +33,10 @@ class NotRunning(Undecided):
     """The job does not run, but its state exists: resuming the move starts it."""
 
 
+class StoppedByOthers(NotRunning):
+    """Another user stopped the job before the move did, so it is only started on request."""
+
+
 class NotSaved(FlinkError):
     """The job was asked to stop with a savepoint, which failed; it runs where it ran before."""
 
@@ -98,7 +102,7 @@ def undecided(error: FlinkError, journal: Journal, resume_by: str) -> Undecided:
 
 
 def not_returned(
-    why: str, failure: FlinkError, path: str, resume_by: str, live: str | None
+    why: str, failure: StreamplaceError, path: str, resume_by: str, live: str | None
 ) -> Undecided:
     """Error about a job that could not be started on its previous devices; with advice.
 

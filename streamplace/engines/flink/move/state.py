@@ -181,10 +181,9 @@ def checkpoint_counts(rest: Rest, job: str) -> CheckpointTotals:
 
 def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
     """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
-    try:
+    with suppress_missing():
         return checkpoint_counts(rest, job)
-    except Refusal:
-        return CheckpointTotals(0, 0)
+    return CheckpointTotals(0, 0)
 
 
 def _path(row: CheckpointAnswer) -> str | None:

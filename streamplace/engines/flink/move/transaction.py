@@ -29,8 +29,8 @@ from streamplace.engines.flink.move.outcomes import (
     ABANDONED,
     NOT_TOUCHED,
     FlinkMoved,
-    NotRunning,
     NotSaved,
+    StoppedByOthers,
     Undecided,
     decided,
     ended_before,
@@ -58,6 +58,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
 )
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.errors import StreamplaceError
 from streamplace.model.messages import listed, shown
 
 STOP_SECONDS = 30.0
@@ -188,7 +189,9 @@ class Transaction:
         request = chosen.program.run_request(Savepoint(path, self.journal.allow_non_restored))
         name, end = self.journal.name, partial(withdraw, self.rest, self.folder, job)
         with alone(self.rest, path, chain, name, end):
-            self.tell(f"starting it from there on {listed(sorted(devices_in(chosen.places)))}")
+            self.tell(
+                f"starting it from its saved state on {listed(sorted(devices_in(chosen.places)))}"
+            )
             self.rest.wait_released()
             submit(self.rest, chosen.jar, request, job)
         self._await_start(job, chosen.places)
@@ -204,7 +207,7 @@ class Transaction:
         if check_placed(self.rest, job, self.ways[0].places):
             self.tell(f"job {job} runs; every subtask is where it is placed")
         if self.settings.settling.seconds > 0:
-            self.tell(f"watching it for {self.settings.settling.seconds:g} s")
+            self.tell(f"watching the job for {self.settings.settling.seconds:g} s")
             taken = last_checkpoint_seconds(self.rest, self.journal.job)
             settle(self.rest, job, self.settings.settling, self.rate, taken)
         refuse_ended(self.rest, job)
@@ -267,20 +270,27 @@ class Transaction:
                 f"job {job} was stopped by another user, {other}; this command started nothing"
             )
         self._save(savepoint=path)
-        return NotRunning(
+        return StoppedByOthers(
             f"job {job} was stopped by somebody else, with its state in {path}; this command "
             f"started nothing. To start it on the new devices: {self.resume_by}"
         )
 
     def _own_savepoint(self, error: FlinkError) -> str:
-        """Savepoint of the job if Flink has forgotten the request for it."""
+        """Savepoint of the job if Flink has forgotten the request for it.
+
+        A job that was not stopped by it may have gone on for long since that savepoint.
+        """
         job = self.journal.job
-        if (path := stopped_with(self.rest, job)) is not None:
-            return path
         state = steady_state(self.rest, job, self.settings.seconds)
+        if state is None:
+            raise self._forgotten()
+        if state not in ENDED:
+            raise NotSaved(f"{error}; job {job} is {state}, and goes on where it ran")
+        if state == FINISHED and (path := stopped_with(self.rest, job)) is not None:
+            return path
         if state == "FAILED" and (path := last_kept(self.rest, job)) is not None:
             self._go_back(path, error)
-        raise self._forgotten() if state is None else self._not_stopped(state)
+        raise self._not_stopped(state)
 
     def _recover(self) -> FlinkMoved:
         """Continue a move whose jobs are all unknown to Flink."""
@@ -335,7 +345,7 @@ class Transaction:
     def _go_back(self, path: str, error: BaseException) -> None:
         """Start a job on its previous devices; then raise an error, unless interrupted."""
         why, new = reason(error), self.journal.successor
-        self.tell(f"that failed: {why}; going back")
+        self.tell(f"the move failed: {why}; going back to the previous devices")
         try:
             if not self.journal.returns:
                 refuse_ended(self.rest, new)
@@ -343,7 +353,7 @@ class Transaction:
             path = latest_of(self.rest, self.folder, new, path, self.settings.saving, self.tell)
         except (NoAnswer, EndedByOthers):
             raise
-        except FlinkError as failure:
+        except StreamplaceError as failure:
             raise self._not_returned(why, failure, path, new) from None
         if not path:
             raise FlinkError(f"{why}; job {new} has finished by itself") from None
@@ -366,7 +376,7 @@ class Transaction:
             self._start(job, 1, path)
         except (NoAnswer, CopyRuns, EndedByOthers):
             raise
-        except FlinkError as failure:
+        except StreamplaceError as failure:
             if is_spent(failure):  # it has run there, and ended so long ago that Flink forgot it
                 return self._start_back(successor(job), path, why)
             raise self._not_returned(why, failure, path, job) from None
@@ -383,7 +393,7 @@ class Transaction:
     def _forgotten(self) -> FlinkError:
         return forgotten(self.folder, self.journal, self.resume_by)
 
-    def _not_returned(self, why: str, failure: FlinkError, path: str, job: str) -> Undecided:
+    def _not_returned(self, why: str, failure: StreamplaceError, path: str, job: str) -> Undecided:
         self._save(returns=True, savepoint=path)
         live = job if may_live(self.rest, job) else None
         return not_returned(why, failure, path, self.resume_by, live)

@@ -37,21 +37,22 @@ def chain_states(rest: Rest, job: str) -> dict[str, str]:
 def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) -> None:
     """Submit a job with a given id from a jar; the job exists when this returns.
 
-    The client is patient; when its patience is over, and it is unknown whether the job exists,
-    NoAnswer is raised.
+    The client is patient; when its patience since the first request without an answer is over, and
+    it is unknown whether the job exists, NoAnswer is raised.
     """
     once = rest.patient(0.0, rest.tell)
-    deadline = time.monotonic() + rest.patience
+    deadline: float | None = None
     while True:
         try:
             jar.run({**request, "jobId": job}, once, ANSWER_SECONDS)
             return
         except NoAnswer as error:
-            if time.monotonic() > deadline:
-                raise
+            deadline = deadline or time.monotonic() + rest.patience
             rest.tell(f"{error}; checking whether job {job} was started")
             if appears(rest, job):
                 return
+            if time.monotonic() > deadline:
+                raise
         except Refusal as error:
             if not exists(rest, job, error):
                 raise explained(error) from None

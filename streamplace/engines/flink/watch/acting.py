@@ -15,7 +15,12 @@ from typing import Protocol
 from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.outcomes import FlinkMoved, NotSaved, Undecided
+from streamplace.engines.flink.move.outcomes import (
+    FlinkMoved,
+    NotSaved,
+    StoppedByOthers,
+    Undecided,
+)
 from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
@@ -79,14 +84,14 @@ def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> 
     """Measure a job after a decision was carried out, beside what was predicted."""
     try:
         flow = source_flow(mover.rest, decision.after)
-    except FlinkError:  # the next look at the job tells
+    except FlinkError:  # the next round measures it
         return
     if flow is None or decision.value is None:
         return
     mover.log.amend(number, replace(decision, measured=flow.rate))
     between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
     mover.tell(
-        f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
+        f"after it: {digits(flow.rate)} tuples/s (measured); the job should carry "
         f"{digits(decision.value)} ({between})"
     )
     if mover.ledger is not None and decision.model is not None:
@@ -168,6 +173,8 @@ class WatchMover:
             raise
         except NotSaved as error:
             return self._not_saved(number, decision, error)
+        except StoppedByOthers as error:
+            return self._stopped(number, decision, error)
         except StreamplaceError as error:
             self.tell(str(error))
             return self.finish(number, decision, model.name, str(error)) or model.job
@@ -184,11 +191,18 @@ class WatchMover:
         Raises MoveUnderWay when the command that moves it still runs. Raises Undecided when Flink
         does not answer, or no job of the move runs and it can still be finished.
         """
-        journals = self.move.unfinished_moves()
+        try:
+            journals = self.move.unfinished_moves()
+        except NoAnswer:
+            raise
+        except StreamplaceError as error:  # the folder cannot be read
+            raise Undecided(str(error)) from None
         if any(decision.job in (one.job, one.successor) for one in journals):
             self.tell(f"a move of job {decision.job} was interrupted; it is finished first")
             try:
                 moved = self.move.resume(decision.job)
+            except StoppedByOthers as error:
+                return self._stopped(number, decision, error)
             except (MoveUnderWay, Undecided):
                 raise
             except NotSaved as error:
@@ -221,12 +235,12 @@ class WatchMover:
             time.sleep(AGAIN_SECONDS)
 
     def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved, name: str) -> str:
-        """Note a job that was moved, and measure it there."""
+        """Note a job that was moved, and measure it on its new devices."""
         if moved.job != decision.transaction:
             return self._looked_up(number, decision, "the job was moved back") or moved.job
         outage = "" if moved.outage is None else f"interrupted for {moved.outage:.1f} s"
         ended = self.log.end(number, decision, MOVED, outage, moved.job)
-        self.tell(f"job {moved.job} runs there{outage and ', '}{outage}")
+        self.tell(f"job {moved.job} runs on its new devices{outage and ', '}{outage}")
         note_rate(self, number, ended, name)
         return moved.job
 
@@ -234,6 +248,12 @@ class WatchMover:
         """Note a job that could not be saved when it was asked to stop, and runs on."""
         self.tell(str(error))
         self.log.end(number, decision, UNSAVED, str(error), decision.job)
+        return decision.job
+
+    def _stopped(self, number: int, decision: WatchDecision, error: StoppedByOthers) -> str:
+        """Note a job that another user has stopped, which is not started again."""
+        self.tell(str(error))
+        self.log.end(number, decision, UNBEGUN, str(error), decision.job)
         return decision.job
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:

@@ -115,7 +115,7 @@ class Guards:
             return f"the last move is too recent (for {left} more)"
         if now.since_failure < self.least_seconds:
             left = duration(self.least_seconds - now.since_failure)
-            return f"it could not be moved, which is tried again in {left}"
+            return f"the last move failed to begin, and is tried again in {left}"
         if now.is_ahead and now.since_fewer < 2 * self.least_seconds:
             return f"it has left TaskManagers only {duration(now.since_fewer)} ago"
         if now.is_down and now.watched < self.least_seconds:

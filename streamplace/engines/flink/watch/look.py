@@ -34,6 +34,7 @@ class JobLook:
     checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
     managers: frozenset[str]  # TaskManagers of the cluster
     knows_backlog: bool = False  # whether all sources report what waits for them
+    started: float = 0.0  # time of its last start or restart, in ms since 1970, if Flink reports it
 
     @property
     def machines(self) -> int:
@@ -60,19 +61,20 @@ def look_at(rest: Rest, job: str) -> JobLook:
         checkpoint_totals(rest, job),
         frozenset(row["id"] for row in rest.task_managers()),
         flow.knows_backlog,
+        float(document.get("timestamps", {}).get("RUNNING", 0.0)),
     )
 
 
 def arrived_since(before: JobLook | None, now: JobLook, seconds: float) -> float | None:
     """Tuples/s that have arrived since an earlier look: those that were read, and those that wait.
 
-    What was read is taken for the mean of both rates. None if no backlog was reported, or if
-    another job was looked at: it starts with a backlog that has to be fetched first, and nothing
-    was read while none of them ran.
+    What was read is taken for the mean of both rates. None if no backlog was reported, or by other
+    sources than before; or if another job was looked at, or the job was restarted: it starts with a
+    backlog that has to be fetched first, and nothing was read while it did not run.
     """
-    if before is None or before.job != now.job or seconds <= 0:
+    if before is None or seconds <= 0 or (before.job, before.started) != (now.job, now.started):
         return None
-    if before.backlog is None or now.backlog is None:
+    if before.backlog is None or now.backlog is None or before.knows_backlog != now.knows_backlog:
         return None
     return max(0.0, (before.rate + now.rate) / 2 + (now.backlog - before.backlog) / seconds)
 

@@ -147,7 +147,11 @@ class Machines:
     def hold(self) -> str:
         """Return why nothing is started now; empty if something may be."""
         left = self._again - self.monotonic()
-        return f"none is started for {duration(left)}, because that failed" if left > 0 else ""
+        return (
+            f"none is started for {duration(left)}, because the last start failed"
+            if left > 0
+            else ""
+        )
 
     def notice(self, look: JobLook) -> None:
         """Notice which TaskManagers have joined or gone, and which the job uses again."""

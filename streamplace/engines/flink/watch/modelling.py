@@ -55,6 +55,9 @@ A rate that the layout carries easily does not tell that an operator has become 
 """
 LONGEST_SECONDS, MOST_DOUBLED = 86_400.0, 10
 """Longest time until that is tried again after a measurement has failed; it doubles so often."""
+QUICK_TRIES, LONGEST_UNKNOWN_SECONDS = 5, 3600.0
+"""Measurements of an unknown job that may fail, one a round; then they become rarer, to at least
+one in this time."""
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
@@ -76,8 +79,8 @@ class JobModeller:
     # Whether plans may use TaskManagers that have to be started, up to ``at_most``.
     may_start: bool = False
     # The devices, if known; otherwise they are measured. Only those are used that are TaskManagers
-    # of the Flink when the job is measured. TaskManagers that are not among them count as far as
-    # ``at_most`` limits those that are started.
+    # of the cluster when the job is measured. TaskManagers that are not among them count towards
+    # ``at_most``, too.
     cluster: Cluster | None = None
     # How plans scale the numbers of subtasks where Flink's adaptive scheduler runs the job; None
     # where they pin subtasks.
@@ -139,8 +142,8 @@ class JobModeller:
     def _unusable(self, look: JobLook, question: Question) -> frozenset[str]:
         """TaskManagers that no plan uses: those that are not described or cannot be pinned to.
 
-        They count among those that may be started: where what is started joins as one of them, one
-        after the other would be.
+        They count towards the TaskManagers that may run; if those that a watch starts cannot be
+        used, it would otherwise start one after the other.
         """
         unknown = look.managers.difference(question.measured.cluster.devices.name)
         if self.scaling is not None:
@@ -240,6 +243,7 @@ class Measuring:
     _look: JobLook | None = field(default=None, init=False)
     _at: float = field(default=0.0, init=False)
     _failures: int = field(default=0, init=False)
+    _failed_look: JobLook | None = field(default=None, init=False)
     _failed: float = field(default=-math.inf, init=False)
     _told: str = field(default="", init=False)
 
@@ -250,28 +254,28 @@ class Measuring:
 
     def forget(self) -> None:
         """Forget the model, so that the job is measured in the next round."""
-        self._model = None
+        self._model, self._failures = None, 0
 
     def known(self, look: JobLook) -> JobModel | None:
         """Model of a job that was measured before, if nothing but its rate has changed since."""
         model, before = self._model, self._look
-        is_same = (
-            model is not None
-            and before is not None
-            and (before.job, before.layout, before.managers, before.shape)
-            == (look.job, look.layout, look.managers, look.shape)
-            and (look.is_limited or not model.kept)
-        )
-        return model if is_same else None
+        if model is None or not _is_unchanged(before, look):
+            return None
+        return model if look.is_limited or not model.kept else None
 
     def is_due(self, look: JobLook) -> bool:
         """Whether a job should be measured, because nothing is known of it, or nothing valid.
 
-        Age alone is no reason for a while after a measurement that has failed.
+        Age alone is no reason for a while after a measurement that has failed; nor is it that
+        nothing is known, after several have failed for a job that has not changed since.
         """
         model = self.known(look)
         if model is None:
-            return True
+            more = self._failures - QUICK_TRIES
+            if more < 0 or not _is_unchanged(self._failed_look, look):
+                return True
+            pause = min(LONGEST_UNKNOWN_SECONDS, AGAIN_SECONDS * 2.0 ** min(more, MOST_DOUBLED))
+            return self.monotonic() - self._failed >= pause
         if self.age < AGAIN_SECONDS:
             return False
         if contradicts(model, look.rate, is_limited=look.is_limited):
@@ -292,8 +296,19 @@ class Measuring:
             if str(error) != self._told:
                 self.tell(f"note: the job is not measured: {error}")
             self._told, self._failed = str(error), self.monotonic()
-            self._failures += 1
+            self._failures = 1 + (self._failures if _is_unchanged(self._failed_look, look) else 0)
+            self._failed_look = look
             return None
         self._told, self._failures = "", 0
         self._model, self._look, self._at = model, look, self.monotonic()
         return model
+
+
+def _is_unchanged(before: JobLook | None, now: JobLook) -> bool:
+    """Whether a job has the layout, the tasks and the TaskManagers of an earlier look."""
+    return before is not None and (before.job, before.layout, before.managers, before.shape) == (
+        now.job,
+        now.layout,
+        now.managers,
+        now.shape,
+    )

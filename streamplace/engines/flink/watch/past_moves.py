@@ -103,20 +103,29 @@ class PastMoves:
     def came_back(self, machines: int) -> str:
         """Return why a move to so many TaskManagers is not tried again yet; empty if it may be.
 
-        Nor is it moved anywhere after it could not be saved. The time for which it is not doubles
-        with each try.
+        Nor is it moved anywhere after it could not be saved, or after two moves in a row failed,
+        which then does not depend on the number. The time for which it is not doubles with each
+        try.
         """
         unsaved: list[int] = []
         tries: list[int] = []
+        failed: list[int] = []
         for number, one in self._all.items():
             unsaved = [*unsaved, number] if one.state == UNSAVED else []
-            if one.machines[1] == machines and one.state != UNSAVED:
-                tries = [*tries, number] if one.state in (RETURNED, FAILED) else []
-        if (wait := self._wait(unsaved)) > 0:
-            return f"the job could not be saved, which is tried again in {duration(wait)}"
-        wait = self._wait(tries)
-        what = f"a move to {counted(machines, 'TaskManager')} failed"
-        return f"{what}, and is tried again in {duration(wait)}" if wait > 0 else ""
+            if one.state == UNSAVED:
+                continue
+            has_failed = one.state in (RETURNED, FAILED)
+            failed = [*failed, number] if has_failed else []
+            if one.machines[1] == machines:
+                tries = [*tries, number] if has_failed else []
+        to_there = f"a move to {counted(machines, 'TaskManager')} failed, and is tried again in"
+        reasons = {
+            self._wait(tries): to_there,
+            self._wait(failed[1:]): f"the last {len(failed)} moves failed; the next is tried in",
+            self._wait(unsaved): "the job could not be saved, which is tried again in",
+        }
+        wait = max(reasons)
+        return f"{reasons[wait]} {duration(wait)}" if wait > 0 else ""
 
     def _wait(self, tries: list[int]) -> float:
         """Seconds to wait after moves that have failed; 0 or less if there are none."""

@@ -1,7 +1,7 @@
 """Start a watched job again on other TaskManagers than lost ones, from its last state.
 
-It is written before it is carried out, so that a watch that is killed meanwhile finishes it. Losses
-go on while a job starts: what is lost then is replaced, too.
+The decision is stored before it is carried out, so that a watch which is killed meanwhile finishes
+it. TaskManagers that are lost while the job starts are replaced, too.
 """
 
 import time
@@ -11,7 +11,9 @@ from functools import partial
 from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.carried import submitted_settings
 from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.endings import CANCELLED
 from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
@@ -106,7 +108,7 @@ class Replacing:
     def check(self, run: PlacedJob) -> None:
         """Raise an error if a spare could not replace a device.
 
-        Spares that a job uses, or lacks, are told of only where a watch has moved it before.
+        Where a watch has moved the job before, spares that the job uses or lacks are only reported.
         """
         if not self.spares:
             return
@@ -157,8 +159,9 @@ class Replacing:
     def start_again(self, run: PlacedJob, new: PlacedJob, shortages: Notices) -> PlacedJob:
         """Cancel a job and start it from its last state, on the devices of another one.
 
-        A job that has finished meanwhile, or was stopped by others, is not started again. Until it
-        has ended, it may complete checkpoints, and Flink then deletes the earlier ones.
+        A job that has finished meanwhile, or was stopped or cancelled by others, is not started
+        again. Until it has ended, it may complete checkpoints, and Flink then deletes the earlier
+        ones.
         """
         path = self._ask(lambda: resumable(self.rest, run.job))
         decision = replacement(run, new, path)
@@ -170,9 +173,14 @@ class Replacing:
             shortages(f"{error}; nothing is started without a record")
             return run
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
-        if self._cancel(run.job) == FINISHED:
+        why = ""
+        if self._ask(lambda: self.rest.state(run.job)) in CANCELLED:
+            why = "another user has cancelled the job"
+        elif self._cancel(run.job) == FINISHED:
+            why = "the job ended by itself"
+        if why:
             if self.log is not None:
-                self.log.end(number, decision, UNBEGUN, "the job ended by itself", run.job)
+                self.log.end(number, decision, UNBEGUN, why, run.job)
             return run
         decision = self._ended(self.log, number, decision)
         started = self._start(new, decision.transaction or None)
@@ -264,18 +272,22 @@ class Replacing:
         new = self.with_addresses(run)
         self.moved(new)
         if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
-            self.tell(f"note: {why}; give it to 'flink watch', too")
+            self.tell(f"note: {why}; give that option to 'flink watch', too")
         return new
 
     def _applied(self, run: PlacedJob, saved: Savepoint | None) -> str:
-        """Start a job on its devices, and wait for as long as it restores its state."""
+        """Start a job on its devices, and wait for as long as it restores its state.
+
+        It gets the settings that it had, also those that the program was not given here.
+        """
         if self.flink is None or self.program is None:
             raise ValueError("nothing was given to start the job with")
+        settings = self._ask(lambda: submitted_settings(self.rest, run.job))
         try:
             return apply(
                 self.rest,
                 self.flink,
-                self.program,
+                self.program.with_settings(settings),
                 run.vectors,
                 savepoint=saved,
                 seconds=self.seconds,

@@ -104,12 +104,14 @@ class Rescaler:
         _, tasks, _ = read_plan(self.rest, job)
         ids = {task.name: task.id for task in tasks}
         before = self._required(job, ids)
+        least = self._least(job, ids)
+        request = {"tasks": ids, "before": before, "after": numbers, "least": least}
         flow = source_flow(self.rest, job, seconds_for(varies=model.varies))
         decision = WatchDecision(
             utc_now(),
             RESCALE,
             job,
-            json.dumps({"tasks": ids, "before": before, "after": numbers}, ensure_ascii=False),
+            json.dumps(request, ensure_ascii=False),
             {name: [*devices] for name, devices in target.layout.items()},
             (model.present.machines, target.machines),
             reason,
@@ -120,7 +122,7 @@ class Rescaler:
         )
         number = self.log.begin(decision)
         try:
-            self._require(job, ids, numbers)
+            self._require(job, ids, numbers, least)
         except NoAnswer:  # it may have arrived
             pass
         except FlinkError as error:
@@ -207,7 +209,8 @@ class Rescaler:
         words = _subtask_words(known["before"])
         self.tell(f"{why}; job {job} gets its earlier subtasks: {words}")
         # Each is asked until Flink answers: the decision would else be judged by what it required.
-        answer_of(lambda: self._require(job, known["tasks"], known["before"]), self.tell)
+        request = (known["tasks"], known["before"], known["least"])
+        answer_of(lambda: self._require(job, *request), self.tell)
         answer_of(lambda: self._wait(job, known["tasks"], known["before"]), self.tell)
         self.log.end(number, decision, state, why, job)
         return job
@@ -216,6 +219,16 @@ class Rescaler:
         """Largest number of subtasks of each task, by its name."""
         now = largest_numbers(self.rest, job)
         return {name: now[task] for name, task in ids.items()}
+
+    def _least(self, job: str, ids: Mapping[str, str]) -> dict[str, int]:
+        """Least number of subtasks of each task, as required before it was first rescaled."""
+        now = requirements(self.rest, job)
+        least = {name: now[task]["parallelism"]["lowerBound"] for name, task in ids.items()}
+        for one in self.log.decisions.values():
+            if one.kind == RESCALE and one.job == job:
+                first: dict[str, int] = json.loads(one.transaction)["least"]
+                return {name: max(number, first.get(name, 0)) for name, number in least.items()}
+        return least
 
     def _await_release(self, job: str, devices: Sequence[str]) -> None:
         """Wait until a job has no slot on those of some devices that run no subtask of it.
@@ -232,14 +245,19 @@ class Rescaler:
                     return
                 time.sleep(RELEASE_LOOK_SECONDS)
 
-    def _require(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> None:
-        """Set the largest numbers of subtasks; the least ones stay, unless they are larger."""
-        now = requirements(self.rest, job)
-        wanted: Requirements = {}
-        for name, task in ids.items():
-            most = numbers[name]
-            least = min(now[task]["parallelism"]["lowerBound"], most)
-            wanted[task] = {"parallelism": {"lowerBound": least, "upperBound": most}}
+    def _require(
+        self, job: str, ids: Mapping[str, str], numbers: Subtasks, least: Subtasks
+    ) -> None:
+        """Set the largest numbers of subtasks, and the least ones, unless these are larger."""
+        wanted: Requirements = {
+            task: {
+                "parallelism": {
+                    "lowerBound": min(least[name], numbers[name]),
+                    "upperBound": numbers[name],
+                }
+            }
+            for name, task in ids.items()
+        }
         require(self.rest, job, wanted)
 
 

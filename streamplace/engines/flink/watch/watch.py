@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from streamplace.engines.flink.move.carried import takes_checkpoints
 from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.pinning import Vectors
@@ -256,7 +257,10 @@ def check_movable(rest: Rest, job: str) -> None:
 
 
 def check_rescalable(rest: Rest, job: str) -> None:
-    """Raise FlinkError if the adaptive scheduler takes no numbers of subtasks for a job."""
+    """Raise FlinkError if the adaptive scheduler takes no numbers of subtasks for a job.
+
+    It restarts a job from its last checkpoint, so one that takes none would lose its state.
+    """
     if is_reactive(rest.settings()):
         raise FlinkError(
             f"job {job} cannot be rescaled: the cluster runs in reactive mode, in which a job uses "
@@ -269,6 +273,11 @@ def check_rescalable(rest: Rest, job: str) -> None:
         raise FlinkError(
             f"job {job} cannot be rescaled: {error}. Flink takes numbers of subtasks since 1.18"
         ) from None
+    if not takes_checkpoints(rest, job):
+        raise FlinkError(
+            f"job {job} takes no checkpoints, so it would start from its beginning whenever it is "
+            "rescaled; submit it with -D execution.checkpointing.interval=10s"
+        )
 
 
 def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:

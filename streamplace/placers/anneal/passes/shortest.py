@@ -86,8 +86,13 @@ def shortest(
 
     def best() -> Found:
         enough = float(anneal.numbers[BEST])
-        placement, _ = judge_plan(problem, objective, tasks, best_plan(anneal), enough)
-        return Found(placement, bound, tuple(meter.trace))
+        judged = judge_plan(problem, objective, tasks, best_plan(anneal), enough)
+        for placement in start:  # in the order of arrival, it may be better than by priorities
+            value = objective.value(problem, placement)
+            if objective.better(value, judged.value):
+                judged = Judged(placement, value)
+                meter.note(value)
+        return Found(judged.placement, bound, tuple(meter.trace))
 
     with handing_on(best):
         _improve(tasks, anneal, plans, bound, meter)

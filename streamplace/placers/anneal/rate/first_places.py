@@ -19,11 +19,17 @@ FEW_UNITS = 2000
 
 def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
     """Device of every unit in the best of ``start`` and a few obvious placements."""
+    given = places_of(problem, start)
     if problem.rules is None:
-        given = [placement.index for placement in start]
         return best_place(level, given + obvious_places(level))
-    given = [placement.index[problem.rules.first_operator] for placement in start]
     return best_place(level, given + _legal_places(level, problem.rules))
+
+
+def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
+    """Device of every unit in each of these placements."""
+    if problem.rules is None:
+        return [placement.index for placement in placements]
+    return [placement.index[problem.rules.first_operator] for placement in placements]
 
 
 def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:

@@ -9,7 +9,7 @@ from streamplace.model.level import Level, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.first_places import first_place, placement_of
+from streamplace.placers.anneal.rate.first_places import first_place, placement_of, places_of
 from streamplace.placers.anneal.rate.search import FLAT, proceed, value_of
 from streamplace.placers.anneal.rate.walk import SLACK, TIGHTEN, new_walk, peak_of
 from streamplace.placers.incumbent import handing_on
@@ -41,7 +41,10 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
 
         return maximise_fair(problem, level, place, start, seed, meter)
     if len(problem.instance.constant):
-        return _beside_constants(problem, place, seed, meter)
+        # The least peak at the full rate is not the highest rate beside constant loads.
+        candidates = [place, *places_of(problem, start)]
+        fastest = max(candidates, key=lambda one: _value(problem, placement_of(problem, one)))
+        return _beside_constants(problem, fastest, seed, meter)
     bound = max(1.0, least_peak(problem, level))
 
     def best() -> Found:
