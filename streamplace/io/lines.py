@@ -116,8 +116,12 @@ def _of_folder(path: Path) -> list[Path]:
     """The ``.json`` files of a folder, or else its data set."""
     with reading(path):
         contents = sorted(path.iterdir())
-    single = [one for one in contents if one.name.endswith(".json")]
-    if single := [one for one in single if not one.name.endswith(".manifest.json")]:
+    single = [
+        one
+        for one in contents
+        if one.name.endswith(".json") and not one.name.endswith(".manifest.json")
+    ]
+    if single:
         return single
     several = [one for one in contents if one.name.endswith(LINES)]
     if not several:

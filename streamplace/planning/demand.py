@@ -24,6 +24,7 @@ class Demand:
     """Resources that a graph of N operators and M streams needs, summed over subtasks."""
 
     graph: StreamGraph
+    flowing: Floats  # [N] instructions per second that grow with the rate
     instructions: Floats  # [N] instructions per second, the constant ones included
     # [N] instructions per second that operators use at any rate. A machine is charged for them in
     # proportion to the tuples of its subtasks, which is no less than their equal parts.
@@ -70,11 +71,6 @@ class Demand:
     def is_proportional(self) -> bool:
         """Whether all CPU grows in proportion to the rate."""
         return self.messages is None and not self.constant.any()
-
-    @property
-    def flowing(self) -> Floats:
-        """Instructions per second that grow with the rate, without those of messages, [N]."""
-        return self.graph.flow.input_rate * self.graph.charged_ipt
 
     def of_messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
         """Instructions per second for messages at a multiple of the rate, [N]."""
@@ -168,11 +164,11 @@ def demand_of(
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     keeps = np.isin(tied, tied[named])
-    instructions, constant = flow.input_rate * graph.charged_ipt, 1e6 * operators.constant
-    if constant.any():
-        instructions = instructions + constant
+    flowing, constant = flow.input_rate * graph.charged_ipt, 1e6 * operators.constant
+    instructions = flowing + constant if constant.any() else flowing
     return Demand(
         graph=graph,
+        flowing=flowing,
         instructions=instructions,
         constant=constant,
         messages=graph.message_loads,

@@ -141,7 +141,7 @@ def test_a_job_gets_the_subtasks_of_a_plan_and_leaves_taskmanagers(case: Rescali
     assert (case.flink.numbers, case.flink.restarts) == ({"src": 1, "map": 2}, 1)
     first, second, *_ = case.told
     assert first == f"job {OLD} runs with the subtasks 1 × 'src', 2 × 'map', interrupted for 0.4 s"
-    assert second.startswith("after it: 50 tuples/s (measured); the job should carry 100")
+    assert second.startswith("the job emits 50 tuples/s now (measured); it should carry 100")
     assert case.left == [(OLD, ["b"])]
     assert case.outcome == ("moved", OLD)
     (entry,) = read_ledger(case.ledger).entries

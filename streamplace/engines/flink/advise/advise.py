@@ -97,8 +97,7 @@ class AdviceSettings:
     seconds: float = 10.0  # length of each of two windows, whose rates must agree
     warm_up: float = WARM_UP_SECONDS  # seconds for which a job must have run before it is measured
     headroom: float = HEADROOM  # share of the CPU and network cards of offers that stays free
-    # Seconds after a restart in which the plan must work off the backlog.
-    catch_up: float = math.inf
+    catch_up: float = math.inf  # seconds after a restart in which the backlog is worked off
     # Random seed and budget of the search for a plan.
     seed: int = 0
     budget: Budget = USUAL_BUDGET

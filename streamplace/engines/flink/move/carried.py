@@ -93,8 +93,13 @@ def takes_checkpoints(rest: Rest, job: str) -> bool:
     """Whether a job takes checkpoints periodically."""
     with suppress_missing():
         answer: CheckpointSettings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-        return answer.get("interval", PERIODIC_LIMIT_MS) < PERIODIC_LIMIT_MS
+        return _is_periodic(answer)
     return False
+
+
+def _is_periodic(answer: CheckpointSettings) -> bool:
+    """Whether these are the settings of a job that takes checkpoints periodically."""
+    return answer.get("interval", PERIODIC_LIMIT_MS) < PERIODIC_LIMIT_MS
 
 
 def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -115,7 +120,7 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
         yield "state.backend.type", backend
     if "state_changelog_enabled" in answer:
         yield "state.changelog.enabled", str(answer["state_changelog_enabled"]).lower()
-    if answer.get("interval", PERIODIC_LIMIT_MS) >= PERIODIC_LIMIT_MS:
+    if not _is_periodic(answer):
         return
     yield f"{CHECKPOINTING}.interval", f"{answer['interval']} ms"
     row: Mapping[str, Any] = answer

@@ -350,12 +350,12 @@ class FlinkMove:
         earlier = locks.journal
         if earlier is not None:
             locks.refuse_holder(journal.job)
+            if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
+                raise FlinkError(
+                    f"an earlier move of job {journal.job} was interrupted after it had begun to "
+                    f"stop the job; finish it with: {self.resume_line(journal.job)}"
+                )
         check_first(folder, journal)
-        if earlier is not None and stop_status(self.rest, earlier.job, earlier.trigger) is not None:
-            raise FlinkError(
-                f"an earlier move of job {journal.job} was interrupted after it had begun to stop "
-                f"the job; finish it with: {self.resume_line(journal.job)}"
-            )
 
 
 def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:

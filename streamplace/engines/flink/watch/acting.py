@@ -91,7 +91,7 @@ def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> 
     mover.log.amend(number, replace(decision, measured=flow.rate))
     between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
     mover.tell(
-        f"after it: {digits(flow.rate)} tuples/s (measured); the job should carry "
+        f"the job emits {digits(flow.rate)} tuples/s now (measured); it should carry "
         f"{digits(decision.value)} ({between})"
     )
     if mover.ledger is not None and decision.model is not None:

@@ -111,9 +111,10 @@ class PastMoves:
         tries: list[int] = []
         failed: list[int] = []
         for number, one in self._all.items():
-            unsaved = [*unsaved, number] if one.state == UNSAVED else []
             if one.state == UNSAVED:
+                unsaved = [*unsaved, number]
                 continue
+            unsaved = []
             has_failed = one.state in (RETURNED, FAILED)
             failed = [*failed, number] if has_failed else []
             if one.machines[1] == machines:
