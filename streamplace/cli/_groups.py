@@ -2,6 +2,7 @@
 
 import click
 
+from streamplace.cli._gone import replacement
 from streamplace.model.messages import quoted, suggestion
 
 
@@ -15,5 +16,8 @@ class CommandGroup(click.Group):
         name = args[0]
         if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
+        instead = replacement(ctx.command_path, name)
+        if instead is not None:
+            raise click.UsageError(f"{name} is gone: {instead}", ctx)
         hint = suggestion(name, self.list_commands(ctx))
         raise click.UsageError(f"No such command {quoted(name)}{hint}", ctx)

@@ -1,0 +1,10 @@
+"""Options and commands of development versions that are gone; this table goes with 0.2."""
+
+GONE: dict[tuple[str, str], str] = {}
+"""(command without its program, option or subcommand): what to use instead."""
+
+
+def replacement(command_path: str, word: str) -> str | None:
+    """What to use instead of an option or a subcommand that is gone, if it was one."""
+    command = command_path.partition(" ")[2]
+    return GONE.get((command, word))
