@@ -1,6 +1,9 @@
 """Options and commands of development versions that are gone; this table goes with 0.2."""
 
-GONE: dict[tuple[str, str], str] = {}
+GONE: dict[tuple[str, str], str] = {
+    ("flink", "union"): "place one job beside the others, with 'flink cluster --beside'",
+    ("flink", "split"): "place one job beside the others, with 'flink cluster --beside'",
+}
 """(command without its program, option or subcommand): what to use instead."""
 
 

@@ -19,7 +19,7 @@ from streamplace.cli._flink import (
     asks,
 )
 from streamplace.cli._flink_advise import advise_
-from streamplace.cli._flink_jobs import apply_, cancel_, jar_, split_, union_, verify_
+from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
 from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
@@ -321,8 +321,6 @@ for further in (
     cancel_,
     verify_,
     watch_,
-    union_,
-    split_,
     history_,
 ):
     command.add_command(further)

@@ -32,8 +32,6 @@ def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
         ("import dream -o x", "SOURCE"),
         ("generate recipe -o x", "FILE"),
         ("schema -o x", "graph|problem|placement|cluster|constraints|offers"),
-        ("flink union -o x", "GRAPHS..."),
-        ("flink split -o x", "PLACEMENT"),
         ("flink jar -o x", "JAR"),
     ],
 )

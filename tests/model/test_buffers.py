@@ -8,7 +8,6 @@ from problems import parse_graph
 from streamsim import throughput
 
 from streamplace.engines.flink.measure.sending_cost import with_message_cost
-from streamplace.engines.flink.union import union_of
 from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
@@ -103,16 +102,6 @@ def test_operators_with_a_constant_load_contain_none_per_tuple() -> None:
     attributes = with_message_cost(graph, 1000.0).attributes
     assert "messages per tuple of a" in attributes
     assert "messages per tuple of b" not in attributes
-
-
-def test_a_union_charges_what_its_jobs_do() -> None:
-    jobs = [with_message_cost(pair({}), 1000.0), with_message_cost(pair({}, (2, 2)), 1000.0)]
-    more = [with_parallelism(job, np.array([8, 8], np.int32)) for job in jobs]
-    both = union_of(more, {})
-    wanted = np.concatenate([job.charged_constant for job in more])
-    assert both.charged_constant.tolist() == wanted.tolist()
-    mixed = union_of([jobs[0], pair({})], {})
-    assert not mixed.charged_constant.any()
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import os
 import socket
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, failure
-from flink_documents import TASK_MANAGER, jobs
+from flink_documents import TASK_MANAGER, healthy, jobs
 from lazy_flink import START, Clock, LazyFlink, Vertex, rates
 from shop_flink import shop_vertices
 
@@ -349,3 +350,14 @@ def test_task_managers_without_cpu_left_do_not_say_what_crossing_costs() -> None
     assert [*doubts_of_sending(usual)] == []
     (doubt,) = doubts_of_sending(full)
     assert "measure it at a lower rate" in doubt
+
+
+def test_what_jobs_take_that_stay_is_reserved() -> None:
+    """Beside what Java takes, where that is measured."""
+    rest = FakeFlink(healthy("dev-0", "dev-1")).rest
+    texts = [
+        measured_cluster(rest, "2000", "1 Gbps", java, beside={"dev-1": 0.5}).as_toml()
+        for java in (None, 0.1)
+    ]
+    reserved = [[row["reserved"] for row in tomllib.loads(text)["devices"]] for text in texts]
+    assert reserved == [[0, 1000], [200, 1200]]
