@@ -6,7 +6,6 @@ run one after the other. ``...`` stands for anything, and times in ms may differ
 """
 
 import doctest
-import html
 import io
 import os
 import re
@@ -69,9 +68,9 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 @cache
-def hooks() -> ModuleType:
-    """The module that fills the generated parts of the pages."""
-    return module_of(ROOT / "docs" / "hooks.py")
+def generator() -> ModuleType:
+    """The module that writes the generated parts of the pages."""
+    return module_of(ROOT / "docs" / "generate.py")
 
 
 def name_of(page: Path) -> str:
@@ -177,20 +176,17 @@ def check_session(text: str, names: dict[str, Any], page: Path) -> None:
     assert not failed, "".join(report)
 
 
-PLACEHOLDERS = sorted(
-    {
-        words
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page))
         for page in PAGES
-        for words in hooks().PLACEHOLDER.findall(page.read_text(encoding="utf-8"))
-    }
+        if "<!-- generated: " in page.read_text(encoding="utf-8")
+    ],
 )
-
-
-@pytest.mark.parametrize("words", PLACEHOLDERS)
-def test_generated_parts_of_the_pages_have_their_generator(words: str) -> None:
-    text = hooks().generated(words)
-    assert len(text) > 100
-    assert not hooks().PLACEHOLDER.search(text)
+def test_generated_parts_of_a_page_are_those_of_today(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == generator().filled(text), "run python docs/generate.py"
 
 
 @pytest.mark.parametrize(
@@ -204,38 +200,18 @@ def test_generated_parts_of_the_pages_have_their_generator(words: str) -> None:
     ],
 )
 def test_reference_pages_show_whatever_is_registered(words: str, names: list[str]) -> None:
-    assert words in PLACEHOLDERS
-    assert all(f"`{name}`" in hooks().generated(words) for name in names)
-
-
-def test_the_button_of_a_session_copies_its_commands_alone() -> None:
-    """Neither prompts nor output; what is no session is left as it is."""
-    code = (
-        '<span class="gp">$ </span>streamplace<span class="w"> </span>place<span class="w"> '
-        '</span><span class="s1">&quot;a b.json&quot;</span>\n<span class="go">d0 &lt; d1</span>\n'
-        '<span class="gp">$ </span>ls\n'
-    )
-    block = f'<div class="highlight"><pre><span></span><code>{code}</code></pre></div>'
-    page = hooks().on_page_content(f"<p>$ x</p>{block}<p>y</p>")
-    (copied,) = re.findall(r'data-copy="([^"]*)"', page)
-    assert html.unescape(copied) == 'streamplace place "a b.json"\nls'
-    assert page.count('<span class="command">') == 2
-    assert re.sub(r' data-copy="[^"]*"|<span class="command">', "", page).count("</span>") == (
-        block.count("</span>") + 2
-    )
-    plain = block.replace('class="gp"', 'class="nb"')
-    assert hooks().on_page_content(plain) == plain
+    assert all(f"`{name}`" in generator().generated(words) for name in names)
 
 
 def test_options_of_placers_are_explained_from_their_docstrings() -> None:
     parameters = "k\n    Parts;\n    two.\nz : int\nu, v\n    Both.\n\n"
     docstring = f"It.\n\nParameters\n----------\n{parameters}Returns\n"
     explained = {"k": "Parts; two.", "z": "", "u": "Both.", "v": "Both."}
-    assert hooks()._parameters(docstring) == explained
+    assert generator()._parameters(docstring) == explained
 
 
 def test_the_reference_states_the_limits_of_numbers() -> None:
-    text = hooks().generated("file cluster")
+    text = generator().generated("file cluster")
     assert "| `count` | whole number ≥ 1, ≤ 4,096 |" in text
     assert "| `headroom` | number ≥ 0, < 1 |" in text
     assert "| `framing` | number ≥ 0 |" in text
@@ -243,7 +219,7 @@ def test_the_reference_states_the_limits_of_numbers() -> None:
 
 @pytest.mark.parametrize("words", ["placers", "families", *(f"file {name}" for name in FILES)])
 def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
-    rows = [line for line in hooks().generated(words).splitlines() if line.startswith("| `")]
+    rows = [line for line in generator().generated(words).splitlines() if line.startswith("| `")]
     assert rows
     assert [row for row in rows if row.endswith("|  |")] == []
 

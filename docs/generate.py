@@ -1,0 +1,208 @@
+"""Writes what the pages take from the registries, the schemas and the examples into the pages.
+
+A part of a page between ``<!-- generated: NAME ARGUMENTS -->`` and ``<!-- end -->`` is what the
+function of that name in `GENERATORS` returns. ``python docs/generate.py`` writes all of them, and
+`tests/test_docs.py` holds them equal.
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+PART = re.compile(r"(<!-- generated: ([\w. ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Write the generated parts of all pages."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        new = filled(text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+
+
+def filled(page: str) -> str:
+    """Text of a page whose generated parts are those of today."""
+    return PART.sub(lambda part: f"{part[1]}\n{generated(part[2])}\n{part[3]}", page)
+
+
+def generated(words: str) -> str:
+    """Text for the part of these words."""
+    name, *arguments = words.split()
+    return GENERATORS[name](*arguments).strip() + "\n"
+
+
+def file_format(name: str) -> str:
+    """Tables of the fields of a file format, from its JSON Schema."""
+    from streamplace.io.schema import json_schema
+
+    schema = json_schema(name)
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return "\n".join(_fields(part, first=part is schema) for part in parts)
+
+
+def placers() -> str:
+    """Every registered placer: what it does, and its options."""
+    from streamplace.placers.registry import PLACERS
+
+    return "\n".join(_placer(PLACERS[name]) for name in PLACERS)
+
+
+def objectives() -> str:
+    """Table of the registered objectives."""
+    from streamplace.objectives.registry import OBJECTIVES
+
+    rows = [(f"`{o.name}`", o.sense, o.summary) for o in map(OBJECTIVES.__getitem__, OBJECTIVES)]
+    return _table(("objective", "sense", "what it is"), rows)
+
+
+def formats() -> str:
+    """Table of the registered foreign formats."""
+    from streamplace.io.registry import FORMATS
+
+    rows = [(f"`{name}`", FORMATS[name].summary) for name in FORMATS]
+    return _table(("format", "what it is"), rows)
+
+
+def exports() -> str:
+    """Table of the registered exports."""
+    from streamplace.engines.registry import EXPORTS
+
+    rows = [
+        (f"`{e.name}`", e.summary, f"one `{e.suffix}`" if e.suffix else "a folder", back)
+        for e in map(EXPORTS.__getitem__, EXPORTS)
+        for back in ["yes" if e.read else ""]
+    ]
+    return _table(("form", "what it is", "writes", "can be read back"), rows)
+
+
+def families() -> str:
+    """Every registered family and its parameters."""
+    from streamplace.families.parameters import options
+    from streamplace.families.registry import FAMILIES
+
+    sections = []
+    for family in map(FAMILIES.__getitem__, FAMILIES):
+        rows = [
+            (f"`{o.name}`", o.type.__name__, "" if o.default is None else f"`{o.default}`", o.help)
+            for o in options(family.parameters)
+        ]
+        table = _table(("parameter", "type", "default", "meaning"), rows)
+        sections.append(f"### `{family.name}`\n\n{family.summary}\n\n{table}")
+    return "\n".join(sections)
+
+
+def fields(module: str, name: str) -> str:
+    """Table of the fields of a class whose source explains them in comments."""
+    source = inspect.getsource(getattr(importlib.import_module(module), name))
+    found = re.findall(r"^    (\w+): (.+?)  # (.+)$", source, re.MULTILINE)
+    rows = ((f"`{field}`", f"`{kind}`", about) for field, kind, about in found)
+    return _table(("field", "type", "shape and meaning"), rows)
+
+
+def example(name: str) -> str:
+    """Text of an example that the tests run."""
+    file = DOCS.parent / "examples" / f"{name}.py"
+    return f"```py\n{file.read_text(encoding='utf-8')}```"
+
+
+def names(module: str) -> str:
+    """Table of the public names of a module, with the first line of each docstring."""
+    found = importlib.import_module(module)
+    public = getattr(found, "__all__", None) or [
+        name
+        for name, value in vars(found).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module
+    ]
+    rows = [(f"`{name}`", _summary(getattr(found, name))) for name in sorted(public)]
+    return _table((f"`{module}`", "what it is"), [row for row in rows if row[1]])
+
+
+def _summary(thing: Any) -> str:
+    """First sentence of a docstring; nothing for what has none of its own."""
+    own = inspect.isclass(thing) or inspect.isroutine(thing)
+    return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ") if own else ""
+
+
+GENERATORS: dict[str, Callable[..., str]] = {
+    "file": file_format,
+    "placers": placers,
+    "objectives": objectives,
+    "formats": formats,
+    "exports": exports,
+    "families": families,
+    "fields": fields,
+    "names": names,
+    "example": example,
+}
+
+
+def _placer(placer: Any) -> str:
+    explained = _parameters(inspect.getdoc(placer.function) or "")
+    rows = [
+        (f"`{name}`", f"`{default}`", explained.get(name, ""))
+        for name, default in placer.texts().items()
+    ]
+    table = _table(("option", "default", "meaning"), rows) if rows else ""
+    return f"## `{placer.name}`\n\n{placer.summary}\n\n{table}"
+
+
+def _parameters(docstring: str) -> dict[str, str]:
+    """Texts of the parameters in a numpy docstring."""
+    _, _, section = docstring.partition("Parameters\n----------\n")
+    entries = re.split(r"^(?=\S)", section.split("\n\n")[0], flags=re.MULTILINE)
+    lines = [entry.splitlines() for entry in entries if entry]
+    return {
+        name: " ".join(map(str.strip, text))
+        for head, *text in lines
+        for name in head.split(" :")[0].split(", ")
+    }
+
+
+def _fields(part: dict[str, Any], *, first: bool) -> str:
+    required = part.get("required", [])
+    rows = [
+        (f"`{name}`", _kind(field), "yes" if name in required else "", field.get("description", ""))
+        for name, field in part["properties"].items()
+    ]
+    table = _table(("field", "type", "required", "meaning"), rows)
+    title = "" if first else f"**{_noun(part['title'])}**\n\n"
+    about = f"{part['description']}\n\n" if "description" in part else ""
+    return f"{title}{about}{table}"
+
+
+def _kind(field: dict[str, Any]) -> str:
+    """Type of a field in words."""
+    if "$ref" in field:
+        return _noun(field["$ref"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(map(_kind, field["anyOf"])))
+    if "enum" in field:
+        return " or ".join(f'`"{value}"`' for value in field["enum"])
+    if field["type"] == "array":
+        return f"list of {_kind(field['items'])}"
+    if field["type"] == "object":
+        return f"table of {_kind(field['additionalProperties'])}"
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    word = words.get(field["type"], field["type"])
+    signs = {"minimum": "≥", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {field[key]:,.12g}" for key, sign in signs.items() if key in field]
+    return f"{word} {', '.join(limits)}" if limits else word
+
+
+def _noun(title: str) -> str:
+    return title.rsplit("/", 1)[-1].removesuffix("Json").removesuffix("Toml").lower()
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    text = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(text) + "\n"
+
+
+if __name__ == "__main__":
+    main()
