@@ -17,7 +17,6 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.probing import fitted_together
-from streamplace.engines.flink.decide.splitting import splitting
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.move.move import MovePlan
@@ -205,26 +204,6 @@ def test_the_rates_of_all_sources_change_together_where_it_is_not_known_which_do
     one = StreamGraph.of("one", [CHAINS.operators[2], CHAINS.operators[3]], [CHAINS.streams[1]])
     assert same(asked(one, {"readings": ["d1"], "score": ["d1"]}))
     assert not same(asked())
-
-
-def test_the_chain_that_limits_what_is_held_back_is_split() -> None:
-    """Where the model says that a chain of the others is the fuller one."""
-    graph = StreamGraph.of(
-        "split",
-        [
-            Operator("clicks", ipt=1e4, rate=10_000.0),
-            Operator("count -> sum", ipt=2.3e5),
-            Operator("readings -> score", ipt=4.5e6, rate=500.0, payload=100),
-        ],
-        [Stream("clicks", "count -> sum")],
-    )
-    present = {"clicks": ["d0"], "count -> sum": ["d0"], "readings -> score": ["d1"]}
-    question = asked(graph, present, frozenset({"readings -> score"}))
-    answer = splitting(question, decision(question, budget=BUDGET), budget=BUDGET)
-    assert answer is not None
-    assert answer.chain == "readings -> score"
-    assert answer.now == pytest.approx(10_500.0)
-    assert answer.carries == pytest.approx(11_000.0, rel=0.005)
 
 
 def test_a_probe_remembers_which_sources_were_held_back_before_it() -> None:

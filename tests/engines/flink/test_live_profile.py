@@ -19,7 +19,6 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.job_windows import JobWindows
-from streamplace.engines.flink.measure.local_cost import measured_work
 from streamplace.engines.flink.measure.profile import JobProfile, profile, profile_of
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
 from streamplace.engines.flink.program.jars import build_jar
@@ -228,15 +227,6 @@ def test_stacks_of_a_real_job_tell_the_cost_of_its_streams(
 def recordings() -> set[Path]:
     """Files of recordings; commands that were killed may have left some."""
     return {*Path("/tmp").glob("streamplace-*.jfr")}
-
-
-def test_stacks_of_a_chain_tell_the_work_of_its_operators(rest: Rest, jobs: Path) -> None:
-    """The second map works three times as much as the third, and the rest does hardly anything."""
-    arguments = ("100", "100", "1500000", "500000")
-    job = submitted(rest, jobs, "ChainJob", *arguments, settings={CHAINED: "true"})
-    graph = measured_graph(profile(rest, job, 10), 1000.0)
-    work = measured_work(graph, graph.operators.name[0])
-    assert work == pytest.approx([0.0, 0.0, 0.75, 0.25], abs=0.1)
 
 
 @pytest.fixture(scope="module")

@@ -55,21 +55,6 @@ def test_a_chain_that_reuses_objects_saves_the_copy_of_fields_as_well() -> None:
     assert counts.saved_by_chains(reuses_objects=True) == (5, 3)
 
 
-def test_stacks_tell_which_operator_of_a_chain_works() -> None:
-    """By the number of times that one calls the next; a stack without its end does not tell."""
-    stack = [
-        "my.Score.map",
-        f"{STREAMING}.tasks.CopyingChainingOutput.pushToOperator",
-        f"{STREAMING}.tasks.ChainingOutput.emitWatermark",
-        "java.lang.Thread.run",
-    ]
-    one = counted(stack)
-    assert one.work == (0, 0, 1)
-    assert counted([*stack[:-1], "..."]).work == (0,)
-    both = counted(stack[2:]).plus(one).plus(counted(stack[3:]))
-    assert both.work == (1, 1, 1)
-
-
 LINES = SAMPLES.read_text().splitlines()
 
 

@@ -4,13 +4,10 @@ A task writes tuples to buffers below Flink's record writer, and reads them belo
 A chain saves both, with one exception: unless objects are reused, it copies every tuple, which
 reads and sets each field as writing and reading do. So samples inside serializers of composite
 types are counted separately from those inside serializers of single values.
-
-Each operator of a chain calls the next one, so the calls in a stack tell which operator works.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 EVENT = "jdk.ExecutionSample {"
@@ -24,10 +21,6 @@ _WRITING = (
 _READING = f"{_STREAMING}io.AbstractStreamTaskNetworkInput.emitNext"
 _WORKING = (f"{_STREAMING}io.AbstractStreamTaskNetworkInput.processElement",)
 _WORKING_ENDS = ("NetworkOutput.emitRecord",)
-_HANDED_ON = ("ChainingOutput.pushToOperator", "ChainingOutput.emitWatermark")
-"""Methods by which an operator of a chain gives tuples and watermarks to the next one."""
-_SHORTENED = "..."
-"""Last line of a stack whose outer methods are missing."""
 _SERIALIZER = re.compile(r"([\w.$]+Serializer)\.(?:de)?serialize")
 _VALUES = "org.apache.flink.api.common.typeutils.base."
 _COMPOSITE = ("ListSerializer", "MapSerializer", "SetSerializer", "GenericArraySerializer")
@@ -44,16 +37,6 @@ class StackCounts(NamedTuple):
     # Samples among these in which it read or set the fields of a composite tuple.
     fields_written: int = 0
     fields_read: int = 0
-    shortened: int = 0  # samples of other work whose outer methods are missing
-    # Samples of other work in each operator of the chain after the first. Where a chain branches,
-    # operators at the same distance from the first are counted together.
-    behind: tuple[int, ...] = ()
-
-    @property
-    def work(self) -> tuple[int, ...]:
-        """Samples of the work of each operator of the chain, without writing and reading."""
-        others = self.written + self.read + self.shortened + sum(self.behind)
-        return self.total - others, *self.behind
 
     def saved_by_chains(self, *, reuses_objects: bool) -> tuple[int, int]:
         """Samples at the sending and at the receiving end that a chain would not have.
@@ -66,16 +49,7 @@ class StackCounts(NamedTuple):
 
     def plus(self, other: "StackCounts") -> "StackCounts":
         """Sum of the samples of two threads."""
-        behind = zip_longest(self.behind, other.behind, fillvalue=0)
-        return StackCounts(
-            self.total + other.total,
-            self.written + other.written,
-            self.read + other.read,
-            self.fields_written + other.fields_written,
-            self.fields_read + other.fields_read,
-            self.shortened + other.shortened,
-            tuple(map(sum, behind)),
-        )
+        return StackCounts(*map(sum, zip(self, other, strict=True)))
 
 
 def read_stacks(lines: Iterable[str]) -> dict[int, StackCounts]:
@@ -105,7 +79,7 @@ def counted(frames: Sequence[str]) -> StackCounts:
     >>> stack = [f"{base}.StringSerializer.serialize"]
     >>> stack += ["org.apache.flink.streaming.runtime.io.RecordWriterOutput.collect", "my.Map.map"]
     >>> counted(stack)
-    StackCounts(total=1, written=1, read=0, fields_written=0, fields_read=0, shortened=0, behind=())
+    StackCounts(total=1, written=1, read=0, fields_written=0, fields_read=0)
     """
     is_field: bool | None = None
     for frame in frames:
@@ -118,15 +92,7 @@ def counted(frames: Sequence[str]) -> StackCounts:
             break
         if frame == _READING:
             return StackCounts(1, read=1, fields_read=int(bool(is_field)))
-    return _at_work(frames)
-
-
-def _at_work(frames: Sequence[str]) -> StackCounts:
-    """Sample of an operator of a chain, which is as far from the first as tuples were passed on."""
-    if frames and frames[-1] == _SHORTENED:
-        return StackCounts(1, shortened=1)
-    distance = sum(frame.endswith(_HANDED_ON) for frame in frames)
-    return StackCounts(1, behind=(0,) * (distance - 1) + (1,) if distance else ())
+    return StackCounts(1)
 
 
 def _is_of_value(serializer: str) -> bool:

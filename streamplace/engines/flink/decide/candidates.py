@@ -34,7 +34,7 @@ from streamplace.engines.flink.decide.layouts import (
 )
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
-from streamplace.engines.flink.measure.placed_subtasks import Limit, capacity, first_limit
+from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
@@ -182,17 +182,9 @@ class Judge:
             limit = self._divided(layout).limit(self.scale)
             if limit is not None:
                 held = measured.graph.source_rate - self.kept
-                more = held / limit.load if limit.load else inf
+                more = held / limit if limit else inf
                 return _Carried(self.kept + more, self.kept)
         return _Carried(self.scale * self._carried_together(layout), 0.0)
-
-    def limit(self, layout: Layout) -> Limit:
-        """Resource that limits a layout first, of those that sources with changing rates use."""
-        measured = self._question.measured
-        limit = self._divided(layout).limit(self.scale) if self.kept else None
-        if limit is not None:
-            return limit
-        return first_limit(measured.graph, measured.cluster, layout, measured.shares)
 
     def _carried_together(self, layout: Layout) -> float:
         """Tuples/s if the rates of all sources change, by the model without scaling."""

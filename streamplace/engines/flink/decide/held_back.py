@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.placed_subtasks import Limit, PlacedSubtasks, placed
+from streamplace.engines.flink.measure.placed_subtasks import PlacedSubtasks, placed
 from streamplace.model.arrays import Bools, Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
@@ -51,8 +51,8 @@ class DividedLoads:
         """Largest load where tuples of the held-back sources have one; 0 if nowhere."""
         return float(self.whole[self._concerned].max(initial=0.0))
 
-    def limit(self, scale: float) -> Limit | None:
-        """Resource that limits the held-back sources first; its ``load`` is 1 / f.
+    def limit(self, scale: float) -> float | None:
+        """Load 1 / f of the resource that limits the held-back sources first.
 
         None if the others leave no room for them, or would be held back themselves.
 
@@ -64,13 +64,7 @@ class DividedLoads:
             return None
         loads = np.zeros(len(room))
         loads[concerned] = (self.whole - self.others)[concerned] / room[concerned]
-        worst = int(np.argmax(loads))
-        n_devices = self.job.problem.n_devices
-        first_core = len(loads) - len(self.job.placement)
-        there = np.arange(max(0, worst - first_core), max(0, worst + 1 - first_core))
-        if worst < n_devices:
-            there = self.job.on(worst)
-        return Limit(float(loads[worst]), self.job.cpu(there))
+        return float(loads.max(initial=0.0))
 
 
 def divided_loads(

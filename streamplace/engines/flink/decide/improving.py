@@ -19,7 +19,6 @@ from streamplace.engines.flink.decide.candidates import (
 from streamplace.engines.flink.decide.decision import MEASURED, PREDICTED
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import Proposal
-from streamplace.engines.flink.decide.splitting import splitting
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.move.comparing import flow_there, note
@@ -102,11 +101,8 @@ class JobImprover:
         if warning is not None:
             self.tell(f"warning: {warning}")
         answer = decision(question).damped(believed)
-        split = splitting(question, answer) if believed >= 1 else None
         pause = expected_pause(rest, job)
-        return Proposal(
-            job, measured, answer, pause, errors=errors, splitting=split, asked=self.rate
-        )
+        return Proposal(job, measured, answer, pause, errors=errors, asked=self.rate)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the new layout, so that errors are found while the job runs.

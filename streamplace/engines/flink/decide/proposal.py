@@ -6,7 +6,6 @@ from math import inf
 from typing import Any
 
 from streamplace.engines.flink.decide.decision import Candidate, Decision
-from streamplace.engines.flink.decide.splitting import Splitting
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.live import Measurement
@@ -32,7 +31,6 @@ class Proposal:
     outage: float  # seconds for which a move is expected to stop it
     plan: MovePlan | None = None  # plan of its move; None if its program was not checked
     errors: PredictionErrors | None = None  # errors of predictions for the job; None if unknown
-    splitting: Splitting | None = None  # a chain that would pay as two tasks; None if none would
     asked: float | None = None  # tuples/s for which the user asks; None for what the sources offer
 
     @property
@@ -91,12 +89,7 @@ class Proposal:
         return is_placed and self.gain > LEAST_GAIN * (self.rate - self.decision.present.kept)
 
     def sentences(self) -> Iterator[str]:
-        """Sentences on the measured rate, on all layouts, the cost of the move, and on a chain."""
-        yield from self._about_layouts()
-        if self.splitting is not None:
-            yield str(self.splitting)
-
-    def _about_layouts(self) -> Iterator[str]:
+        """Sentences on the measured rate, on all layouts and on the cost of the move."""
         yield f"now: {digits(self.rate)} tuples/s (measured)"
         streams = self.measured.graph.streams
         keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
@@ -148,7 +141,6 @@ class Proposal:
             "configuration": chosen.line or None,
             "moves": self.moves,
             "outage": self.outage,
-            "splitting": None if self.splitting is None else self.splitting.to_json(),
         }
 
 

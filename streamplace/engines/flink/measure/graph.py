@@ -13,7 +13,6 @@ from streamplace.engines.flink.measure.local_cost import (
     StreamLoad,
     local_cost,
     with_local_cost,
-    work_in_chains,
 )
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import with_message_cost
@@ -84,7 +83,6 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
         if seen.cpu[task.id].source
     }
     facts |= {KEEPS_PARALLELISM + name: COPIED for name in sorted(seen.copied_to)}
-    facts |= work_in_chains(seen.tasks, seen.stacks)
     if seen.drift.level > 0:
         facts[PROFILE_DRIFT] = float(f"{seen.drift.level:.4g}")
     seen.doubts[:] = dict.fromkeys(seen.doubts)  # another graph of this profile has the same

@@ -1,4 +1,4 @@
-"""Cost of tuples between threads of a device, and work of the operators of a chain, from stacks.
+"""Cost of tuples between threads of a device, from stacks.
 
 One thread writes the tuples, another reads them. The stacks of a task show which parts of its CPU
 are spent on reading and writing. The part for writing is divided among its outputs, and the part
@@ -6,12 +6,11 @@ for reading among its inputs, in proportion to
 
     tuples/s · (bytes per tuple + BYTES_OF_A_TUPLE)
 
-of the streams. Tasks with few samples get the mean costs of the others. The samples of a chain also
-show how its work is divided among its operators.
+of the streams. Tasks with few samples get the mean costs of the others.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,8 +18,7 @@ import numpy as np
 
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.measure.sending_cost import BYTES_OF_A_TUPLE
-from streamplace.engines.flink.program.chains import is_line, operators_in
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.engines.flink.rest.plan import Edge
 from streamplace.model.arrays import Floats
 from streamplace.model.graph import StreamGraph
 
@@ -34,8 +32,6 @@ MORE_SAMPLES = "profile for longer with --seconds, or while operators take more 
 """Advice if stacks are sampled, but too few."""
 LEAST_SAMPLES = 20
 """Minimum number of samples of a task, and of an end of its streams, for using its cost."""
-WORK_IN = "work in "
-"""Prefix of attributes with the share of each operator of a chain in the work of the chain."""
 
 
 class StreamLoad(NamedTuple):
@@ -185,32 +181,3 @@ def _with_ipt(graph: StreamGraph, work: Floats, each: Floats) -> StreamGraph:
     return replace(
         graph, operators=operators, streams=replace(graph.streams, operators=operators, ipt=each)
     )
-
-
-def work_in_chains(tasks: Iterable[FlinkTask], stacks: Mapping[str, StackCounts]) -> dict[str, str]:
-    """Attributes of a graph for chains without branches that were sampled often enough.
-
-    ``stacks``: samples of each task, by id.
-    """
-    facts = {}
-    for task in tasks:
-        number = len(task.operators)
-        samples = stacks.get(task.id, StackCounts()).work
-        is_known = (
-            1 < number == len(operators_in(task.name))
-            and len(samples) <= number
-            and is_line(task.thread_name, task.operators)
-        )
-        if is_known and sum(samples) >= LEAST_SAMPLES:
-            each = [count / sum(samples) for count in samples] + [0.0] * (number - len(samples))
-            facts[f"{WORK_IN}{task.name}"] = " ".join(f"{share:.3g}" for share in each)
-    return facts
-
-
-def measured_work(graph: StreamGraph, chain: str) -> list[float]:
-    """Share of each operator in the work of a chain; empty if it was not measured."""
-    try:
-        shares = [float(word) for word in str(graph.attributes.get(WORK_IN + chain, "")).split()]
-    except ValueError:
-        return []
-    return shares if len(shares) == len(operators_in(chain)) and sum(shares) > 0 else []
