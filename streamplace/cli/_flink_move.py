@@ -24,7 +24,7 @@ from streamplace.cli._flink import (
     may_submit,
 )
 from streamplace.cli._move_request import MoveRequest
-from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST, writes
+from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.cli._process import interruptible
 from streamplace.model.defaults import SAVEPOINT_SECONDS
@@ -32,14 +32,11 @@ from streamplace.model.messages import counted
 from streamplace.model.report import by_device, duration
 
 if TYPE_CHECKING:
-    from streamplace.drawing.graphs import NamedPlacements
     from streamplace.engines.flink.decide.improving import JobImprover
-    from streamplace.engines.flink.decide.proposal import Proposal
     from streamplace.engines.flink.move.leftovers import LeftLock, LeftSavepoint
     from streamplace.engines.flink.move.move import MovePlan
     from streamplace.engines.flink.move.outcomes import FlinkMoved
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.report.documents import PlannedMoves
 
 STRICT = (
     "note: pins are strict: if the job loses one of these TaskManagers, it cannot run until that "
@@ -127,7 +124,6 @@ NATIVE = click.option(
 )
 @click.option("--resume", is_flag=True, help="Finish an interrupted move.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and move nothing.")
-@writes("Report to write: what moves, and without --placement the measured job (.html).")
 @asks
 @HOME
 @AS_JSON
@@ -155,13 +151,9 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     from streamplace.engines.flink.decide.probing import check_probes, resumed
     from streamplace.engines.flink.move.resuming import resume_words
     from streamplace.engines.flink.pin.pinning import read_vectors
-    from streamplace.report.documents import PlannedMoves
-    from streamplace.report.pages import check_page
 
     request = MoveRequest(**{field.name: options.pop(field.name) for field in fields(MoveRequest)})
     request.check()
-    if request.output is not None:
-        check_page(request.output)
     engine = request.engine(rest, flink_home)
     program = request.program(engine, given_program(**options))
     if program is None:
@@ -178,8 +170,6 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
         return
     plan = move.plan(running, read_vectors(request.placement))
     _tell(plan)
-    if request.output is not None:
-        _save_report(PlannedMoves(plan.moved), request.output)
     moved = move.run(plan) if plan.is_needed and not request.dry_run else None
     if moved is not None:
         request.follow(move, moved)
@@ -189,7 +179,6 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     """Measure a job, decide on its layout, and move it if that pays off."""
     from streamplace.engines.flink.decide.probing import Prober
-    from streamplace.report.documents import PlannedMoves
 
     prober = improver if isinstance(improver, Prober) else None
     with waiting(f"watching for {improver.seconds:g} s"):
@@ -203,8 +192,6 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
         proposal = improver.planned(proposal)
     plan = proposal.plan if proposal.moves else None
     operators = {} if plan is None else plan.moved
-    if request.output is not None:
-        _save_report(PlannedMoves(operators, _layouts(proposal)), request.output)
     if plan is not None:
         _tell(plan)
     moved = None
@@ -213,29 +200,6 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     elif plan is not None and not request.dry_run:
         moved = improver.run(proposal)
     _show(moved, job, operators, request.as_json, proposal.to_json())
-
-
-def _layouts(proposal: "Proposal") -> "NamedPlacements":
-    """The measured job as it runs, and as it should run."""
-    from streamplace.drawing.graphs import NamedPlacements
-    from streamplace.engines.flink.measure.placed_subtasks import placed
-    from streamplace.model.placement import Placement
-    from streamplace.objectives.registry import named_objective
-
-    measured, decision = proposal.measured, proposal.decision
-    now, found = (
-        placed(measured.graph, measured.cluster, dict(one.layout), measured.shares)
-        for one in (decision.present, decision.chosen)
-    )
-    names = now.problem.graph.operators.name, measured.cluster.devices.name
-    layouts = {decision.chosen.name: found, decision.present.name: now}
-    drawn = ((name, Placement(*names, one.placement)) for name, one in layouts.items())
-    return NamedPlacements(now.problem, tuple(drawn), named_objective("throughput"))
-
-
-def _save_report(moves: "PlannedMoves", output: Path) -> None:
-    moves.report().save(output)
-    say(f"report → {output}")
 
 
 def _tell(plan: "MovePlan") -> None:

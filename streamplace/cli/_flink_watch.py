@@ -32,8 +32,9 @@ from streamplace.cli._options import (
     spare_inputs,
     writes,
 )
-from streamplace.cli._output import print_json, print_report, say
+from streamplace.cli._output import print_json, print_report, say, say_written
 from streamplace.cli._watch_request import STOPPED, WatchRequest
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
@@ -204,7 +205,7 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     show_default=True,
     help="Confidence of the interval of the next prediction.",
 )
-@writes("Report to write (.html).")
+@writes("Picture of the watches to write (.svg, .png or .pdf).")
 @AS_JSON
 def history_(
     ledger: Path | None, job: str | None, confidence: float, output: Path | None, as_json: bool
@@ -217,17 +218,17 @@ def history_(
     version are skipped.
 
     Of every job that 'flink watch' has watched on this machine, the last rounds and all decisions
-    are shown, with their reasons and outcomes. The report draws rate, capacity, TaskManagers and
+    are shown, with their reasons and outcomes. The picture shows rate, capacity, TaskManagers and
     moves over time.
     """
+    from streamplace.drawing.figures import check_suffix, save
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import read_ledger, usual_ledger
     from streamplace.io.watch_store import KEPT, StoreError, read_records, usual_store
     from streamplace.model.report import Report
-    from streamplace.report.pages import check_page
 
     if output is not None:
-        check_page(output)
+        check_suffix(output)
     recorded = read_ledger(ledger or usual_ledger())
     if recorded.skipped:
         say(f"warning: {recorded.skipped}")
@@ -238,12 +239,12 @@ def history_(
         say(f"warning: {error}")
         records = []
     watches = WatchHistory([one for one in records if job in (None, one.name)])
-    shown = watches.report()
-    report = Report((*history.report().parts, *shown.parts), subject=shown.subject)
     if output is not None:
-        report.save(output)
-        say(f"report → {output}")
+        if not any(record.rounds for record in watches.records):
+            raise SettingError(f"-o {output}: no watch has rounds to draw; leave out -o")
+        save(watches.figure(), output)
+        say_written("picture", output)
     if as_json:
         print_json(history.to_json() | {"watches": watches.to_json()})
     else:
-        print_report(report)
+        print_report(Report((*history.report().parts, *watches.report().parts)))

@@ -3,6 +3,7 @@
 GONE: dict[tuple[str, str], str] = {
     ("flink", "union"): "place one job beside the others, with 'flink cluster --beside'",
     ("flink", "split"): "place one job beside the others, with 'flink cluster --beside'",
+    ("flink move", "-o"): "use --json for what moves, and flink advise -o for a report of the job",
 }
 """(command without its program, option or subcommand): what to use instead."""
 

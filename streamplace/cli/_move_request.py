@@ -59,16 +59,13 @@ class MoveRequest:
     resume: bool
     dry_run: bool
     as_json: bool
-    output: Path | None
 
     def check(self) -> None:
         """Raise SettingError for options that exclude each other."""
-        if self.resume and any(
-            (self.placement, self.rate, self.probe, self.nic, self.dry_run, self.output)
-        ):
+        if self.resume and any((self.placement, self.rate, self.probe, self.nic, self.dry_run)):
             raise SettingError(
                 "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-                "--probe, --nic, --dry-run and -o"
+                "--probe, --nic and --dry-run"
             )
         if self.placement is not None:
             refuse_given(MEASURING, "is for a job that is measured; drop it or --placement")

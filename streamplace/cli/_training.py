@@ -134,8 +134,8 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
-    out.print("In the same folder: report.html, summary.json, history.jsonl, curve.png,")
-    out.print("tensorboard/, last.safetensors (--resume)")
+    out.print("In the same folder: summary.json, history.jsonl, curve.png, tensorboard/,")
+    out.print("last.safetensors (--resume)")
 
 
 def _show_answers(answers: "Answers") -> None:

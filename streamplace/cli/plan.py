@@ -89,7 +89,8 @@ NEEDED = {
 @plan_options
 @_options.seeded(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
-    "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report.",
+    "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report; for a "
+    "schedule, a folder.",
     folder=None,
 )
 def command(
@@ -125,7 +126,7 @@ def command(
     rates, protected = _asked(rate, robust, trace_file)
     _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
     _options.refuse_unused(NEEDED)
-    _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
+    _check_output(output, is_curve=max(len(rates), len(protected)) > 1, is_schedule=is_schedule)
     whole = changed(planned_graph(graph), **what_if.arguments())
     say_trust(whole, trusts=options["trust_profile"])
     request = PlanRequest.of(whole, protected[-1], options)
@@ -177,7 +178,7 @@ def _answer(
     return at_rate.robustness(protected) if len(protected) > 1 else at_rate.plan()
 
 
-def _check_output(output: Path | None, *, is_curve: bool) -> None:
+def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> None:
     """Raise an error for an output that cannot be written, before any planning."""
     from streamplace.control.schedule import FILES as SCHEDULE_FILES
     from streamplace.drawing.figures import SUFFIXES, check_suffix
@@ -186,6 +187,8 @@ def _check_output(output: Path | None, *, is_curve: bool) -> None:
     if output is None:
         return
     page = output.suffix == ".html"
+    if page and is_schedule:
+        raise SettingError(f"-o {output}: a schedule is written into a folder; name a folder")
     _options.check_output(is_folder=not (is_curve or page))
     if page:
         return

@@ -114,7 +114,7 @@ def command(
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
     place these graphs best (best.safetensors; use them with place --weights), history.jsonl,
-    curve.png, report.html, tensorboard/, and a checkpoint (last.safetensors). A training that was
+    curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
     stopped or killed continues with --resume as if it had never stopped. Several processes share
     the work if torchrun starts them: torchrun --nproc-per-node 2 -m streamplace train ...
     """
@@ -228,8 +228,7 @@ def _report(trained: "Trained", as_json: bool) -> None:
     answers = answers_of(trained, tracked)
     document = as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
-    trained.report().save(trained.folder / "report.html")
-    say_written("weights, history, summary.json, report.html", trained.folder)
+    say_written("weights, history, summary.json", trained.folder)
     if as_json:
         print_json(document)
     else:

@@ -32,7 +32,7 @@ from streamplace.planning.result import PlanResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FILES = ("schedule.json", "schedule.svg", "report.html")
+FILES = ("schedule.json", "schedule.svg")
 """Files of a schedule, beside a folder for each of its plans."""
 MOST_STEPS = 40
 """Steps that the terminal shows."""
@@ -185,7 +185,7 @@ class PlanSchedule(Pictured):
         parts.append(self._words(len(steps) - 1))
         if self.replays:
             parts.append(self._policies())
-        return Report(tuple(parts), subject=self)
+        return Report(tuple(parts))
 
     def _words(self, moves: int) -> str:
         hours = len(self.level) * self.day.hours
@@ -279,14 +279,11 @@ class PlanSchedule(Pictured):
         }
 
     def write(self, folder: str | PathLike[str]) -> None:
-        """Write schedule, picture, report and plans into a folder, or the report alone (.html)."""
+        """Write schedule, picture and plans into a folder."""
         from streamplace.drawing.figures import svg_text
 
-        if Path(folder).suffix == ".html":
-            self.report().save(folder)
-            return
         home = Path(folder)
-        contents = (json_text(self.to_json()), svg_text(self.figure()), self.report().html())
+        contents = (json_text(self.to_json()), svg_text(self.figure()))
         texts = {home / name: part for name, part in zip(FILES, contents, strict=True)}
         for number, plan in enumerate(self.plans):
             own = home / f"plan-{number}"

@@ -118,8 +118,7 @@ class WatchHistory(Pictured):
         parts: list[Part] = []
         for record in self.records:
             parts += _parts(record)
-        drawn = any(record.rounds for record in self.records)
-        return Report(tuple(parts), subject=self if drawn else None)
+        return Report(tuple(parts))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the watches as a JSON document."""

@@ -13,13 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
 from streamplace.io.fields import plain
-from streamplace.report.results_document import (
-    ComparisonPart,
-    MovePart,
-    ObjectivePart,
-    PlanPart,
-    TrainingPart,
-)
+from streamplace.report.results_document import ComparisonPart, ObjectivePart, PlanPart
 
 VERSION = 1
 Column: TypeAlias = list[float] | float
@@ -287,8 +281,6 @@ class ReportDocument(TypedDict):
     problems: list[ProblemPart]
     comparison: NotRequired[ComparisonPart]
     plan: NotRequired[PlanPart]
-    training: NotRequired[TrainingPart]
-    moves: NotRequired[list[MovePart]]
 
 
 def column(values: ArrayLike) -> Column:

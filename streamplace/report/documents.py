@@ -1,46 +1,22 @@
 """Construction of a report's document from its subject; its words, also as plain HTML."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from typing import Any
 
 from streamplace.drawing.graphs import NamedPlacements
-from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Heading, Report, Sheet, by_device, percent
+from streamplace.model.report import Bar, Heading, Report, Sheet, percent
 from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
 from streamplace.report.placements import Shown
 from streamplace.report.problems import errors_part, graph_part, problem_part
-from streamplace.report.results_document import MovePart
 
 Add = Callable[[ReportDocument, Any], None]
 """Function that adds the subject of a report to a document."""
-
-
-MovedSubtasks = Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]]
-"""Operator → its subtasks by device before and after, for operators that move."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedMoves(Displayed):
-    """Operators of a running job that move, and the new placement if the job was measured."""
-
-    moved: MovedSubtasks
-    placed: NamedPlacements | None = None
-
-    def report(self) -> Report:
-        """Operators with their devices before and after."""
-        rows = tuple(
-            (name, by_device(before), by_device(after))
-            for name, (before, after) in self.moved.items()
-        )
-        parts = () if self.placed is None else self.placed.report().parts
-        return Report((Sheet(("moves", "from", "to"), rows, names=0), *parts), "", self)
 
 
 def document_of(report: Report) -> ReportDocument:
@@ -74,7 +50,6 @@ def _added_by(subject: object) -> Add:
         StreamGraph: lambda document, graph: document.update({"problems": [graph_part(graph)]}),
         NamedPlacements: _add_placements,
         Result: _add_result,
-        PlannedMoves: _add_moves,
     }
     for kind, add in plain.items():
         if isinstance(subject, kind):
@@ -114,22 +89,6 @@ def _add_placements(document: ReportDocument, subject: NamedPlacements) -> None:
         document["notes"].append(
             f"Only the first of {len(shown)} placements is shown, because {part['what_if']}."
         )
-    if subject.judge.relocation is not None:
-        before = subject.judge.relocation.before
-        document["moves"] = [
-            MovePart(operator=name, source={before[name]: 1}, target={device: 1})
-            for name, device in subject.placements[0][1].items()
-            if name in before and before[name] != device
-        ]
-
-
-def _add_moves(document: ReportDocument, moves: PlannedMoves) -> None:
-    if moves.placed is not None:
-        _add_placements(document, moves.placed)
-    document["moves"] = [
-        MovePart(operator=name, source=dict(before), target=dict(after))
-        for name, (before, after) in moves.moved.items()
-    ]
 
 
 def _add_result(document: ReportDocument, result: Result) -> None:

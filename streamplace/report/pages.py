@@ -11,7 +11,6 @@ from typing import Any
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, write_text
-from streamplace.model.display import picture_of
 from streamplace.model.report import Report
 from streamplace.report.document import ReportDocument
 from streamplace.report.documents import document_of, words_as_html
@@ -24,8 +23,8 @@ NO_SCRIPT = "This browser runs no scripts: the page below has the words of the r
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
-def as_page(document: ReportDocument, picture: str = "") -> str:
-    """Render the HTML file, with an SVG below the document if there is one."""
+def as_page(document: ReportDocument) -> str:
+    """Render the HTML file."""
     script, style = page_file(SCRIPT), page_file(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -34,18 +33,10 @@ def as_page(document: ReportDocument, picture: str = "") -> str:
         f'<meta name="generator" content="{escape(document["made_by"])}">\n'
         f"<title>{escape(document['title'])}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f'<main id="page"><div id="words"><noscript><p>{NO_SCRIPT}</p></noscript>'
-        f"{words_as_html(document['words'])}</div></main>\n{_image(picture, document['title'])}"
+        f"{words_as_html(document['words'])}</div></main>\n"
         f'<script type="application/json" id="report">{as_json(document)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
-
-
-def _image(picture: str, title: str) -> str:
-    """SVG as an element that runs nothing; empty without a picture."""
-    if not picture:
-        return ""
-    data = b64encode(picture.encode()).decode()
-    return f'<p><img alt="{escape(title)}" src="data:image/svg+xml;base64,{data}"></p>\n'
 
 
 def as_frame(page: str) -> str:
@@ -86,11 +77,7 @@ def _hash(text: str) -> str:
 
 def page_of(report: Report) -> str:
     """Render a report as the text of one HTML file."""
-    from streamplace.evaluate.history import WatchHistory
-
-    # other subjects are drawn by the page itself
-    picture = picture_of(report.subject) if isinstance(report.subject, WatchHistory) else None
-    return as_page(document_of(report), picture or "")
+    return as_page(document_of(report))
 
 
 def frame_of(report: Report) -> str:
@@ -98,13 +85,8 @@ def frame_of(report: Report) -> str:
     return as_frame(page_of(report))
 
 
-def check_page(path: Path) -> None:
-    """Raise FormatError unless a file's name ends in .html."""
-    if path.suffix != SUFFIX:
-        raise FormatError(f"{spot(path)}: the name of a report must end in {SUFFIX}")
-
-
 def save_page(report: Report, path: Path) -> None:
     """Write the page of a report to a file whose name ends in .html."""
-    check_page(path)
+    if path.suffix != SUFFIX:
+        raise FormatError(f"{spot(path)}: the name of a report must end in {SUFFIX}")
     write_text(path, page_of(report))

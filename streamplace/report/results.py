@@ -1,4 +1,4 @@
-"""Comparisons, plans, schedules and trainings in the document."""
+"""Comparisons and plans in the document."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.control.schedule import PlanSchedule
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_report import as_document
-from streamplace.evaluate.history import WatchHistory
 from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
 from streamplace.io.fields import plain
@@ -31,39 +29,23 @@ from streamplace.report.results_document import (
     MachinesPart,
     PlanPart,
     PlanStepPart,
-    TrainingPart,
 )
-from streamplace.training.trained import Trained
-
-CURVES = (
-    "reward", "best", "validation", "of_optimum", "loss", "gradient", "entropy", "learning_rate",
-    "seconds",
-)  # fmt: skip
 
 
 def add_results(document: ReportDocument, subject: object) -> None:
-    """Add a comparison, a plan, a curve or schedule of plans, watches or a training."""
+    """Add a comparison, a plan, or a curve of plans."""
     if isinstance(subject, Comparison):
         document["comparison"], document["problems"] = comparison_part(subject)
         if subject.graphs is not None and subject.graphs.left_out:
             document["notes"].append(
                 f"The values of {subject.graphs.left_out} further graphs are in the tables alone."
             )
-    elif isinstance(subject, Trained):
-        document["training"] = training_part(subject)
     elif isinstance(subject, PlanResult):
         document["title"] = printable(f"{subject.graph.name}: {digits(subject.rate, 6)} tuples/s")
         document["plan"], document["problems"] = plan_part(subject)
     elif isinstance(subject, PlanCurve):
         document["title"] = printable(subject.results[0].graph.name)
         document["plan"], document["problems"] = plan_part(subject.results[-1], subject)
-    elif isinstance(subject, PlanSchedule):
-        largest = subject.plans[-1]
-        document["title"] = printable(f"{largest.graph.name}: schedule")
-        document["plan"], document["problems"] = plan_part(largest)
-        document["notes"].append("Of the plans of the schedule, the largest one is drawn.")
-    elif isinstance(subject, WatchHistory):
-        document["title"] = "watched jobs"
     else:
         raise TypeError(f"a report cannot be about {type(subject).__name__}")
 
@@ -210,21 +192,3 @@ def _step(step: PlanStep | None) -> PlanStepPart | None:
     if step is None or not isfinite(step.rate):
         return None
     return PlanStepPart(machines=dict(step.machines), cost=plain(step.cost), rate=plain(step.rate))
-
-
-def training_part(trained: Trained) -> TrainingPart:
-    """Describe the curves of a training."""
-    history = trained.history
-    curves = {name: [getattr(epoch, name) for epoch in history.epochs] for name in CURVES}
-    return TrainingPart(
-        model=trained.model,
-        objective=trained.objective,
-        epochs=[epoch.epoch for epoch in history.epochs],
-        curves={
-            name: values
-            for name, values in curves.items()
-            if any(value is not None for value in values)
-        },
-        before=history.before,
-        best=history.best,
-    )

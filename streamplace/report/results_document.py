@@ -1,4 +1,4 @@
-"""The document of a report page: comparisons, plans, trainings and moves."""
+"""The document of a report page: comparisons and plans."""
 
 from typing import Any, Literal
 
@@ -85,22 +85,3 @@ class PlanPart(TypedDict):
     # machine that may cost more.
     along: Literal["rate", "robust"]
     curve: list[CurvePart]  # all plans, ascending; empty for a single plan
-
-
-class TrainingPart(TypedDict):
-    """A training: curves by epoch, as columns by name, null where nothing was measured."""
-
-    model: str
-    objective: str
-    epochs: list[int]
-    curves: dict[str, list[float | None]]
-    before: float | None
-    best: int
-
-
-class MovePart(TypedDict):
-    """Subtasks of one operator that move: their numbers by old and by new device."""
-
-    operator: str
-    source: dict[str, int]
-    target: dict[str, int]

@@ -84,7 +84,7 @@ class Trained:
         )
         head = ("tuples/s", "problems held out", "mean", "of optimum")
         epochs = counted(len(self.history.epochs), "epoch")
-        return Report((Sheet(head, rows),), f"{self.model}: {epochs}", self)
+        return Report((Sheet(head, rows),), f"{self.model}: {epochs}")
 
     def by_rate(self) -> dict[float, HeldOut]:
         """Results of the best weights on the validation problems, by source rate."""

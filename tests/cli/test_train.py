@@ -71,7 +71,7 @@ def test_json_says_what_training_came_to(run: Callable, data: str) -> None:
     assert document["validation"]["10000"]["of_optimum"] is not None
     assert document["weights"] == "x/best.safetensors"
     assert Path("x/curve.png").stat().st_size > 1000
-    assert '"validation":[' in Path("x/report.html").read_text(encoding="utf-8")
+    assert not Path("x/report.html").exists()
 
 
 def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:

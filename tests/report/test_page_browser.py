@@ -95,7 +95,7 @@ def test_every_part_is_shown_without_a_request(
 ) -> None:
     shown(chromium, example, tmp_path)
     heads = chromium.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
-    assert {"Plan", "Comparison", "Training", "Moves"} <= set(heads)
+    assert {"Plan", "Comparison"} <= set(heads)
 
 
 def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path)
     part = problem_part(problem, [shown_part], OBJECTIVES["throughput"])
     part["operators"]["name"] = [*part["operators"]["name"][:-3], *names[-3:]]
     example["problems"] = [part]
-    for key in ("comparison", "plan", "training", "moves"):
+    for key in ("comparison", "plan"):
         example.pop(key)
     shown(chromium, example, tmp_path)
     assert not chromium.run(f"return 'pwned' in window || Boolean(window.{CANARY})")

@@ -22,7 +22,7 @@ from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import ReportDocument
-from streamplace.report.documents import PlannedMoves, document_of
+from streamplace.report.documents import document_of
 from streamplace.report.pages import as_json
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
@@ -134,38 +134,6 @@ def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
     assert placement["value"] == document["makespan"]
     assert one_pass["chain"][-1]["end"] == pytest.approx(one_pass["makespan"], rel=1e-12)
     assert len(one_pass["arrival"]) == len(problem["streams"]["source"])
-
-
-def test_moves_are_listed(run: Callable) -> None:
-    """Operators that leave the placement that a task graph has now."""
-    tasks = str(TASKS)
-    assert run("place", tasks, "--placer", "single", "--devices", "3", "-o", "p.json").status == 0
-    command = ("place", tasks, "--devices", "3", "--from", "p.json", "--passes", "1e6")
-    assert run(*command, "--evaluations", "200", "-o", "r.html").status == 0
-    document = read(Path("r.html"))
-    (problem,) = document["problems"]
-    before = json.loads(Path("p.json").read_text())["assignment"]
-    names, devices = problem["operators"]["name"], problem["devices"]["name"]
-    moved = {
-        name: devices[d]
-        for name, d in zip(names, problem["placements"][0]["place"], strict=True)
-        if before[name] != devices[d]
-    }
-    assert {move["operator"]: next(iter(move["target"])) for move in document["moves"]} == moved
-
-
-def test_a_move_of_a_job_has_its_subtasks() -> None:
-    """Counted by device, with the measured job where it was placed anew, and alone where not."""
-    moved = {"map": ({"tm-1": 2}, {"tm-1": 1, "tm-2": 1})}
-    alone = document_of(PlannedMoves(moved).report())
-    check_document(as_json(alone))
-    assert alone["moves"] == [
-        {"operator": "map", "source": {"tm-1": 2}, "target": {"tm-1": 1, "tm-2": 1}}
-    ]
-    assert alone["problems"] == []
-    result = streamplace.place(random_problem(5, 2), placer="round-robin")
-    placed = NamedPlacements(result.problem, (("p", result.placement),), result.judge)
-    assert len(document_of(PlannedMoves(moved, placed).report())["problems"]) == 1
 
 
 def test_a_comparison_tells_graphs_apart(run: Callable) -> None:

@@ -20,11 +20,9 @@ from streamplace.report.results_document import (
     ComparisonPart,
     CurvePart,
     MachinesPart,
-    MovePart,
     ObjectivePart,
     PlanPart,
     PlanStepPart,
-    TrainingPart,
 )
 
 FILE = Path(__file__).parents[1] / "report" / "example.json"
@@ -111,15 +109,6 @@ def example() -> ReportDocument:
         problems=[part],
         comparison=_comparison(),
         plan=_plan(),
-        training=TrainingPart(
-            model="dream",
-            objective="throughput",
-            epochs=[1, 2, 3],
-            curves={"reward": [0.5, 0.6, 0.65], "validation": [0.55, None, 0.7]},
-            before=0.4,
-            best=3,
-        ),
-        moves=[MovePart(operator="parse", source={"edge": 1}, target={"m0": 1})],
     )
 
 

@@ -1,4 +1,4 @@
-/** Charts with axes: points, lines, steps and spreads, drawn as SVG. */
+/** Charts with axes: points, lines and spreads, drawn as SVG. */
 
 import { h, s } from "./dom";
 import { spots } from "./labels";
@@ -7,7 +7,7 @@ import { number } from "./text";
 export interface Series {
   readonly name: string;
   readonly points: readonly (readonly [number, number])[];
-  readonly kind: "line" | "step" | "points";
+  readonly kind: "line" | "points";
   readonly dashed?: boolean;
   /** What points are called, where they have names of their own. */
   readonly labels?: readonly string[];
@@ -86,7 +86,7 @@ function draw(one: Series, i: number, x: Axis, y: Axis): SVGElement[] {
     : [];
   if (one.kind === "points") return [...marks, ...named];
   const d = at
-    .map(([px, py], k) => (k === 0 ? `M${px} ${py}` : one.kind === "step" ? `H${px}V${py}` : `L${px} ${py}`))
+    .map(([px, py], k) => `${k === 0 ? "M" : "L"}${px} ${py}`)
     .join("");
   const dash = one.dashed ? "5 4" : DASHES[i % DASHES.length] || null;
   const line = s("path", { class: `curve ${tone}`, d, "stroke-dasharray": dash });

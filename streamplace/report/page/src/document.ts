@@ -237,21 +237,6 @@ export interface PlanPart {
   curve: CurvePart[];
 }
 
-export interface TrainingPart {
-  model: string;
-  objective: string;
-  epochs: number[];
-  curves: Record<string, (number | null)[]>;
-  before: number | null;
-  best: number;
-}
-
-export interface MovePart {
-  operator: string;
-  source: Record<string, number>;
-  target: Record<string, number>;
-}
-
 export interface ReportDocument {
   version: number;
   made_by: string;
@@ -260,8 +245,6 @@ export interface ReportDocument {
   problems: ProblemPart[];
   comparison?: ComparisonPart;
   plan?: PlanPart;
-  training?: TrainingPart;
-  moves?: MovePart[];
 }
 
 /** A value of a column, which may be one for all rows. */

@@ -6,7 +6,7 @@ import type { ProblemPart, ReportDocument } from "./document";
 import { differences, sentences, throughputsAt } from "./check";
 import { spots } from "./labels";
 import { forgetTheme } from "./palette";
-import { movesSection, planSection, trainingSection } from "./results";
+import { planSection } from "./results";
 import { counted, shown } from "./text";
 import { Workbench } from "./workbench";
 
@@ -79,9 +79,7 @@ function fill(main: HTMLElement, report: ReportDocument, words: HTMLElement | nu
   const open = (problem: number, placer: string): void => problems?.open(problem, placer);
   if (report.plan) parts.push(planSection(report.plan));
   if (report.comparison) parts.push(comparisonSection(report.comparison, open));
-  if (report.training) parts.push(trainingSection(report.training));
   if (problems) parts.push(problems.element);
-  if (report.moves && report.moves.length > 0) parts.push(movesSection(report.moves));
   if (words) parts.push(h("details", { class: "block words" }, h("summary", {}, "The report in words"), words));
   put(main, ...parts);
   problems?.appear();

@@ -1,8 +1,8 @@
-/** A plan, a training, and the moves of subtasks. */
+/** A plan. */
 
 import { type Series, chart } from "./chart";
 import { h } from "./dom";
-import type { MovePart, PlanPart, PlanStepPart, TrainingPart } from "./document";
+import type { PlanPart, PlanStepPart } from "./document";
 import { type Cell, sortable } from "./table";
 import { counted, number, percent, shown } from "./text";
 
@@ -119,38 +119,4 @@ function curve(plan: PlanPart): HTMLElement[] {
 
 function priceOf(share: number): Cell {
   return { text: percent(share), value: share };
-}
-
-export function trainingSection(training: TrainingPart): HTMLElement {
-  const charts = Object.entries(training.curves).map(([name, values]) => {
-    const points = values.flatMap((value, i): [number, number][] =>
-      value === null ? [] : [[training.epochs[i], value]],
-    );
-    const label = name.replace(/_/g, " ");
-    return chart({ title: shown(label), x: "epoch", y: shown(label, 24), free: true }, [
-      { name: label, kind: "line", points },
-    ]);
-  });
-  const before = training.before === null ? "" : ` Before training it was ${number(training.before)}.`;
-  return h(
-    "section",
-    { class: "block" },
-    h("h2", {}, "Training"),
-    h("p", {}, `Model ${shown(training.model)} for ${shown(training.objective)}; best after epoch ${training.best}.${before}`),
-    h("div", { class: "charts" }, ...charts),
-  );
-}
-
-export function movesSection(moves: readonly MovePart[]): HTMLElement {
-  const rows = moves.map((move): Cell[] => [
-    { text: shown(move.operator) },
-    { text: listed(move.source) },
-    { text: listed(move.target) },
-  ]);
-  return h(
-    "section",
-    { class: "block" },
-    h("h2", {}, "Moves"),
-    sortable({ caption: "Subtasks that move", head: ["Operator", "Leave", "Reach"], rows, filter: rows.length > 10 }),
-  );
 }
