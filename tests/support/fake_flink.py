@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
-from unittest.mock import patch
 
 from http_servers import as_it_is, http_server
 
-from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.transport import HttpAnswer
+from streamplace.engines.flink.rest.transport import JSON, HttpAnswer
 
 
 class InTurn:
@@ -143,23 +141,9 @@ class FakeFlink:
         """A client that needs no connection."""
         return _RestWithin(self)
 
-    def exchange(
-        self,
-        address: object,
-        context: object,
-        method: str,
-        path: str,
-        body: bytes | None,
-        kind: str,
-        seconds: float,
-    ) -> HttpAnswer:
-        """Stand in for the `exchange` of `streamplace.engines.flink.rest.transport`."""
-        document = json.loads(body) if body and kind == client.JSON else None
-        return _spoken(self.answer(f"{method} {path}", document))
-
     def _respond(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        document = json.loads(body) if handler.headers["Content-Type"] == client.JSON else None
+        document = json.loads(body) if handler.headers["Content-Type"] == JSON else None
         self.headers.append(handler.headers)
         answer = self.answer(f"{handler.command} {handler.path}", document)
         if isinstance(answer, Raw):
@@ -169,6 +153,7 @@ class FakeFlink:
         status, content, location = _spoken(answer)
         handler.protocol_version = "HTTP/1.1"
         handler.send_response(status)
+        handler.send_header("Connection", "close")
         handler.send_header("Content-Length", str(len(content)))
         if location is not None:
             handler.send_header("Location", location)
@@ -183,9 +168,11 @@ class _RestWithin(Rest):
         super().__init__("http://flink:8081")
         self._flink = flink
 
-    def _ask_once(self, *request: Any) -> bytes:
-        with patch.object(client, "exchange", self._flink.exchange):
-            return super()._ask_once(*request)
+    def _exchange(
+        self, method: str, path: str, seconds: float, body: bytes | None, jar: object
+    ) -> HttpAnswer:
+        document = None if body is None else json.loads(body)
+        return _spoken(self._flink.answer(f"{method} {path}", document))
 
 
 def _spoken(answer: Any) -> HttpAnswer:

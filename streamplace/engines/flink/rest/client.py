@@ -1,4 +1,4 @@
-"""Client of Flink's REST interface, as far as it is needed, with the standard library only."""
+"""Client of Flink's REST interface, as far as it is needed."""
 
 import copy
 import json
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from http.client import HTTPException
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +20,15 @@ from streamplace.engines.flink.rest.answers import (
     parse_complaint,
     root_cause,
 )
-from streamplace.engines.flink.rest.transport import Access, Address, exchange, masked, multipart
+from streamplace.engines.flink.rest.transport import (
+    Access,
+    Address,
+    Connection,
+    HttpAnswer,
+    Upload,
+    masked,
+    plain_name,
+)
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
@@ -34,7 +41,6 @@ NO_SLOT = "NoResourceAvailableException"
 """Exception of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a running job; tasks that have read all of their input are finished."""
-JSON = "application/json"
 POLL_SECONDS = 0.1
 SLOT_SECONDS = 0.2
 """Interval between requests while slots are awaited, from the third one on."""
@@ -105,7 +111,8 @@ class Rest:
             raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
         authorization = access.authorization or address.authorization
         self._address = replace(address, authorization=authorization)
-        self._context = access.context() if address.scheme == "https" else None
+        context = access.context() if address.scheme == "https" else None
+        self._connection = Connection(self._address, context)
         self.timeout = timeout
 
     @property
@@ -219,8 +226,10 @@ class Rest:
 
     def upload(self, jar: Path) -> str:
         """Upload a jar and return its id."""
-        path, (body, kind) = "/jars/upload", multipart(jar)
-        answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
+        path = "/jars/upload"
+        with jar.open("rb") as file:
+            upload = (plain_name(jar.name), file, "application/x-java-archive")
+            answer = self._read(path, self._ask("POST", path, None, SUBMIT_SECONDS, upload))
         return str(answer["filename"]).rsplit("/", 1)[-1]
 
     def remove_jar(self, jar: str) -> None:
@@ -338,12 +347,12 @@ class Rest:
         method: str,
         path: str,
         body: bytes | None = None,
-        kind: str | None = None,
         seconds: float | None = None,
+        jar: Upload | None = None,
     ) -> bytes:
         """Content of an answer; unanswered requests are repeated while patience lasts."""
         limit = seconds or self.timeout
-        return self._patiently(lambda: self._ask_once(method, path, body, kind, limit))
+        return self._patiently(lambda: self._ask_once(method, path, limit, body, jar))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """Result of a function, which is called again while there is no answer and patience."""
@@ -360,15 +369,13 @@ class Rest:
             time.sleep(POLL_SECONDS)
 
     def _ask_once(
-        self, method: str, path: str, body: bytes | None, kind: str | None, seconds: float
+        self, method: str, path: str, seconds: float, body: bytes | None, jar: Upload | None
     ) -> bytes:
         try:
-            answer = exchange(
-                self._address, self._context, method, path, body, kind or JSON, seconds
-            )
+            answer = self._exchange(method, path, seconds, body, jar)
         except TimeoutError:
             raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, ValueError) as error:
             reason = shown(str(error) or type(error).__name__)
             if isinstance(error, ConnectionRefusedError):
                 reason = "connection refused; start it, or correct the address"
@@ -390,6 +397,11 @@ class Rest:
         if answer.content.lstrip()[:1] == b"<":
             raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
         return answer.content
+
+    def _exchange(
+        self, method: str, path: str, seconds: float, body: bytes | None, jar: Upload | None
+    ) -> HttpAnswer:
+        return self._connection.exchange(method, path, seconds, body, jar)
 
 
 def slot_pauses() -> Iterator[float]:

@@ -1,32 +1,35 @@
-"""One HTTP request and its answer, without redirections, and access to a secured interface.
+"""HTTP to a Flink's REST interface: its address, access to it if it is secured, and one request.
 
-Time and size of the answer are limited. Access is by trusted certificates and the user's
-credentials.
+Redirections are not followed, no proxy is used, and the size and the time of an answer are limited.
+The limits of httpx are on each step, so a server that sends a byte now and then would be listened
+to forever: a timer ends the connection at the deadline.
 """
 
 import base64
 import os
 import re
-import secrets
 import socket
 import ssl
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from functools import cached_property
 from pathlib import Path
 from threading import Event, Timer
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from streamplace.errors import SettingError
 from streamplace.io.files import read_bytes, spot
 from streamplace.model.messages import shown
 
+if TYPE_CHECKING:
+    import httpx
+
+JSON = "application/json"
 MOST_BYTES = 64 * 2**20
 """Maximum size of an answer; that about the largest supported cluster is smaller."""
-CHUNK = 2**16
+IDLE_SECONDS = 2.0
+"""Time for which an idle connection is kept, which is less than that of servers and gateways."""
 PORTS = {"http": 80, "https": 443}
 AUTHORIZATION = "STREAMPLACE_FLINK_AUTHORIZATION"
 """Environment variable that contains the same text as an authorization file."""
@@ -155,97 +158,132 @@ def masked(url: str) -> str:
     return f"'{shown('…@' + host if at else url)}'"
 
 
-def exchange(
-    address: Address,
-    context: ssl.SSLContext | None,
-    method: str,
-    path: str,
-    body: bytes | None,
-    kind: str,
-    seconds: float,
-) -> HttpAnswer:
-    """Send a request and return the answer, whatever its status; do not follow redirections.
-
-    ``context``: TLS context, if the connection is encrypted.
-
-    An OSError, HTTPException or ValueError says that there is no complete answer within the time,
-    or that it is too large.
-    """
-    headers = {"Connection": "close"}
-    if body is not None:
-        headers["Content-Type"] = kind
-    if address.authorization is not None:
-        headers["Authorization"] = address.authorization
-    deadline = time.monotonic() + seconds
-    with (
-        closing(_connected(address, context, seconds)) as connection,
-        _until(deadline, connection.sock),
-    ):
-        if isinstance(connection.sock, ssl.SSLSocket):
-            connection.sock.do_handshake()
-        connection.request(method, address.path + path, body, headers)
-        with connection.getresponse() as answer:
-            return HttpAnswer(answer.status, _content(answer), answer.headers["Location"])
-
-
-def _connected(address: Address, context: ssl.SSLContext | None, seconds: float) -> HTTPConnection:
-    """Open a connection; an encrypted one has not performed its handshake yet."""
-    connection = HTTPConnection(address.host, address.port, timeout=seconds)
-    connection.connect()
-    if context is not None:
-        connection.sock = context.wrap_socket(
-            connection.sock, server_hostname=address.host, do_handshake_on_connect=False
-        )
-    return connection
-
-
-@contextmanager
-def _until(deadline: float, sock: socket.socket) -> Iterator[None]:
-    """End the connection at the deadline, even if the server still sends data slowly."""
-    over = Event()
-
-    def end() -> None:
-        over.set()
-        with suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
-
-    timer = Timer(deadline - time.monotonic(), end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except (OSError, HTTPException, ValueError):
-        if not over.is_set():
-            raise
-    finally:
-        timer.cancel()
-    if over.is_set():
-        raise TimeoutError
-
-
-def _content(answer: HTTPResponse) -> bytes:
-    content = bytearray()
-    while chunk := answer.read1(CHUNK):  # read() would trust the sizes that the server claims
-        content += chunk
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"its answer is larger than {MOST_BYTES >> 20} MiB")
-    if answer.length:
-        raise ValueError("its answer is incomplete")
-    return bytes(content)
-
-
-def multipart(jar: Path) -> tuple[bytes, str]:
-    """Body and content type of the request that uploads a jar."""
-    boundary = secrets.token_hex(16)
-    head = (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; '
-        f'filename="{plain_name(jar.name)}"\r\n'
-        "Content-Type: application/x-java-archive\r\n\r\n"
-    )
-    body = head.encode() + jar.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
-    return body, f"multipart/form-data; boundary={boundary}"
-
-
 def plain_name(name: str) -> str:
     """Name of a file without characters that have a meaning in requests."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+
+
+Upload = tuple[str, BinaryIO, str]
+"""Name, file and type of what is uploaded."""
+
+
+class Connection:
+    """A connection to a server, which is opened again when it is needed and has been closed.
+
+    Requests of several threads wait for one another.
+    """
+
+    def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
+        self._address, self._context = address, context
+        self._socket: socket.socket | None = None
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        body: bytes | None = None,
+        jar: Upload | None = None,
+    ) -> HttpAnswer:
+        """Send a request, with a JSON document or a jar, and return the answer of any status.
+
+        An OSError or ValueError says that there is no complete answer within the time, or that it
+        is too large. A GET is sent again if the server has closed the idle connection. All else
+        is sent once, over a new connection, since it might have been received.
+        """
+        if method != "GET":
+            once = Connection(self._address, self._context)
+            with once._client:
+                return once._exchange(method, path, seconds, body, jar)
+        before = self._socket
+        try:
+            return self._exchange(method, path, seconds)
+        except ConnectionResetError:
+            if self._socket is not before:  # it had not been idle
+                raise
+        return self._exchange(method, path, seconds)
+
+    @cached_property
+    def _client(self) -> "httpx.Client":
+        import httpx
+
+        headers = {"Accept-Encoding": "identity"}
+        if self._address.authorization is not None:
+            headers["Authorization"] = self._address.authorization
+        return httpx.Client(
+            headers=headers,
+            limits=httpx.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS),
+            trust_env=False,
+            verify=self._context or False,
+        )
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        body: bytes | None = None,
+        jar: Upload | None = None,
+    ) -> HttpAnswer:
+        """Send a request; a ConnectionResetError says that the connection broke."""
+        import httpx
+
+        over = Event()
+
+        def end() -> None:
+            over.set()
+            if self._socket is not None:
+                with suppress(OSError):  # that of an SSLSocket would not end the connection
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+        timer = Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = self._send(method, path, seconds, body, jar)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            if over.is_set() or isinstance(error, httpx.TimeoutException):
+                raise TimeoutError from None
+            if isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):
+                raise ConnectionResetError(str(error)) from None
+            raise _system_error(error) from None
+        finally:
+            timer.cancel()
+        if over.is_set():  # the answer may be cut off
+            raise TimeoutError
+        return answer
+
+    def _send(
+        self, method: str, path: str, seconds: float, body: bytes | None, jar: Upload | None
+    ) -> HttpAnswer:
+        with self._client.stream(
+            method,
+            str(self._address),
+            content=body,
+            files=None if jar is None else {"jarfile": jar},
+            headers={} if body is None else {"Content-Type": JSON},
+            timeout=seconds,
+            # The path is sent as it is, even if an id in it is "..".
+            extensions={"target": f"{self._address.path}{path}".encode(), "trace": self._trace},
+        ) as answer:
+            content = bytearray()
+            for chunk in answer.iter_raw():
+                content += chunk
+                if len(content) > MOST_BYTES:
+                    raise ValueError(f"its answer is larger than {MOST_BYTES >> 20} MiB")
+            return HttpAnswer(answer.status_code, bytes(content), answer.headers.get("Location"))
+
+    def _trace(self, event: str, info: dict[str, Any]) -> None:
+        """Remember the socket of a connection as soon as it is open."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = info["return_value"].get_extra_info("socket")
+
+
+def _system_error(error: BaseException) -> OSError:
+    """Refused connection that caused an error of httpx; else one with the same message."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return cause
+        cause = cause.__cause__
+    return ConnectionError(str(error))
