@@ -157,8 +157,8 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     continues from there, and never moves the job twice. With --machines, it also starts
     TaskManagers that a plan needs, and stops those that the job has left.
 
-    A job that Flink's adaptive scheduler runs is not moved but rescaled: the command asks Flink for
-    other numbers of subtasks, in proportion to the present ones. It needs no JAR for that.
+    A job that Flink's adaptive scheduler runs is refused, because it ignores placements: the
+    parallelism of such a job is up to Flink's autoscaler.
 
     TaskManagers are measured with the job as 'flink move' does. Where their speeds or their CPU
     limits differ, describe them with --cluster; a TaskManager that the file lacks is not used.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.machines import MachineCommand
     from streamplace.engines.flink.watch.placed_job import PlacedJob
-    from streamplace.engines.flink.watch.rescaling import Rescaler
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
 
@@ -64,12 +63,11 @@ class WatchRequest:
 
     def run(self, rest: "Rest", home: Path | None, given: "Program | None") -> None:
         """Watch the job until it ends; an error if it fails, or is stopped or moved by others."""
-        from streamplace.engines.flink.rest.scheduler import is_adaptive
         from streamplace.engines.flink.watch.log import WatchLog
         from streamplace.engines.flink.watch.metrics import WatchMetrics, served
         from streamplace.engines.flink.watch.watch import (
             check_movable,
-            check_rescalable,
+            check_watchable,
             first_job,
             settled,
         )
@@ -82,11 +80,10 @@ class WatchRequest:
             store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
             document = rest.job(job)
-            scales = is_adaptive(rest, document)
-            self._check_adaptive(scales)
+            check_watchable(rest, job, document)
             if self.acts:
-                (check_rescalable if scales else check_movable)(rest, job)
-            program = None if scales else self._program(rest, job, given)
+                check_movable(rest, job)
+            program = self._program(rest, job, given)
             name = str(document["name"])
             log = WatchLog.claimed(store, job, name, say)
             stack.callback(log.release)
@@ -95,9 +92,7 @@ class WatchRequest:
             if self.metrics is not None:
                 stack.enter_context(served(metrics, self.metrics))
             engine = self._engine(rest, home)
-            rounds = self._rounds(
-                engine, program, log, guards, judge, command, job if scales else None
-            )
+            rounds = self._rounds(engine, program, log, guards, judge, command)
             rounds.observe = metrics.add
             rounds.recall()
             watch = self._watch(engine, program, rounds)
@@ -115,23 +110,19 @@ class WatchRequest:
         guards: "Guards",
         judge: "RateJudge",
         command: "MachineCommand | None",
-        adaptive: str | None,
     ) -> "JobRounds":
-        """Rounds that look at the rate, and move the job if that is wanted.
-
-        ``adaptive`` is the id of a job that the adaptive scheduler runs.
-        """
+        """Rounds that look at the rate, and move the job if that is wanted."""
         from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
-        from streamplace.engines.flink.watch.rescaling import scaling_of
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.intervals import USUAL_CONFIDENCE
 
         ledger = self.ledger or usual_ledger()
-        scaling = None if adaptive is None else scaling_of(engine.rest, log, adaptive)
-        mover = self._mover(engine, program, log, ledger) if self.acts else None
+        mover = None
+        if self.acts and program is not None:
+            mover = self._mover(engine, program, log, ledger)
         machines = None
         if mover is not None and command is not None:
             machines = Machines(engine.rest, log, command, say, self.spares)
@@ -146,7 +137,6 @@ class WatchRequest:
             ledger,
             may_start=machines is not None,
             cluster=None if self.cluster_file is None else read_cluster(self.cluster_file),
-            scaling=scaling,
         )
         return JobRounds(
             engine.rest,
@@ -159,20 +149,15 @@ class WatchRequest:
             self.every,
             machines=machines,
             confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
-            is_adaptive=scaling is not None,
         )
 
     def _mover(
-        self, engine: "FlinkEngine", program: "Program | None", log: "WatchLog", ledger: Path
-    ) -> "WatchMover | Rescaler":
-        """Mover of the job; without a program, the one that has Flink rescale it."""
+        self, engine: "FlinkEngine", program: "Program", log: "WatchLog", ledger: Path
+    ) -> "WatchMover":
         from streamplace.engines.flink.program.submitted import SubmittedProgram
         from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.placed_job import move_without_lost
-        from streamplace.engines.flink.watch.rescaling import Rescaler
 
-        if program is None:
-            return Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)
         without = partial(move_without_lost, engine.rest, self.spares)
         move = replace(engine.moving(program), without_lost=without)
         check = SubmittedProgram.of(program).check
@@ -196,7 +181,7 @@ class WatchRequest:
             self.timeout,
             self._placement_file(),
             rounds.log,
-            takes_free=self.acts and not rounds.is_adaptive,
+            takes_free=self.acts,
         )
         if program is not None:
             replacing = replace(replacing, check_program=SubmittedProgram.of(program).check)
@@ -206,17 +191,6 @@ class WatchRequest:
     def may_start(self) -> bool:
         """Whether the job may be started elsewhere, for its rate or for a lost TaskManager."""
         return self.acts or bool(self.spares)
-
-    def _check_adaptive(self, scales: bool) -> None:
-        """Raise SettingError for options that have no meaning where Flink places the subtasks."""
-        from streamplace.errors import SettingError
-
-        for option, given in (("--spare", self.spares), ("--placement", self.placement)):
-            if scales and given:
-                raise SettingError(
-                    f"Flink's adaptive scheduler runs the job, and places its subtasks itself, "
-                    f"also after a loss; leave out {option}"
-                )
 
     def _guards(self) -> "Guards":
         from streamplace.engines.flink.watch.judging import Guards, QuietHours

@@ -46,9 +46,6 @@ DELETE FROM rounds WHERE watch = ? AND id <= (
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
 UNSAVED, DONE = "not saved", "done"
 """States of a decision: written before anything is done, and the outcomes."""
-RESCALE = "rescale"
-FOR_RATE = ("move", RESCALE)
-"""Kinds of decisions that start a job elsewhere for its rate."""
 UNREADABLE = (ValueError, TypeError, KeyError)
 """Errors of rows that are damaged, or have fields of another version."""
 
@@ -96,13 +93,13 @@ class WatchDecision:
     """A decision to start a job elsewhere, or a TaskManager, written before it is carried out."""
 
     at: str
-    # ``"move"`` and ``"rescale"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"``
-    # and ``"stop"`` of TaskManagers.
+    # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"`` and ``"stop"`` of
+    # TaskManagers.
     kind: str
     job: str
     # What identifies the start at the engine: the id of the successor for a move, the checkpoint
-    # for a replacement, the numbers of subtasks before and after a job is rescaled, and the least
-    # ones (JSON), the TaskManagers that were there before a start (JSON), the one that is stopped.
+    # for a replacement, the TaskManagers that were there before a start (JSON), the one that is
+    # stopped.
     transaction: str
     # Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job is
     # not touched.
@@ -128,7 +125,7 @@ class WatchDecision:
     @property
     def starts_job(self) -> bool:
         """Whether the job is started elsewhere."""
-        return self.kind in (*FOR_RATE, "replace")
+        return self.kind in ("move", "replace")
 
     @property
     def model(self) -> RateInterval | None:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
@@ -18,7 +17,6 @@ from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
-from streamplace.engines.flink.watch.rescaled_plans import with_subtasks
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.placers.registry import Budget
@@ -201,13 +199,10 @@ def test_operators_that_wait_for_python_have_no_limit(
     assert notes(seen) == []
 
 
-def test_the_limit_of_a_subtask_stays_when_a_job_is_rescaled_or_its_graph_is_read(
+def test_the_limit_of_a_subtask_stays_when_its_graph_is_read(
     looked: Looked,
 ) -> None:
     graph = measured_graph(looked(busy=0.8, cpu=0.1), MIPS)
-    rescaled = with_subtasks(graph, {"src": 2, "split": 8, "out": 2})
-    assert rescaled.operators["split"] == replace(graph.operators["split"], parallelism=8)
-    assert rescaled.operators["split"].max_rate == 125
     document = graph_to_dict(graph.at_rate(1000.0))
     assert [row.get("max_rate") for row in document["operators"]] == [None, 125, None]
     assert graph_from_dict(document).operators["split"].max_rate == 125

@@ -189,25 +189,16 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
 
 
-def test_a_watch_that_could_never_rescale_the_job_is_refused(
-    run: Callable, flink: FakeFlink
+def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
+    refusal: Callable, flink: FakeFlink
 ) -> None:
-    """Flink takes numbers of subtasks since 1.18; without --apply the job is looked at."""
+    """Also if it only looks: no plan could ever be carried out."""
     running = job("shop", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "Adaptive"}
-    ended = job("shop", "CANCELED", {}) | {"schedulerType": "Adaptive"}
     flink.answers[f"GET /jobs/{OLD}"] = running
-    flink.answers[f"GET /jobs/{OLD}/plan"] = {"plan": {"nodes": [{"id": "map"}]}}
-    for options, told in (
-        (("--apply",), f"job {OLD} cannot be rescaled: Flink answers 404"),
-        (("--spare", "dev-1"), "also after a loss; leave out --spare"),
-    ):
-        answer = run("flink", "watch", "--rest", flink.url, *options)
-        assert answer.status == 2
-        assert told in answer.err
-    flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[running] * 6, ended)
-    answer = run("flink", "watch", "--rest", flink.url)
-    assert answer.status == 0
-    assert "104 tuples/s on 1 TaskManager" in answer.err
+    for options in ((), ("--apply",), ("--spare", "dev-1")):
+        told = refusal("flink", "watch", "--rest", flink.url, *options)
+        assert f"job {OLD} cannot be watched: Flink's adaptive scheduler runs it" in told
+        assert "leave its parallelism to Flink's autoscaler" in told
 
 
 def test_a_watch_gives_signs_of_life_while_flink_is_silent(

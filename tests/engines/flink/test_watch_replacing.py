@@ -246,7 +246,7 @@ def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
     class Moving:
         """Rounds, the first of which moves the job to dev-0, which is lost at once."""
 
-        log, is_due, is_adaptive = own, True, False
+        log, is_due = own, True
 
         def pass_round(self, job: str) -> str:
             decision = WatchDecision("", "move", job, "moved", {"map": ["dev-0"]}, (3, 1), "")

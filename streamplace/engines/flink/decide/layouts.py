@@ -59,28 +59,6 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     return _variants(graph, bundles, slots, mode)
 
 
-def adaptive_layouts(
-    graph: StreamGraph, slots: Mapping[str, int], *, spreads: bool = False
-) -> list[Layout]:
-    """Return layouts that the adaptive scheduler may choose; empty if there are too few slots.
-
-    Subtasks of the same number share a slot, those of each slot sharing group apart. The slots are
-    those of one TaskManager after another, or, if it ``spreads``, of the emptiest ones.
-
-    >>> from streamplace.model import Operator, Stream
-    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
-    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
-    >>> sorted(one["src"] + one["map"] for one in adaptive_layouts(graph, {"a": 1, "b": 1}))
-    [['a', 'a', 'b'], ['b', 'b', 'a']]
-    """
-    group, number = _groups(graph), _parallelism(graph)
-    bundles: dict[tuple[int, int], Bundle] = {}
-    for v, own in enumerate(group):
-        for i in range(number[v]):
-            bundles.setdefault((own, i), []).append((v, i))
-    return _variants(graph, [*bundles.values()], slots, "SLOTS" if spreads else "NONE")
-
-
 def _variants(
     graph: StreamGraph, bundles: Sequence[Bundle], slots: Mapping[str, int], mode: Mode
 ) -> list[Layout]:

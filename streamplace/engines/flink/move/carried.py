@@ -89,14 +89,6 @@ def submitted_settings(rest: Rest, job: str) -> Settings:
     return {}
 
 
-def takes_checkpoints(rest: Rest, job: str) -> bool:
-    """Whether a job takes checkpoints periodically."""
-    with suppress_missing():
-        answer: CheckpointSettings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-        return _is_periodic(answer)
-    return False
-
-
 def _is_periodic(answer: CheckpointSettings) -> bool:
     """Whether these are the settings of a job that takes checkpoints periodically."""
     return answer.get("interval", PERIODIC_LIMIT_MS) < PERIODIC_LIMIT_MS

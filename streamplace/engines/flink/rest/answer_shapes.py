@@ -201,21 +201,6 @@ class Job(TypedDict):
     plan: NotRequired[Annotated[PlanNodes | None, BeforeValidator(_shown)]]
 
 
-class SubtaskBounds(TypedDict):
-    """Least and largest number of subtasks that a task may have."""
-
-    lowerBound: int
-    upperBound: int
-
-
-class TaskRequirements(TypedDict):
-    """Requirements of a task to the adaptive scheduler."""
-
-    parallelism: SubtaskBounds
-
-
-Requirements = dict[str, TaskRequirements]
-"""Id of a task → its requirements."""
 SubtaskMetrics = TypedDict(
     "SubtaskMetrics",
     {

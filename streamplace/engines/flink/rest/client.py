@@ -138,10 +138,6 @@ class Rest:
         body = json.dumps(document).encode()
         return self._read(path, self._ask("POST", path, body, seconds=seconds))
 
-    def put(self, path: str, document: object) -> None:
-        """Send a PUT request with a JSON document."""
-        self._ask("PUT", path, json.dumps(document).encode())
-
     def delete(self, path: str) -> None:
         """Send a DELETE request."""
         self._ask("DELETE", path)

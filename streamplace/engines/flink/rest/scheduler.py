@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
-from streamplace.engines.flink.rest.answer_shapes import Requirements
 from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import Rest
 
@@ -50,23 +48,3 @@ def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
     if not scheduler:
         return cluster_fault(rest)
     return None if scheduler == DEFAULT else f"the scheduler is {scheduler}, {REMEDY}"
-
-
-def requirements(rest: Rest, job: str) -> Requirements:
-    """Least and largest number of subtasks of each task, by its id; since Flink 1.18."""
-    found: Requirements = rest.get(_path(job))
-    return found
-
-
-def largest_numbers(rest: Rest, job: str) -> dict[str, int]:
-    """Largest number of subtasks of each task, by its id; known also while the job restarts."""
-    return {task: one["parallelism"]["upperBound"] for task, one in requirements(rest, job).items()}
-
-
-def require(rest: Rest, job: str, wanted: Requirements) -> None:
-    """Set them; the adaptive scheduler then restarts the job, if there are enough slots."""
-    rest.put(_path(job), wanted)
-
-
-def _path(job: str) -> str:
-    return f"/jobs/{quote(job, safe='')}/resource-requirements"

@@ -294,7 +294,7 @@ def stay_words(model: JobModel, level: int, seen: WatchRound) -> str:
 
 def reason_words(model: JobModel, target: WatchPlan, seen: WatchRound) -> str:
     """Why a job should move, in words."""
-    rate, carries, where = wanted_rate(seen), target.carries, model.where(target)
+    rate, carries, where = wanted_rate(seen), target.carries, ", ".join(target.devices)
     if target.machines < model.present.machines:
         fewer = model.present.machines - target.machines
         return f"{where} alone should carry {carries}, which saves {counted(fewer, 'TaskManager')}"

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -33,7 +33,6 @@ from streamplace.engines.flink.watch.plans import (
     device_order,
     job_model,
 )
-from streamplace.engines.flink.watch.rescaled_plans import Scaling, rescaled_model
 from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
@@ -82,9 +81,6 @@ class JobModeller:
     # of the cluster when the job is measured. TaskManagers that are not among them count towards
     # ``at_most``, too.
     cluster: Cluster | None = None
-    # How plans scale the numbers of subtasks where Flink's adaptive scheduler runs the job; None
-    # where they pin subtasks.
-    scaling: Scaling | None = None
     _told: set[str] = field(default_factory=set, init=False)
 
     def __call__(self, look: JobLook) -> JobModel:
@@ -98,14 +94,13 @@ class JobModeller:
         if PROFILE_DRIFT in measured.graph.attributes:
             raise UnsteadyJob(f"job {look.job} is not warm yet")
         self._tell_doubts(measured)
-        slots = slots_for(rest, look.job)
         question = Question(
             measured,
             look.layout,
-            slots,
+            slots_for(rest, look.job),
             can_spread(rest),
-            occupied=self._occupied(look, slots) | self._absent(look),
-            managers=None if self.scaling else left_without(rest, look.job),
+            occupied=occupied_devices(rest, look.job) | self._absent(look),
+            managers=left_without(rest, look.job),
         )
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
@@ -113,11 +108,8 @@ class JobModeller:
         new = NewDevices()
         if self.may_start and self.at_most is not None:
             most = self.at_most - len(self._unusable(look, question))
-            question, new = with_new(question, most, scales=self.scaling is not None)
-        if self.scaling is None:
-            model = job_model(look.job, question, errors, self.at_most, self.budget, new)
-        else:
-            model = rescaled_model(look.job, question, self.scaling, errors, self.at_most, new)
+            question, new = with_new(question, most)
+        model = job_model(look.job, question, errors, self.at_most, self.budget, new)
         spread = profile_spread(measured.graph)
         return replace(model, uncounted=_uncounted(measured), spread=spread)
 
@@ -127,12 +119,6 @@ class JobModeller:
         cards = {name: speed for name, speed in self.engine.cards.items() if name in there}
         engine = replace(self.engine, cards=cards)
         return engine.measure(look.job, self.seconds, cluster=self.cluster)
-
-    def _occupied(self, look: JobLook, slots: Mapping[str, int]) -> frozenset[str]:
-        """TaskManagers on which no subtask of the job can be."""
-        if self.scaling is None:
-            return occupied_devices(self.engine.rest, look.job)
-        return frozenset(name for name, number in slots.items() if not number)
 
     def _absent(self, look: JobLook) -> frozenset[str]:
         """Given devices that are no TaskManagers now."""
@@ -146,8 +132,6 @@ class JobModeller:
         used, it would otherwise start one after the other.
         """
         unknown = look.managers.difference(question.measured.cluster.devices.name)
-        if self.scaling is not None:
-            return unknown
         return unknown.union(question.occupied.intersection(unpinnable(self.engine.rest)))
 
     def _tell_doubts(self, measured: Measurement) -> None:
@@ -177,19 +161,16 @@ def _uncounted(measured: Measurement) -> str:
     return ""
 
 
-def with_new(
-    question: Question, at_most: int, *, scales: bool = False
-) -> tuple[Question, NewDevices]:
+def with_new(question: Question, at_most: int) -> tuple[Question, NewDevices]:
     """Add copies of the fastest free device to a question, up to a number of free devices.
 
-    Of equally fast ones, one in use is copied. A job has use for no more devices than subtasks,
-    unless their numbers change.
+    Of equally fast ones, one in use is copied. A job has use for no more devices than subtasks.
     """
     measured = question.measured
     graph, cluster = measured.graph, measured.cluster
     now = names_of(graph, question.present)
     order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
-    useful = at_most if scales else min(at_most, int(graph.operators.parallelism.sum()))
+    useful = min(at_most, int(graph.operators.parallelism.sum()))
     number = useful - len(order)
     if number <= 0 or not order:
         return question, NewDevices()

@@ -11,7 +11,6 @@ from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel
 from streamplace.io.watch_store import (
     FAILED,
-    FOR_RATE,
     MOVED,
     RETURNED,
     UNBEGUN,
@@ -58,9 +57,7 @@ class PastMoves:
         with suppress(StoreError):
             found = self.log.decisions.items()
             self._known = {
-                number: one
-                for number, one in found
-                if one.kind in FOR_RATE and one.state != UNBEGUN
+                number: one for number, one in found if one.kind == "move" and one.state != UNBEGUN
             }
         return self._known
 

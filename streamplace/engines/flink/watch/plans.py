@@ -22,7 +22,7 @@ from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.messages import counted, shown
+from streamplace.model.messages import shown
 from streamplace.objectives.throughput.loads import at_max_rate
 from streamplace.placers.registry import Budget
 
@@ -80,8 +80,6 @@ class JobModel:
     # TaskManagers may not have it.
     uncounted: str = ""
     spread: float = 0.0  # spread of the profile, by which the intervals are wider
-    # Whether subtasks are pinned to the TaskManagers of a plan; otherwise Flink chooses which.
-    pins: bool = True
 
     def widened(self, width: float) -> "JobModel":
         """Return the same model with all intervals wider by a factor of exp(width) at each end."""
@@ -110,14 +108,6 @@ class JobModel:
     def believed_of(self, plan: WatchPlan) -> float:
         """Part of what a plan was predicted to carry that is believed."""
         return self.believed if plan.machines < self.present.machines else 1.0
-
-    def size(self, plan: WatchPlan) -> int:
-        """Number of TaskManagers that a plan uses, or at most uses where Flink chooses them."""
-        return len(plan.devices) if self.pins else plan.machines
-
-    def where(self, plan: WatchPlan) -> str:
-        """TaskManagers of a plan, in words."""
-        return ", ".join(plan.devices) if self.pins else counted(plan.machines, "TaskManager")
 
     def missing(self, plan: WatchPlan) -> int:
         """Number of TaskManagers that a plan uses and the cluster lacks."""

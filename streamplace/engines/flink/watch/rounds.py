@@ -38,7 +38,6 @@ from streamplace.engines.flink.watch.machines import Machines
 from streamplace.engines.flink.watch.modelling import Measuring
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.rescaled_plans import required_subtasks
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import JobWatched, StoreError, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
@@ -72,9 +71,6 @@ class JobRounds:
     machines: Machines | None = None  # starts and stops TaskManagers; None does neither
     # Share of the rounds in which the rate should be in its interval.
     confidence: float = USUAL_CONFIDENCE
-    # Whether Flink's adaptive scheduler runs the job. It changes numbers of subtasks by itself, so
-    # those that are required tell whether another controller acts.
-    is_adaptive: bool = False
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)
     _looked: float = field(default=-1.0, init=False)
@@ -142,8 +138,6 @@ class JobRounds:
         now, last = self.monotonic(), self._last
         try:
             look = look_at(self.rest, job)
-            if self.is_adaptive:
-                look = replace(look, shape=required_subtasks(self.rest, job))
         except NoAnswer:
             raise
         except FlinkError:
@@ -193,7 +187,7 @@ class JobRounds:
         self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
     ) -> str:
         """Deal with a move, or a start of TaskManagers, that would pay; return the job's id."""
-        if back := self._moves.came_back(model.size(target)):
+        if back := self._moves.came_back(len(target.devices)):
             self._end(seen, f"{state}; stays; {back}")
             return seen.job
         reason, missing = reason_words(model, target, seen), model.missing(target)
@@ -215,8 +209,7 @@ class JobRounds:
             self._end(seen, f"{state}; {like}: {reason}")
             self.machines.start(look, model.new.like, missing, reason)
             return seen.job
-        act = "moved" if model.pins else "rescaled"
-        self._end(seen, f"{state}; the job is {act}: {reason}")
+        self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
     def _carry_out(self, mover: Mover, model: JobModel, target: WatchPlan, reason: str) -> str:
@@ -235,8 +228,6 @@ class JobRounds:
             self.tell(f"the job is not moved: {error}")
         if self._moves.note(began) or job != model.job:
             self._refused = -math.inf
-            if not model.pins:
-                self._last = None  # the job has the same id with other subtasks
             self._measuring.forget()
             self._due = self.monotonic()
         return job

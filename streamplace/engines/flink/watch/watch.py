@@ -7,11 +7,10 @@ A watch begins by finishing what an earlier one of the job has begun and not fin
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from streamplace.engines.flink.move.carried import takes_checkpoints
 from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.pinning import Vectors
@@ -23,11 +22,10 @@ from streamplace.engines.flink.rest.client import (
     NOT_FOUND,
     FlinkError,
     NoAnswer,
-    Refusal,
     Rest,
 )
 from streamplace.engines.flink.rest.job_ids import only_job
-from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
+from streamplace.engines.flink.rest.scheduler import is_adaptive, job_fault
 from streamplace.engines.flink.watch.acting import Mover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.engines.flink.watch.look import (
@@ -41,7 +39,7 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
 from streamplace.engines.flink.watch.replacing import Notices, Replacing, answer_of
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import BEGUN, FOR_RATE, UNBEGUN, WatchStore
+from streamplace.io.watch_store import BEGUN, UNBEGUN, WatchStore
 from streamplace.model.messages import listed
 
 LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
@@ -114,21 +112,10 @@ class Watch:
             breaks(str(error))
             return run
         breaks("")
-        if self.rounds.is_adaptive:
-            return self._rescaled(run)
         if job == run.job:
             return run
         vectors = self._vectors(run, self.rounds.log, job)
         new = self.replacing.with_addresses(PlacedJob(job, vectors))
-        self.replacing.moved(new)
-        return new
-
-    def _rescaled(self, run: PlacedJob) -> PlacedJob:
-        """Return the job where the adaptive scheduler has put its subtasks."""
-        layout = self._ask(lambda: running_layout(self.rest, run.job))
-        if not layout or layout == run.vectors:
-            return run
-        new = self.replacing.with_addresses(PlacedJob(run.job, dict(layout)))
         self.replacing.moved(new)
         return new
 
@@ -246,38 +233,22 @@ def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
     return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
 
 
+def check_watchable(rest: Rest, job: str, document: Mapping[str, Any]) -> None:
+    """Raise FlinkError if Flink itself decides where a job runs and with how many subtasks."""
+    if is_adaptive(rest, document):
+        raise FlinkError(
+            f"job {job} cannot be watched: Flink's adaptive scheduler runs it, which ignores "
+            "placements and chooses the numbers of subtasks by itself; leave its parallelism to "
+            "Flink's autoscaler, or set jobmanager.scheduler: default (no reactive mode) and "
+            "restart the JobManager"
+        )
+
+
 def check_movable(rest: Rest, job: str) -> None:
     """Raise FlinkError if a job can never be moved, so that a watch could only look."""
     if fault := job_fault(rest, rest.job(job)):
-        raise FlinkError(
-            f"job {job} cannot be moved: {fault}. Without --apply, a watch says what would pay; "
-            "'streamplace flink advise' prints the request that changes the parallelism"
-        )
+        raise FlinkError(f"job {job} cannot be moved: {fault}")
     check_upload(rest)
-
-
-def check_rescalable(rest: Rest, job: str) -> None:
-    """Raise FlinkError if the adaptive scheduler takes no numbers of subtasks for a job.
-
-    It restarts a job from its last checkpoint, so one that takes none would lose its state.
-    """
-    if is_reactive(rest.settings()):
-        raise FlinkError(
-            f"job {job} cannot be rescaled: the cluster runs in reactive mode, in which a job uses "
-            "all slots; start and stop TaskManagers, or set jobmanager.scheduler: adaptive without "
-            "scheduler-mode"
-        )
-    try:
-        requirements(rest, job)
-    except Refusal as error:
-        raise FlinkError(
-            f"job {job} cannot be rescaled: {error}. Flink takes numbers of subtasks since 1.18"
-        ) from None
-    if not takes_checkpoints(rest, job):
-        raise FlinkError(
-            f"job {job} takes no checkpoints, so it would start from its beginning whenever it is "
-            "rescaled; submit it with -D execution.checkpointing.interval=10s"
-        )
 
 
 def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:
@@ -293,7 +264,7 @@ def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:
             log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
             continue
         found: str | None = job
-        if decision.kind in FOR_RATE and mover is not None:
+        if decision.kind == "move" and mover is not None:
             found = mover.finish(number, decision, watch.rest.job(job)["name"])
             if found is not None and found != decision.job:
                 layout = running_layout(watch.rest, found)
@@ -301,7 +272,7 @@ def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:
         elif decision.kind == "replace" and watch.replacing.is_wanted:
             found = watch.replacing.settle(log, number, decision)
         elif watch.rest.state(job) in (None, *ENDED):
-            option = "--apply" if decision.kind in FOR_RATE else "--spare"
+            option = "--apply" if decision.kind == "move" else "--spare"
             raise SettingError(
                 f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
                 f"give {option}, so that this is finished"
