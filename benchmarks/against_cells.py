@@ -1,6 +1,6 @@
 """The comparison with Flink's own placement: jobs, clusters, arms, and the order of the runs.
 
-Everything here is part of the protocol of docs/against-flink.md.
+Everything here is part of the protocol of the comparison in docs/evidence.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

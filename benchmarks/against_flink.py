@@ -3,7 +3,7 @@
     python benchmarks/against_flink.py --minutes 40
     python benchmarks/against_flink.py --page
 
-The protocol is docs/against-flink.md. A line of ``assets/against-flink.jsonl`` is appended after
+The protocol is in docs/evidence.md. A line of ``assets/against-flink.jsonl`` is appended after
 every run, so that a stopped command goes on; ``--page`` measures nothing and writes the page's
 results. Needs Linux with cgroups of version 1, root, a JDK and an idle computer.
 """
@@ -45,7 +45,6 @@ MOST_OF_MACHINE = 0.75
 RUN_SECONDS, CLUSTER_SECONDS, BISECTION_SECONDS = 30.0, 30.0, 100.0
 """Approximate duration of a run, of starting a cluster, and of a bisection."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 
 
 @dataclass
@@ -183,17 +182,9 @@ def _sessions(series: Series, todo: Sequence[Cell]) -> Iterator[tuple[Cell, str,
             yield (cell, *pending[0])
 
 
-def write_page(page: Path, rows: Sequence[Row], repeats: int, random: int) -> str:
-    """Put the results into the page, and return them."""
-    text = results(rows, cells(repeats), arms(random))
-    head, begin, rest = page.read_text("utf-8").partition(BEGIN)
-    page.write_text(head + begin + text + END + rest.partition(END)[2], "utf-8")
-    return text
-
-
 @click.command()
 @click.option("--minutes", type=click.FloatRange(0), help="No run begins after so long.")
-@click.option("--page", is_flag=True, help="Measure nothing, and write the page.")
+@click.option("--page", is_flag=True, help="Measure nothing, and print all tables.")
 @click.option("--jobs", help=f"Such as sales,alarms, of {len(JOBS)}.")
 @click.option("--kinds", help=f"Of {', '.join(KINDS)}.")
 @click.option("--random", type=click.IntRange(0), default=1, show_default=True)
@@ -210,11 +201,11 @@ def main(
     measure: str,
     output: Path,
 ) -> None:
-    """Measure what is missing, or write the page."""
+    """Measure what is missing, or print the tables."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     file = output / "assets" / "against-flink.jsonl"
     if page:
-        click.echo(write_page(output / "against-flink.md", read_rows(file), repeats, random))
+        click.echo(results(read_rows(file), cells(repeats), arms(random)))
         return
     for name, kind in KINDS.items():
         if sum(kind.cores) > MOST_OF_MACHINE * (os.cpu_count() or 1):

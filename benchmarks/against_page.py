@@ -1,4 +1,4 @@
-"""Tables of docs/against-flink.md, from the runs against Flink's own placement."""
+"""Tables of the runs against Flink's own placement (docs/evidence.md)."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -3,7 +3,7 @@
 Run ``python benchmarks/calibration.py -o docs/``. Every job is measured under two probe placements,
 all on one device and dealt out in turn, and under ten others that are then predicted from the
 probes. A line of ``assets/calibration.jsonl`` is appended for every run, so that a stopped command
-goes on; afterwards ``calibration.md`` gets its table and ``assets/calibration.svg`` is drawn. Needs
+goes on; afterwards it prints its table, and ``assets/calibration.svg`` is drawn. Needs
 Linux, root and a JDK, and takes about 25 seconds a run. ``--table`` measures nothing.
 """
 
@@ -50,7 +50,6 @@ DEVICES = tuple(f"cal-{i}" for i in range(4))
 CORES, BANDWIDTH = 0.25, 40e6
 WARM_UP, SETTLE, SECONDS = 7.0, 3.0, 5.0
 PLACEMENTS = 10
-BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
 
 
 def cpu_seconds(cluster: LocalCluster) -> dict[str, float]:
@@ -319,17 +318,13 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="measure nothing")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    file, page = given.output / "assets" / "calibration.jsonl", given.output / "calibration.md"
+    file = given.output / "assets" / "calibration.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not given.table:
         measure(find_flink(), given.jobs.split(","), file)
     found = judged(read_rows(file))
-    text = f"{table(found)}\n{ratios(found)}\n{edge_costs(read_rows(file))}"
-    print(text)
+    print(f"{table(found)}\n{ratios(found)}\n{edge_costs(read_rows(file))}")
     draw(found, file.with_suffix(".svg"))
-    if page.exists():
-        head, _, rest = page.read_text("utf-8").partition(BEGIN)
-        page.write_text(head + BEGIN + text + END + rest.partition(END)[2], "utf-8")
 
 
 if __name__ == "__main__":

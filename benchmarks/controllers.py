@@ -1,11 +1,11 @@
 """Controllers: policies on rates over time, against the schedule of a known day and its bound.
 
-    python benchmarks/controllers.py -o docs/controllers.md
+    python benchmarks/controllers.py
 
 Eight traces of a week, three of them published (datasets/traces) and five generated from the seed,
 are scaled so that four applications (datasets/applications) need 24 cores at their peaks. Plans
 choose among four types of machines. Every policy decides every five minutes without knowing the
-rates to come. The page gets a table over all pairs of trace and application, and one by trace. No
+rates to come. It prints a table over all pairs of trace and application, and one by trace. No
 parameter of any policy was chosen by these traces, but by `development_rates`, which
 ``--development`` replays instead: they differ in their generators, their seed and their periods, so
 that a parameter which fits these by chance gains nothing on the page.
@@ -45,7 +45,6 @@ OFFERS = [
 BUDGET = Budget(evaluations=3000)
 SEED, DAYS, ROW, CORES, MIPS = 20_271, 7, 300.0, 24.0, 2500.0
 DAY, DEVELOPMENT_SEED = 86_400.0, 4_711
-BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
 OURS = "work-function"
 
 
@@ -212,13 +211,8 @@ def table(rows: list[tuple[str, str, Floats]]) -> str:
 @click.option("--traces", "wanted", help="Such as taxi,steps.  [default: all]")
 @click.option("--slot", default=300.0, show_default=True, help="Seconds between decisions.")
 @click.option("--development", is_flag=True, help="Replay the traces that parameters come from.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Page to write into.")
-def main(
-    applications: str, wanted: str | None, slot: float, development: bool, output: Path | None
-) -> None:
+def main(applications: str, wanted: str | None, slot: float, development: bool) -> None:
     """Replay all policies on all traces and applications."""
-    if development and output is not None:
-        raise click.UsageError("the page has the traces that judge; drop --development or --output")
     every = whole_of(development_rates()) if development else traces()
     chosen = [(n, t) for n, t in every if wanted is None or n in wanted.split(",")]
     rows: list[tuple[str, str, Floats]] = []
@@ -233,11 +227,7 @@ def main(
             f"{OURS} {ours.cost / found.cost:.3f}, {ours.moves / DAYS:.1f} moves a day, "
             f"{ours.punctual:.2%} in time ({time.process_time() - began:.0f} s of CPU)"
         )
-    text = table(rows)
-    click.echo(text)
-    if output is not None:
-        head, begin, rest = output.read_text("utf-8").partition(BEGIN)
-        output.write_text(head + begin + text + END + rest.partition(END)[2], "utf-8")
+    click.echo(table(rows))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,8 @@ have no plan where machines of one type are too few, or where a key group is too
 that rate. The best known plans come from the column generation that also makes the certificates.
 The planner, first fit and the rule run in one process, and its start is not counted. `streamplace
 library run` measures what places, so plans are no part of it. ODRP's integer program gives a cost
-without a plan that the checker could value; [another page](plan-compared.md) compares with it.
+without a plan that the checker could value;
+[Evidence](evidence.md#plans-against-bounds-and-rules) compares with it.
 
 ## Tables
 

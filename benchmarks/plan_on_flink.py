@@ -12,7 +12,7 @@ order. The limits follow how much slower other virtual machines make the CPU at 
 that does not carry its rate is corrected once: the job is profiled as it runs, and costs are
 re-scaled by what was measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that
 is measured, so that a command that was stopped at any run goes on; it says how long the rest will
-take. Afterwards ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root
+take. Afterwards it prints its tables. Needs Linux with cgroups of version 1, root
 and a JDK, and takes about half a minute a run. ``--table`` measures nothing.
 """
 
@@ -49,7 +49,6 @@ from streamplace.errors import ProblemError
 
 NAMES = (*COMPARED, *UNSEEN)
 FILE = "plans-that-hold.jsonl"
-BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 
 
 def done_in(file: Path) -> set[tuple[Any, ...]]:
@@ -192,9 +191,9 @@ def planned(bench: Bench, facts: JobFacts) -> list[dict[str, Any]]:
 @click.option("--file", "name", default=FILE, show_default=True, help="File in assets/.")
 @click.option("--table", is_flag=True, help="Measure nothing.")
 def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
-    """Measure what is missing, then print the tables; those of the usual file go to the page."""
+    """Measure what is missing, then print the tables."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    file, page = output / "assets" / name, output / "plan-compared.md"
+    file = output / "assets" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     if not table:
         with (
@@ -202,11 +201,7 @@ def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
             running_bench(Path(folder), file) as bench,
         ):
             measure(bench, jobs.split(","), repeats)
-    text = summary(read_rows(file))
-    click.echo(text)
-    head, begin, rest = page.read_text("utf-8").partition(BEGIN) if page.exists() else ("", "", "")
-    if begin and name == FILE:
-        page.write_text(head + BEGIN + text + END + rest.partition(END)[2], "utf-8")
+    click.echo(summary(read_rows(file)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/watch_on_flink.py
     python benchmarks/watch_on_flink.py --page
 
-The protocol is docs/watch-on-flink.md. A line of ``assets/watch-on-flink.jsonl`` is appended after
+The protocol is in docs/evidence.md. A line of ``assets/watch-on-flink.jsonl`` is appended after
 every arm, so that a stopped command goes on; ``--page`` measures nothing and writes the page's
 results. Needs Linux with cgroups of version 1, root, a JDK and an idle computer.
 """
@@ -29,7 +29,7 @@ from flink_jobs import ROOT, SOURCES
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 from measured_rows import append_row, read_rows
 from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases, plan_text
-from watched_page import draw, write_page
+from watched_page import draw, page_text
 
 from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
 from streamplace.engines.flink.cpu.threads import processes_of
@@ -266,14 +266,14 @@ def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
 @click.command()
 @click.option("--seconds", type=click.FloatRange(30), default=200.0, show_default=True)
 @click.option("--arms", help=f"Of {', '.join(ARMS)}.")
-@click.option("--page", is_flag=True, help="Measure nothing, and write the page.")
+@click.option("--page", is_flag=True, help="Measure nothing, print all tables and draw the day.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=ROOT / "docs")
 def main(seconds: float, arms: str | None, page: bool, output: Path) -> None:
-    """Measure the arms that are missing, or write the page."""
+    """Measure the arms that are missing, or print the tables."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     file = output / "assets" / "watch-on-flink.jsonl"
     if page:
-        click.echo(write_page(output / "watch-on-flink.md", read_rows(file)))
+        click.echo(page_text(read_rows(file)))
         draw(read_rows(file), file.with_suffix(".svg"))
         return
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Results of docs/watch-on-flink.md: the tables, and the picture of the day."""
+"""The watched day of docs/evidence.md: its tables and its picture."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,6 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
 }
 STEP = 5
 """Moments over which a rate is drawn."""
-BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 Row = Mapping[str, Any]
 
 
@@ -97,11 +96,3 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     axes[1].legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(0.06, 0.0))
     axes[2].set_xlabel("minutes")
     save(figure, path)
-
-
-def write_page(page: Path, rows: Sequence[Row]) -> str:
-    """Put the results into the page, and return them."""
-    text = page_text(rows)
-    head, begin, rest = page.read_text("utf-8").partition(BEGIN)
-    page.write_text(head + begin + text + END + rest.partition(END)[2], "utf-8")
-    return text

@@ -52,7 +52,7 @@ PAGE = """\
 # Appendix A on Flink
 
 Which of two placements is better depends on the resource that is exhausted first. Appendix A of \
-the DREAM paper shows this in a simulator; this page shows it on a real Flink cluster of five \
+the DREAM paper shows this in a simulator; this is a real Flink cluster of five \
 TaskManagers. A cgroup limits each TaskManager to a quarter of a core, and a network namespace \
 limits its network card to 40 Mbps. The job is a pipeline of a source of 100 tuples/s, three work \
 operators and a sink:
@@ -63,7 +63,7 @@ two-thousandth of that.
 SMALL tuples have 64 bytes.
 - P1 places all five operators on one device; P2 places each operator on a device of its own.
 
-`python examples/flink_appendix_a.py -o docs/flink-appendix-a.md` generated this page. Rates are \
+Rates are \
 in tuples/s at the sink:
 
 {table}

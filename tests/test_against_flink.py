@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from benchmark_modules import benchmark_modules
 
-PAGE = Path(__file__).parents[1] / "docs" / "against-flink.md"
 ARMS = ("NONE", "SLOTS", "TASKS", "random 1", "streamplace", "replay", "SLOTS again")
 RATES = (50.0, 100.0, 80.0, 10.0, 150.0, 99.0, 100.0)
 Rows = list[dict[str, Any]]
@@ -161,14 +160,6 @@ def test_predictions_are_compared_with_what_was_measured(results: Callable) -> N
     text = results(changed(runs(*RATES), "streamplace", rate=100.0, **facts))
     assert "jobs were moved in 1 cells: median error 10.0 %" in text
     assert "The command took 60 s" in text
-
-
-def test_the_protocol_names_every_job_kind_and_the_seed(modules: Any) -> None:
-    page = PAGE.read_text()
-    cells = modules.against_cells
-    protocol = page.partition(modules.against_flink.BEGIN)[0]
-    assert all(name in protocol for name in (*cells.JOBS, *cells.KINDS, str(cells.SEED)))
-    assert modules.against_flink.END in page
 
 
 def test_a_job_that_has_not_begun_to_emit_is_not_steady(modules: Any) -> None:

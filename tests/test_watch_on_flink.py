@@ -89,13 +89,3 @@ def test_the_page_tells_what_was_lost(modules: Any, row: dict[str, Any]) -> None
     assert "| noon | 100.0% | 2.00 | 1 | yes |" in text
     assert "Outage, 95th percentile: 1.5 s." in text
     assert "not counted once at the end: 10." in text
-
-
-def test_the_protocol_names_every_phase_and_arm(modules: Any) -> None:
-    page = (ROOT / "docs" / "watch-on-flink.md").read_text()
-    protocol = page.partition(modules.watched_page.BEGIN)[0]
-    for one in modules.watched_day.DAY:
-        assert f"| {one.name} | {one.rate:.2f} | {one.share:g} | {one.work:g} |" in protocol
-    assert all(f"| {arm} |" in protocol for arm in modules.watch_on_flink.ARMS)
-    told = protocol.replace("'", "")
-    assert " ".join(modules.watch_on_flink.WATCH) in told

@@ -44,7 +44,7 @@ LARGEST_RATE = 1e18
 UNNAMED = ("", "Flink Streaming Job")
 """Names of jobs whose program sets none: many jobs may have them."""
 NOISE = 0.03
-"""Relative difference between runs of one placement (docs/calibration.md)."""
+"""Relative difference between runs of one placement (docs/evidence.md)."""
 _KEY = "ledger"
 _BEGINNING = f'{{"{_KEY}"'.encode()
 

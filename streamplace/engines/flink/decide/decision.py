@@ -14,13 +14,13 @@ from streamplace.engines.flink.decide.layouts import MODE_SETTING, Layout, Mode
 from streamplace.model.intervals import RateInterval
 
 PREDICTED = 0.098
-"""Relative error of predictions when layouts of one job are compared, from docs/calibration.md.
+"""Relative error of predictions when layouts of one job are compared, from docs/evidence.md.
 
 Intervals of this width do not overlap if the ratio of two predictions exceeds 1.217; the errors of
 such ratios are at most 17 % in nine of ten pairs. The rate of a single layout is less certain.
 """
 MEASURED = 0.03
-"""Relative difference between runs of one placement, from docs/calibration.md."""
+"""Relative difference between runs of one placement, from docs/evidence.md."""
 
 
 def interval(

@@ -34,7 +34,7 @@ GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
 MOST_GARBAGE = 0.2
 """Share of the time above which garbage collection distorts the CPU per tuple."""
 WARM_UP_SECONDS = 60.0
-"""Time in which a job loads and compiles its classes (docs/calibration.md)."""
+"""Time in which a job loads and compiles its classes (docs/evidence.md)."""
 MOST_WINDOWS, ALIKE = 12, 0.1
 MOST_COUNTING = 0.15
 """Maximum part of a rate by which windows may differ because of late counters."""

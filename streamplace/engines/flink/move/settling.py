@@ -33,7 +33,7 @@ RATE_SECONDS = 5.0
 VARYING_SECONDS = 60.0
 """The same of a rate that varies, such as with windows that fire once a minute."""
 LEAST_NOISE = 0.03
-"""Relative difference between runs of one placement (docs/calibration.md)."""
+"""Relative difference between runs of one placement (docs/evidence.md)."""
 ERRORS = 2.0
 """Minimum difference of two rates in standard errors for one to be lower."""
 MOST_LOOKS = 6
