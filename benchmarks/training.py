@@ -1,17 +1,18 @@
-"""Samples per second of training, by number of processes: ``python benchmarks/training.py``.
+"""Samples per second of training, by number of cores: ``python benchmarks/training.py``.
 
-Every line is a training of its own, by torchrun, on the first graphs of a data set; the first epoch
-compiles and warms up and is not counted. All of them have the same number of shards, and come to
-the same weights, which is checked. With ``--device cuda`` there has to be a GPU for every process.
+Every line is a training of its own on the first graphs of a data set; the first epoch compiles and
+warms up and is not counted. All of them come to the same weights, which is checked.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from streamplace.cores import available_cores
 from streamplace.io.weights import read_tensors, read_weights
 
 
@@ -23,33 +24,34 @@ def main() -> None:
     parser.add_argument("--rate", default="10000")
     parser.add_argument("--limit", type=int, default=512)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--shards", type=int, default=2)
-    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, available_cores()])
     parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
-    print("| processes | problems/s | samples/s | times one process |\n|---|---|---|---|")
+    print("| cores | problems/s | samples/s | times the first |\n|---|---|---|---|")
     with TemporaryDirectory() as folder:
         first, bits = 0.0, None
-        for processes in asked.processes:
-            run = trained(asked, Path(folder), processes)
+        for cores in asked.cores:
+            run = trained(asked, Path(folder) / f"on-{cores}", cores)
             tensors = read_tensors(run / "last.safetensors")[1]
             assert bits is None or all((tensors[name] == bits[name]).all() for name in bits)
             bits, rate = tensors, problems_per_second(run)
             first = first or rate
             samples = rate * samples_per_problem(run)
-            print(f"| {processes} | {rate:.0f} | {samples:.0f} | {rate / first:.2f} |", flush=True)
+            print(f"| {cores} | {rate:.0f} | {samples:.0f} | {rate / first:.2f} |", flush=True)
 
 
-def trained(asked: argparse.Namespace, folder: Path, processes: int) -> Path:
-    """Folder of a run by so many processes."""
-    (folder / "shards.toml").write_text(f"[training]\nshards = {asked.shards}\n")
-    run = folder / f"by-{processes}"
-    torchrun = ("torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m")
-    command = [sys.executable, "-m", *torchrun, "streamplace", "train", asked.model]
+def trained(asked: argparse.Namespace, run: Path, cores: int) -> Path:
+    """Folder of a run on so many cores."""
+    command = [sys.executable, "-m", "streamplace", "train", asked.model]
     command += ["--data", str(asked.data), "--rate", asked.rate, "--limit", str(asked.limit)]
     command += ["--epochs", str(asked.epochs), "--device", asked.device]
-    command += ["--config", str(folder / "shards.toml"), "--out", str(run), "--json"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    command += ["--out", str(run), "--json"]
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(every)[:cores])  # which the command inherits
+    try:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    finally:
+        os.sched_setaffinity(0, every)
     return run
 
 

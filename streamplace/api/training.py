@@ -19,7 +19,7 @@ from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
 from streamplace.training.request import PRESET, TrainRequest
-from streamplace.training.run import check_no_run, run_training, workers_on
+from streamplace.training.run import check_folder, run_training
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
 from streamplace.training.watchers import TrainingProgress
@@ -61,8 +61,7 @@ def train(
     model
         Name of the model, such as ``dream`` or ``pilot``.
     graphs
-        Graphs or problems, or the path of a file or a folder of them; every process of the
-        training reads an iterator.
+        Graphs or problems, or the path of a file or a folder of them.
     out
         Folder of the run; an existing one needs ``resume``.
     cluster
@@ -86,7 +85,7 @@ def train(
         Source of rewards: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or
         a function from a problem and placements [B, N] to the seconds [B] of one pass.
     seed
-        Random seed; results do not depend on the number of cores, processes or workers.
+        Random seed; results do not depend on the number of cores or workers.
     start
         Weights file to start from, or ``shipped`` for the weights that come with streamplace.
     resume
@@ -99,7 +98,7 @@ def train(
         title and their number. By default, as above.
     on
         Compute on Ray: ``ray`` starts one on this machine, ``auto`` or an address names a running
-        cluster. Results do not depend on it, or on the number of processes of torchrun.
+        cluster. Results do not depend on it.
     command
         Command to record in the weights file; by default the call of this function.
 
@@ -111,29 +110,26 @@ def train(
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")
     folder, devices = path_of("out", out), cluster_of(cluster)
-    with workers_on(on) as workers:
-        if not resume:
-            check_no_run(folder)
-        problems = tuple(_training_problems(graphs, Reader(devices), split, limit))
-        request = TrainRequest(
-            model=model,
-            problems=problems,
-            folder=folder,
-            rates=rates_of(rates),
-            preset=preset,
-            config=None if config is None else path_of("config", config),
-            epochs=epochs,
-            device=device,
-            objective=objective or suggested_by_all(problem.graph for problem in problems),
-            reward=reward,
-            seed=seed_of(seed),
-            start=None if start is None else str(start),
-            resume=resume,
-            command=command or f"streamplace.train({model!r}, …)",
-        )
-        return run_training(
-            request, watcher=watcher or TrainingProgress(model), track=track, workers=workers
-        )
+    check_folder(folder, resume=resume)
+    problems = tuple(_training_problems(graphs, Reader(devices), split, limit))
+    request = TrainRequest(
+        model=model,
+        problems=problems,
+        folder=folder,
+        rates=rates_of(rates),
+        preset=preset,
+        config=None if config is None else path_of("config", config),
+        epochs=epochs,
+        device=device,
+        objective=objective or suggested_by_all(problem.graph for problem in problems),
+        reward=reward,
+        seed=seed_of(seed),
+        start=None if start is None else str(start),
+        resume=resume,
+        on=on,
+        command=command or f"streamplace.train({model!r}, …)",
+    )
+    return run_training(request, watcher=watcher or TrainingProgress(model), track=track)
 
 
 def _training_problems(

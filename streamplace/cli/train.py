@@ -1,6 +1,5 @@
 """``streamplace train``: training of a model on graphs of one's own, with exact resumption."""
 
-import logging
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,7 +84,7 @@ class TrainCommand(click.Command):
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Random seed. Results do not depend on the number of cores, processes or workers.",
+    help="Random seed. Results do not depend on the number of cores or workers.",
 )
 @_options.cluster
 @AS_JSON
@@ -114,9 +113,8 @@ def command(
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
     place these graphs best (best.safetensors; use them with place --weights), history.jsonl,
-    curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
-    stopped or killed continues with --resume as if it had never stopped. Several processes share
-    the work if torchrun starts them: torchrun --nproc-per-node 2 -m streamplace train ...
+    curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was stopped or
+    killed continues with --resume as if it had never stopped.
     """
     from streamplace.api import train
     from streamplace.cli._training import Display
@@ -126,7 +124,7 @@ def command(
 
     MODELS[model]  # a wrong name is told before torch is found to be missing
     typed = _as_typed(click.get_current_context())
-    with _one_voice(typed, out, resume) as leads:
+    with _resumable(typed, out, resume):
         trained = train(
             model,
             _problems(data, split, limit, cluster),
@@ -147,8 +145,7 @@ def command(
             on=on,
             command=typed,
         )
-    if leads:
-        _report(trained, as_json)
+    _report(trained, as_json)
 
 
 def _problems(
@@ -167,38 +164,21 @@ def _problems(
 
 
 @contextmanager
-def _one_voice(typed: str, out: Path, resume: bool) -> "Iterator[bool]":
-    """Yield whether this process leads; others print nothing. Ctrl-C prints how to resume."""
-    from streamplace.io.extras import importing_torch
-
-    with importing_torch():
-        from streamplace.learn.processes import Ended, leads
-
-    context = click.get_current_context()
-    if not leads():
-        logging.disable()
+def _resumable(typed: str, out: Path, resume: bool) -> "Iterator[None]":
+    """Print after Ctrl-C how to resume."""
     try:
-        yield leads()
-    except Ended:
-        context.exit(2)
+        yield
     except KeyboardInterrupt:
-        if leads():
-            _print_how_to_resume(typed, out, resume)
-        context.exit(130)
+        from streamplace.learn.checkpoint import NAME, read_checkpoint
 
-
-def _print_how_to_resume(typed: str, out: Path, resume: bool) -> None:
-    from streamplace.learn.checkpoint import NAME, read_checkpoint
-    from streamplace.learn.processes import launcher
-
-    again = f"{launcher()}{typed}"
-    if not (out / NAME).exists():
-        say("stopped before training began")
-    else:
-        done = len(read_checkpoint(out).history.epochs)
-        again += "" if resume else " --resume"
-        say(f"stopped; {counted(done, 'epoch')} saved in {out}/")
-    say(f"continue with: {again}")
+        if not (out / NAME).exists():
+            say("stopped before training began")
+        else:
+            done = len(read_checkpoint(out).history.epochs)
+            typed += "" if resume else " --resume"
+            say(f"stopped; {counted(done, 'epoch')} saved in {out}/")
+        say(f"continue with: {typed}")
+        click.get_current_context().exit(130)
 
 
 def _as_typed(context: click.Context) -> str:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
@@ -135,21 +134,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if values.ndim != 1 or values.dtype != np.float64:
         raise FormatError(f"{where}: lacks the values of the best epoch; {_REMEDY}")
     return Checkpoint(document, tensors)
-
-
-def as_arrays(checkpoint: Checkpoint | None, settings: Mapping[str, Any]) -> Arrays:
-    """Checkpoint, if there is one, and settings of a run, to be handed to another process."""
-    facts = {"settings": settings, "document": checkpoint and checkpoint.document}
-    text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
-    return {"": text, **(checkpoint.tensors if checkpoint else {})}
-
-
-def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Checkpoint | None, dict[str, Any]]:
-    """Checkpoint and settings that `as_arrays` packed."""
-    facts = json.loads(arrays[""].tobytes())
-    tensors = {name: array for name, array in arrays.items() if name}
-    checkpoint = facts["document"] and Checkpoint(facts["document"], tensors)
-    return checkpoint, facts["settings"]
 
 
 def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: Path) -> None:

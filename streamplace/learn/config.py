@@ -38,7 +38,7 @@ class TrainingConfig(Config):
 
     epochs: int = Field(default=40, ge=1, le=1_000_000)  # passes over the data
     batch: int = Field(default=64, ge=1, le=1_000_000)  # problems per step
-    # number of parts of a batch, summed in fixed order: at most as many processes or cores can
+    # number of parts of a batch, summed in fixed order: at most as many cores or workers of Ray can
     # share a step
     shards: int = Field(default=2, ge=1, le=1024)
     learning_rate: float = Field(default=1e-3, gt=0, le=10)  # initial learning rate of Adam

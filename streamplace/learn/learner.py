@@ -50,7 +50,7 @@ class StepReport:
 class Learner(Protocol):
     """A model on its training problems, as `streamplace.learn.training_loop` drives it.
 
-    ``loss`` may run for different rows in two threads at once, and in other processes, which take
+    ``loss`` may run for different rows in two threads at once, and on other machines, which take
     the memories of their rows with them: it changes these and nothing else.
     """
 
@@ -80,7 +80,7 @@ class Learner(Protocol):
         """Memories of these training problems: all state besides the parameters."""
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore what `state` returned for these training problems, here or in another process."""
+        """Restore what `state` returned for these training problems, here or on another machine."""
 
     def spec(self) -> dict[str, Any]:
         """Facts that placing needs besides the weights, for JSON: ``config`` and ``features``.

@@ -1,24 +1,24 @@
 """A batch in shards, whose gradients are summed in fixed order, whoever computes them.
 
 Every seed is derived from the run's seed and the position in the run (epoch, step, shard), so no
-state of a generator is kept: a resumed run is the same run, on one thread or many machines. For
-other processes, gradients and arrays become bytes in which nothing can be executed.
+state of a generator is kept: a resumed run is the same run, on one thread or many machines.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from streamplace.cores import available_cores
 from streamplace.learn.learner import Learner, StepReport
-from streamplace.learn.parameters import array_of
+from streamplace.learn.threads import deterministic, one_thread
 from streamplace.model.arrays import Floats, Longs
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,47 +101,44 @@ def gathered(parts: Sequence[Longs], of_parts: Iterable[Floats]) -> Floats:
     return values
 
 
+class GradientWorkers(Protocol):
+    """Compute for one learner: threads of this process, or the workers of a Ray cluster."""
+
+    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
+        """Sum of the shards' gradients; the learner's memories then include those of all shards."""
+
+    def values(self, parts: Sequence[Longs]) -> Floats:
+        """Values of all validation problems, which were dealt to parts."""
+
+
+class ThreadWorkers:
+    """Threads of this process that compute the shards of a learner."""
+
+    def __init__(self, learner: Learner, each: Callable[..., Iterable[Any]]) -> None:
+        self._learner, self._each = learner, each
+
+    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
+        """Sum of the shards' gradients."""
+        return summed(self._each(partial(gradient_of, self._learner), shards))
+
+    def values(self, parts: Sequence[Longs]) -> Floats:
+        """Values of all validation problems."""
+        return gathered(parts, self._each(self._learner.validate, parts))
+
+
+@contextmanager
+def thread_workers(learner: Learner, device: str) -> Iterator[ThreadWorkers]:
+    """Start a thread per core, in each of which torch uses one; none on a GPU."""
+    with one_thread(), deterministic(device):
+        cores = available_cores()
+        if device != "cpu" or cores < 2:
+            yield ThreadWorkers(learner, map)
+            return
+        with ThreadPoolExecutor(cores, "shard", torch.set_num_threads, (1,)) as pool:
+            yield ThreadWorkers(learner, pool.map)
+
+
 def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b
-
-
-PARAMETERS = "parameters"
-FACTS = "facts"
-
-
-def packed(arrays: Arrays) -> bytes:
-    """Arrays by name as bytes."""
-    from safetensors.numpy import save
-
-    return save({name: np.asarray(array, order="C") for name, array in arrays.items()})
-
-
-def unpacked(content: bytes) -> dict[str, Any]:
-    """Arrays that were packed."""
-    from safetensors.numpy import load
-
-    return load(content)
-
-
-def packed_gradient(gradient: Gradient) -> dict[str, Any]:
-    """Gradient as arrays; parameters that have none are left out."""
-    report = gradient.report
-    facts = [report.problems, report.reward, report.best, report.entropy]
-    tensors = {
-        str(i): array_of(tensor) for i, tensor in enumerate(gradient.tensors) if tensor is not None
-    }
-    return {
-        PARAMETERS: np.array(len(gradient.tensors)),
-        FACTS: np.array([gradient.loss, *facts], np.float64),
-        **tensors,
-    }
-
-
-def gradient_from(arrays: Arrays, device: str | torch.device) -> Gradient:
-    """Gradient that `packed_gradient` packed."""
-    loss, problems, *sums = arrays[FACTS].tolist()
-    parameters = (arrays.get(str(i)) for i in range(int(arrays[PARAMETERS])))
-    tensors = tuple(None if a is None else torch.tensor(a, device=device) for a in parameters)
-    return Gradient(loss, StepReport(int(problems), *sums), tensors)

@@ -18,12 +18,10 @@ from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.history import Epoch, History, mean_share
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.processes import local_rank
 from streamplace.learn.registry import LearnedModel, LearningTask
-from streamplace.learn.shards import batches, dealt, shards
+from streamplace.learn.shards import GradientWorkers, batches, dealt, shards
 from streamplace.learn.threads import one_thread
 from streamplace.learn.watching import Watcher
-from streamplace.learn.workers import GradientWorkers
 from streamplace.model.arrays import Floats, Longs
 
 LOG = logging.getLogger(__name__)
@@ -31,22 +29,13 @@ FIRST, BEST = "first.safetensors", "best.safetensors"
 """Files of the random weights that training begins from, and of the best ones."""
 
 
-def take_device(device: str) -> None:
-    """Make the GPU of this process torch's ``cuda``; SettingError where there is none for it."""
-    if device != "cuda":
-        return
-    if not torch.cuda.is_available():
+def check_device(device: str) -> None:
+    """Raise SettingError if torch cannot use the device."""
+    if device == "cuda" and not torch.cuda.is_available():
         raise SettingError(
             "there is no GPU that torch can use here (cuda); train with --device cpu, or install "
             "a torch built for CUDA"
         )
-    own, there = local_rank(), torch.cuda.device_count()
-    if own >= there:
-        raise SettingError(
-            f"process {own + 1} of this machine has no GPU of its own; start one process per GPU: "
-            f"--nproc-per-node {there}"
-        )
-    torch.cuda.set_device(own)
 
 
 def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
@@ -72,8 +61,8 @@ class TrainingLoop:
 
     A resumed run must share the ``settings``, among them ``model``, ``seed`` and ``start``, the
     digest of the weights that training begins from: an epoch is the best only if it beats these.
-    Without a ``folder``, another process writes the files. ``origin`` goes into the weights' file;
-    ``optima`` are the best possible rewards of the validation problems, NaN where unknown.
+    ``origin`` goes into the weights' file; ``optima`` are the best possible rewards of the
+    validation problems, NaN where unknown.
     """
 
     def __init__(
@@ -82,7 +71,7 @@ class TrainingLoop:
         gradient_workers: GradientWorkers,
         *,
         config: TrainingConfig,
-        folder: Path | None,
+        folder: Path,
         settings: Mapping[str, Any],
         origin: Mapping[str, Any],
         optima: Floats,
@@ -166,11 +155,10 @@ class TrainingLoop:
 
     def _save(self) -> None:
         """Write the last epoch's checkpoint, unless that is done."""
-        folder = self._folder
-        if self._saved or self._kept is None or folder is None:
+        if self._saved or self._kept is None:
             return
-        write_checkpoint(self._kept, folder)
-        write_text(folder / "history.jsonl", self._kept.history.lines())
+        write_checkpoint(self._kept, self._folder)
+        write_text(self._folder / "history.jsonl", self._kept.history.lines())
         self._saved = True
 
     def _close(self, epoch: Epoch, values: Floats) -> None:
@@ -214,9 +202,7 @@ class TrainingLoop:
 
     def _write_weights(self, name: str) -> None:
         """Write the present weights and their origin."""
-        history, folder = self.history, self._folder
-        if folder is None:
-            return
+        history = self.history
         score = history.epochs[-1].score if history.epochs else history.before
         document = {
             "model": self._settings["model"],
@@ -227,4 +213,4 @@ class TrainingLoop:
                 "validation": score,
             },
         }
-        write_weights(folder / name, document, arrays_of(self.learner.module))
+        write_weights(self._folder / name, document, arrays_of(self.learner.module))

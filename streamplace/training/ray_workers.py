@@ -8,49 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected, result
 from streamplace.learn.learner import Learner
-from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.shards import (
-    Arrays,
-    BatchShard,
-    Gradient,
-    gathered,
-    gradient_from,
-    gradient_of,
-    packed_gradient,
-    summed,
-)
+from streamplace.learn.parameters import Arrays, arrays_of, put_arrays
+from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
 from streamplace.learn.threads import one_thread
-from streamplace.learn.workers import Workers
 from streamplace.model.arrays import Floats, Longs
 
 Make = Callable[[], Learner]
 
 
-class RayWorkers(Workers):
-    """One process, which leads, and the workers of a Ray cluster."""
-
-    def __init__(self, on: str) -> None:
-        self.on = self._address = on
-
-    @contextmanager
-    def gradient_workers(
-        self, learner: Learner, make: Make, device: str
-    ) -> Iterator["RayGradientWorkers"]:
-        """Workers that have made the same learner."""
-        if device != "cpu":
-            raise SettingError(
-                f"training on Ray uses CPUs, not {device}; drop the device, or start one process "
-                "per GPU with torchrun"
-            )
-        with connected(self._address) as ray:
-            yield RayGradientWorkers(ray, learner, make)
+@contextmanager
+def ray_workers(on: str, learner: Learner, make: Make) -> "Iterator[RayWorkers]":
+    """Workers of a Ray cluster that have made the same learner."""
+    with connected(on) as ray:
+        yield RayWorkers(ray, learner, make)
 
 
-class RayGradientWorkers:
-    """Workers that compute for a learner; see `streamplace.learn.workers.GradientWorkers`."""
+class RayWorkers:
+    """Workers that compute for a learner; see `streamplace.learn.shards.GradientWorkers`."""
 
     def __init__(self, ray: Any, learner: Learner, make: Make) -> None:
         self._ray, self._learner = ray, learner
@@ -69,7 +45,7 @@ class RayGradientWorkers:
         gradients = [result(self._ray, task) for task in tasks]
         for shard, (_, state) in zip(shards, gradients, strict=True):
             self._learner.restore(state, shard.rows)
-        return summed(gradient_from(arrays, "cpu") for arrays, _ in gradients)
+        return summed(gradient for gradient, _ in gradients)
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems."""
@@ -82,8 +58,7 @@ def _gradient(made: list[Any], weights: Arrays, shard: BatchShard, state: Arrays
     with one_thread():
         learner = _learner(made, weights)
         learner.restore(state, shard.rows)
-        gradient = gradient_of(learner, shard)
-        return packed_gradient(gradient), learner.state(shard.rows)
+        return gradient_of(learner, shard), learner.state(shard.rows)
 
 
 def _values(made: list[Any], weights: Arrays, part: Longs) -> Floats:

@@ -40,12 +40,23 @@ class TrainRequest:
     seed: int = 0
     start: str | None = None  # weights file, or ``shipped``
     resume: bool = False  # all other values must then be as they were
+    on: str | None = None  # address of the Ray that computes; None for the cores of this machine
     command: str = ""  # command that the user typed; it is recorded in the weights file
 
     def __post_init__(self) -> None:
         if isinstance(self.reward, str):
             _check_choice("reward", self.reward, REWARDS)
         _check_choice("device", self.device, DEVICES)
+        if self.on is not None and self.device != "cpu":
+            raise SettingError(
+                f"training on Ray uses CPUs, not {self.device}; drop the device, or train without "
+                "--on"
+            )
+        if self.on is not None and self.reward == REAL:
+            raise SettingError(
+                "real passes (the reward ray) are measured one after the other on one machine; "
+                "train without --on"
+            )
         if not self.problems:
             raise SettingError("there is no graph to train on; give at least one")
 

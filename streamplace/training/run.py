@@ -5,7 +5,7 @@ optima, builds the learner, and hands it to `streamplace.learn.training_loop.Tra
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
+    from streamplace.learn.learner import Learner
+    from streamplace.learn.parameters import Arrays
     from streamplace.learn.registry import LearnedModel, LearningTask
     from streamplace.learn.reward import Measure
-    from streamplace.learn.shards import Arrays
+    from streamplace.learn.shards import GradientWorkers
     from streamplace.learn.watching import Watcher
-    from streamplace.learn.workers import Workers
 
 LOG = logging.getLogger(__name__)
 ONE_GRAPH = (
@@ -51,57 +52,47 @@ def run_training(
     *,
     watcher: "Watcher | None" = None,
     track: Track = untracked,
-    workers: "Workers | None" = None,
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
 
-    ``track`` shows the progress of the work before training; this process is the usual worker.
+    ``track`` shows the progress of the work before training.
     """
     from streamplace.learn.registry import MODELS
-    from streamplace.learn.training_loop import take_device
-    from streamplace.learn.workers import LocalWorkers
+    from streamplace.learn.training_loop import check_device
 
-    workers = workers or LocalWorkers()
     MODELS[request.model].check(request.objective)
-    take_device(request.device)
-    if request.reward == REAL and not isinstance(workers, LocalWorkers):
-        raise SettingError(
-            "real passes (the reward ray) are measured one after the other on one machine; train "
-            "in one process, on this machine"
-        )
-    run = TrainingRun.of(request, workers)
+    check_device(request.device)
+    run = TrainingRun.of(request)
     with ExitStack() as files:
         return run.train(run.checkpoint(files), watcher, track)
 
 
 @contextmanager
-def workers_on(on: str | None) -> "Iterator[Workers]":
-    """Workers for a training; all its processes end together.
+def gradient_workers(
+    request: TrainRequest, learner: "Learner", make: "Callable[[], Learner]"
+) -> "Iterator[GradientWorkers]":
+    """Compute for a learner that ``make`` built, on this machine or on Ray."""
+    from streamplace.learn.shards import thread_workers
 
-    ``ray`` starts a Ray on this machine, ``auto`` or an address names a running cluster; None takes
-    this process, or all processes that torchrun started.
+    if request.on is None:
+        with thread_workers(learner, request.device) as threads:
+            yield threads
+        return
+    from streamplace.training.ray_workers import ray_workers
+
+    with ray_workers(request.on, learner, make) as workers:
+        yield workers
+
+
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Raise SettingError if a model was trained into the folder, unless that run is resumed.
+
+    Raise MissingPackageError if torch is missing.
     """
     with importing_torch():
-        from streamplace.learn.processes import joined, launched
+        from streamplace.learn.checkpoint import NAME
 
-    if on is None:
-        with joined() as workers:
-            yield workers
-        return
-    if launched():
-        raise SettingError(
-            "torchrun has already started several processes; use either --on or torchrun"
-        )
-    from streamplace.training.ray_workers import RayWorkers
-
-    yield RayWorkers(on)
-
-
-def check_no_run(folder: Path) -> None:
-    """Raise SettingError if a model was trained into the folder."""
-    from streamplace.learn.checkpoint import NAME
-
-    if is_file(folder / NAME):
+    if not resume and is_file(folder / NAME):
         raise SettingError(
             f"{spot(folder)}: holds a run already; continue it with --resume, or name another "
             "folder"
@@ -114,7 +105,6 @@ class TrainingRun:
 
     request: TrainRequest
     model: "LearnedModel"
-    workers: "Workers"
     start: "Weights | None"
     preset: "Preset"
     training: tuple[Problem, ...]
@@ -122,7 +112,7 @@ class TrainingRun:
     settings: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
 
     @classmethod
-    def of(cls, request: TrainRequest, workers: "Workers") -> "TrainingRun":
+    def of(cls, request: TrainRequest) -> "TrainingRun":
         """Read the weights to begin from and the options, and split the problems."""
         from streamplace.learn.config import configured
         from streamplace.learn.registry import MODELS
@@ -155,28 +145,13 @@ class TrainingRun:
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
         }
-        return cls(request, model, workers, start, preset, training, validation, settings)
+        return cls(request, model, start, preset, training, validation, settings)
 
     def checkpoint(self, files: ExitStack) -> "Checkpoint | None":
-        """Return the checkpoint to resume, which the leading process reads.
+        """Return the checkpoint to resume; no run is overwritten, none mixed with another.
 
         Until ``files`` are closed, no other process trains into the folder.
         """
-        from streamplace.learn.checkpoint import as_arrays, of_arrays
-
-        def read() -> "Arrays":
-            return as_arrays(self._open(files), self.settings)
-
-        checkpoint, settings = of_arrays(self.workers.shared(read))
-        if settings != self.settings:
-            raise SettingError(
-                "this process was started with other options or on other data than the first one; "
-                "start all processes with the same command"
-            )
-        return checkpoint
-
-    def _open(self, files: ExitStack) -> "Checkpoint | None":
-        """Open the folder; no run is overwritten, none mixed with another."""
         from streamplace.learn.checkpoint import check_settings, read_checkpoint
 
         folder = self.request.folder
@@ -187,7 +162,7 @@ class TrainingRun:
             return checkpoint
         make_folder(folder)
         files.enter_context(claim_folder(folder))
-        check_no_run(folder)
+        check_folder(folder, resume=False)
         return None
 
     def train(
@@ -196,19 +171,19 @@ class TrainingRun:
         """Find the targets and the optima, then train."""
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
 
-        request, workers = self.request, self.workers
-        solved = workers.shared(partial(self._solutions, Solver(request, track, workers.on)))
+        request = self.request
+        solved = self._solutions(Solver(request, track))
         with self._judge() as judge:
             make = partial(built, self.model, self._task(solved, judge), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(request.start))
-            with workers.gradient_workers(learner, make, request.device) as gradient_workers:
+            with gradient_workers(request, learner, make) as workers:
                 history = TrainingLoop(
                     learner,
-                    gradient_workers,
+                    workers,
                     config=self.preset.training,
-                    folder=request.folder if workers.leads else None,
+                    folder=request.folder,
                     settings=self.settings,
                     origin=self._origin(),
                     optima=solved["optima"],
@@ -245,12 +220,10 @@ class TrainingRun:
         return optima
 
     def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
-        """TensorBoard, the curve and the caller's watcher; only the leading process has any."""
+        """TensorBoard, the curve and the caller's watcher."""
         from streamplace.learn.watching import TensorBoardWatcher, WatcherList
         from streamplace.training.watchers import CurveFile
 
-        if not self.workers.leads:
-            return WatcherList()
         folder = self.request.folder
         board = TensorBoardWatcher(folder / "tensorboard")
         curve = CurveFile(folder / "curve.png", optima, self.request.objective)

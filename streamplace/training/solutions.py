@@ -45,7 +45,6 @@ class Solver:
 
     request: TrainRequest
     track: Track = untracked
-    on: str | None = None
 
     @property
     def can_prove(self) -> bool:
@@ -83,9 +82,8 @@ class Solver:
             (placer,), (), self.request.seed, EFFORT, (self.request.objective,)
         )
         with _without_script():
-            records = compare(
-                comparison, problems, RecordFile(self.request.folder / FILE), on=self.on
-            )
+            file = RecordFile(self.request.folder / FILE)
+            records = compare(comparison, problems, file, on=self.request.on)
             return list(chain(*self.track(records, title, len(problems))))
 
 

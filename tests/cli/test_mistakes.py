@@ -258,7 +258,7 @@ def test_a_wrong_model_is_told_before_missing_packages(
     refusal: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Installing torch would not help."""
-    monkeypatch.setitem(sys.modules, "streamplace.learn.processes", None)
+    monkeypatch.setitem(sys.modules, "streamplace.learn.checkpoint", None)
     told = refusal("train", "pilott", "--data", graph, "--out", "x")
     assert "did you mean 'pilot'?" in told
 

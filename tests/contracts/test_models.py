@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,25 +20,15 @@ from streamplace.learn.learner import Learner
 from streamplace.learn.loading import shipped
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.shards import (
-    BatchShard,
-    Gradient,
-    gathered,
-    gradient_from,
-    gradient_of,
-    packed,
-    packed_gradient,
-    summed,
-    unpacked,
-)
+from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
 from streamplace.learn.threads import deterministic, one_thread
 from streamplace.learn.training_loop import built
 from streamplace.learn.watching import Watcher
-from streamplace.learn.workers import LocalWorkers
 from streamplace.model import Cluster, Problem
 from streamplace.model.arrays import Floats, Longs
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
+from streamplace.training.request import TrainRequest
 from streamplace.training.trained import Trained
 
 GRAPHS = [chain(2), chain(5), diamond(), fork_join(3)]
@@ -110,8 +100,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path
 class Halves:
     """Two learners, each of which computes every other part and tells the other what it learned."""
 
-    def __init__(self, one: Learner, other: Learner, device: str) -> None:
-        self._pair, self._device = (one, other), device
+    def __init__(self, one: Learner, other: Learner) -> None:
+        self._pair = (one, other)
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of what both found."""
@@ -119,10 +109,11 @@ class Halves:
         put_arrays(other.module, arrays_of(one.module), "the other")
         found = [gradient_of(self._pair[i % 2], shard) for i, shard in enumerate(shards)]
         for i, shard in enumerate(shards):
-            told = unpacked(packed(self._pair[i % 2].state(shard.rows)))
+            told = {
+                name: array.copy() for name, array in self._pair[i % 2].state(shard.rows).items()
+            }
             self._pair[1 - i % 2].restore(told, shard.rows)
-        total = summed(gradient_from(packed_gradient(each), "cpu") for each in found)
-        return gradient_from(packed_gradient(total), self._device)
+        return summed(found)
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values that both found."""
@@ -131,16 +122,11 @@ class Halves:
         return gathered(parts, [self._pair[i % 2].validate(p) for i, p in enumerate(parts)])
 
 
-class Apart(LocalWorkers):
+@contextmanager
+def apart(request: TrainRequest, learner: Learner, make: Callable[[], Learner]) -> Iterator[Halves]:
     """Two learners in place of one."""
-
-    @contextmanager
-    def gradient_workers(
-        self, learner: Learner, make: Callable[[], Learner], device: str
-    ) -> Iterator[Halves]:
-        """Make the second."""
-        with one_thread(), deterministic(device):
-            yield Halves(learner, make(), device)
+    with one_thread(), deterministic(request.device):
+        yield Halves(learner, make())
 
 
 @of_every_kind
@@ -148,7 +134,7 @@ def test_learners_apart_come_to_the_same_bits_as_one(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a learner remembers goes with its rows."""
-    monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
+    monkeypatch.setattr("streamplace.training.run.gradient_workers", apart)
     assert_same(train(trained.model, tmp_path).folder, trained.folder, "last.safetensors")
 
 
@@ -163,9 +149,9 @@ def test_a_gpu_gives_the_same_bits_as_well(
         train(name, tmp_path / "stopped", device="cuda", watcher=InterruptsEpoch(2))
     resumed = train(name, tmp_path / "stopped", device="cuda", resume=True)
     assert_same(resumed.folder, whole.folder, "best.safetensors", "last.safetensors")
-    monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
-    apart = train(name, tmp_path / "apart", device="cuda")
-    assert_same(apart.folder, whole.folder, "last.safetensors")
+    monkeypatch.setattr("streamplace.training.run.gradient_workers", apart)
+    halves = train(name, tmp_path / "apart", device="cuda")
+    assert_same(halves.folder, whole.folder, "last.safetensors")
     monkeypatch.undo()
     on_cpu = train(name, tmp_path / "cpu", epochs=1)
     first = [read_tensors(run.folder / "first.safetensors")[1] for run in (whole, on_cpu)]

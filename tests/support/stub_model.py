@@ -1,13 +1,7 @@
-"""The smallest learner: a line through noisy points, one point per problem, with a memory.
+"""The smallest learner: a line through noisy points, one point per problem, with a memory."""
 
-Run as a script it is the command line of streamplace with this model registered.
-"""
-
-import sys
-import time
 from collections.abc import Mapping
 from functools import partial
-from os import environ
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamplace.learn.config import Config, Preset, TrainingConfig
 from streamplace.learn.learner import ALL, Selection, StepReport
-from streamplace.learn.registry import MODELS, LearnedModel, LearningTask
+from streamplace.learn.registry import LearnedModel, LearningTask
 from streamplace.model import Problem
 from streamplace.model.arrays import Floats, Longs
 
@@ -63,7 +57,6 @@ class Stub:
         """Squared errors, with noise from the seed."""
         import torch
 
-        time.sleep(float(environ.get("STUB_SLEEP", "0")))
         x, y = (torch.tensor(a[rows], dtype=torch.float32) for a in (self._x, self._y))
         random = torch.Generator().manual_seed(seed)
         noise = self._config.noise * torch.randn(len(rows), generator=random)
@@ -115,10 +108,3 @@ def model(
     return LearnedModel(
         name, "Fits a line.", StubConfig, {"fast": preset}, learner, supervised=supervised
     )
-
-
-if __name__ == "__main__":
-    from streamplace.cli.main import main
-
-    MODELS.add("stub", model())
-    main(sys.argv[1:])

@@ -14,9 +14,8 @@ from streamplace.errors import SettingError
 from streamplace.learn.registry import MODELS
 from streamplace.learn.watching import Watcher
 from streamplace.model import Cluster, Problem
-from streamplace.training.ray_workers import RayWorkers
 from streamplace.training.request import TrainRequest
-from streamplace.training.run import run_training, workers_on
+from streamplace.training.run import run_training
 
 ray = pytest.importorskip("ray")
 ray.cloudpickle.register_pickle_by_value(stub_model)
@@ -66,28 +65,28 @@ def test_a_node_that_is_lost_changes_no_bit(
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         cluster.wait_for_nodes()
         watcher = Removes(cluster, nodes[0])
-        with workers_on(cluster.address) as workers:
-            there = replace(training, folder=tmp_path / "there")
-            run_training(there, watcher=watcher, workers=workers)
+        there = replace(training, folder=tmp_path / "there", on=cluster.address)
+        run_training(there, watcher=watcher)
     finally:
         ray.shutdown()
         cluster.shutdown()
     assert_same(tmp_path / "there", tmp_path / "here", "last.safetensors")
 
 
-def test_real_passes_are_measured_in_one_process(training: TrainRequest) -> None:
-    measured = replace(training, reward="ray", objective="makespan")
-    with pytest.raises(SettingError, match="train in one process, on this machine"):
-        run_training(measured, workers=RayWorkers("ray"))
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"reward": "ray"}, "real passes .* on one machine; train without --on"),
+        ({"device": "cuda"}, "training on Ray uses CPUs, not cuda"),
+    ],
+)
+def test_neither_real_passes_nor_gpus_are_used_on_ray(
+    training: TrainRequest, asked: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(SettingError, match=complaint):
+        replace(training, on="ray", **asked)
 
 
 def test_where_no_cluster_is_that_is_said(training: TrainRequest) -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        run_training(training, workers=RayWorkers("127.0.0.1:1"))
-
-
-def test_torchrun_and_ray_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(SettingError, match="use either --on or torchrun"), workers_on("ray"):
-        pass
+        run_training(replace(training, on="127.0.0.1:1"))
