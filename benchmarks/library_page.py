@@ -1,4 +1,4 @@
-"""The page docs/library-results.md, and its figure, from results on the library."""
+"""The page of results on the library, and its figure."""
 
 import argparse
 import hashlib

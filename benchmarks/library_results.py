@@ -1,4 +1,4 @@
-"""Results on the library: placers, plans and foreign programs; makes docs/library-results.md.
+"""Results on the library: placers, plans and foreign programs; writes a page of tables.
 
     python benchmarks/library_results.py [--peers FOLDER] [--saga PYTHON] [--entries 12] [-o PAGE]
 
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=12, help="of throughput, and of makespan")
     parser.add_argument("--plans", type=int, default=1000, help="entries of plans")
     parser.add_argument("--results", type=Path, default=Path("library-results.jsonl"))
-    parser.add_argument("-o", type=Path, default=Path("docs/library-results.md"))
+    parser.add_argument("-o", type=Path, default=Path("library-results.md"))
     options = parser.parse_args()
     library, records = open_library(), []
     for record in measured(library, options, Programs(options.peers, options.saga)):
