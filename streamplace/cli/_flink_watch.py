@@ -39,7 +39,7 @@ from streamplace.errors import SettingError
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
 
-MOVING = ("machines", "not_between", "least_time", "folder", "native")
+MOVING = ("not_between", "least_time", "folder", "native")
 """Options of a watch that moves the job."""
 
 
@@ -101,15 +101,7 @@ MOVING = ("machines", "not_between", "least_time", "folder", "native")
 @click.option(
     "--at-most",
     type=click.IntRange(1),
-    help="Largest number of TaskManagers that the job is moved to. --machines starts no more than "
-    "these.  [default: all that are there]",
-)
-@click.option(
-    "--machines",
-    metavar="CMD",
-    help="Command that starts and stops TaskManagers, with --apply. 'CMD start LIKE' starts one of "
-    "the kind of TaskManager LIKE, if --at-most allows more than there are; 'CMD stop NAME' stops "
-    "one that the job has left for fewer others. A run that takes longer than --timeout is killed.",
+    help="Largest number of TaskManagers that the job is moved to.  [default: all that are there]",
 )
 @click.option(
     "--spare",
@@ -154,8 +146,7 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     --apply, the command moves the job as 'flink move' does, and prints its new id. It moves nothing
     while checkpoints fail, when others change the job, or without a record of its decision. Rounds,
     decisions and outcomes are kept (see: streamplace flink history). A watch that was killed
-    continues from there, and never moves the job twice. With --machines, it also starts
-    TaskManagers that a plan needs, and stops those that the job has left.
+    continues from there, and never moves the job twice.
 
     A job that Flink's adaptive scheduler runs is refused, because it ignores placements: the
     parallelism of such a job is up to Flink's autoscaler.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.judging import Guards, RateJudge
     from streamplace.engines.flink.watch.log import WatchLog
-    from streamplace.engines.flink.watch.machines import MachineCommand
     from streamplace.engines.flink.watch.placed_job import PlacedJob
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
@@ -46,7 +45,6 @@ class WatchRequest:
     least_time: float
     not_between: tuple[str, ...]
     at_most: int | None
-    machines: str | None
     seconds: float
     trust_profile: bool
     confidence: float | None
@@ -74,7 +72,7 @@ class WatchRequest:
         from streamplace.io.watch_store import WatchStore, usual_store
 
         check_nic(self.nic, {"--cluster": self.cluster_file})
-        guards, judge, command = self._guards(), self._judge(), self._command()
+        guards, judge = self._guards(), self._judge()
         with ExitStack() as stack:
             stack.enter_context(interruptible())
             store = stack.enter_context(closing(WatchStore(usual_store())))
@@ -92,7 +90,7 @@ class WatchRequest:
             if self.metrics is not None:
                 stack.enter_context(served(metrics, self.metrics))
             engine = self._engine(rest, home)
-            rounds = self._rounds(engine, program, log, guards, judge, command)
+            rounds = self._rounds(engine, program, log, guards, judge)
             rounds.observe = metrics.add
             rounds.recall()
             watch = self._watch(engine, program, rounds)
@@ -109,10 +107,8 @@ class WatchRequest:
         log: "WatchLog",
         guards: "Guards",
         judge: "RateJudge",
-        command: "MachineCommand | None",
     ) -> "JobRounds":
         """Rounds that look at the rate, and move the job if that is wanted."""
-        from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.io.clusters import read_cluster
@@ -123,10 +119,6 @@ class WatchRequest:
         mover = None
         if self.acts and program is not None:
             mover = self._mover(engine, program, log, ledger)
-        machines = None
-        if mover is not None and command is not None:
-            machines = Machines(engine.rest, log, command, say, self.spares)
-            mover = replace(mover, left=machines.leave)
         model_of = JobModeller(
             engine,
             say,
@@ -135,7 +127,6 @@ class WatchRequest:
             self.trust_profile,
             self.confidence,
             ledger,
-            may_start=machines is not None,
             cluster=None if self.cluster_file is None else read_cluster(self.cluster_file),
         )
         return JobRounds(
@@ -147,7 +138,6 @@ class WatchRequest:
             mover,
             say,
             self.every,
-            machines=machines,
             confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
         )
 
@@ -196,12 +186,6 @@ class WatchRequest:
         from streamplace.engines.flink.watch.judging import Guards, QuietHours
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
-
-    def _command(self) -> "MachineCommand | None":
-        """Command that starts and stops TaskManagers."""
-        from streamplace.engines.flink.watch.machines import MachineCommand
-
-        return None if self.machines is None else MachineCommand.of(self.machines, self.timeout)
 
     def _judge(self) -> "RateJudge":
         from streamplace.control.day import MoveTerms

@@ -22,7 +22,7 @@ from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import quoted
 
 FILE = "watch.sqlite"
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 10.0
 """Seconds to wait for another process that writes."""
 _TABLES = """
@@ -44,7 +44,7 @@ DELETE FROM rounds WHERE watch = ? AND id <= (
 """
 
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
-UNSAVED, DONE = "not saved", "done"
+UNSAVED = "not saved"
 """States of a decision: written before anything is done, and the outcomes."""
 UNREADABLE = (ValueError, TypeError, KeyError)
 """Errors of rows that are damaged, or have fields of another version."""
@@ -90,22 +90,17 @@ class WatchRound:
 
 @dataclass(frozen=True, slots=True)
 class WatchDecision:
-    """A decision to start a job elsewhere, or a TaskManager, written before it is carried out."""
+    """A decision to start a job elsewhere, written before it is carried out."""
 
     at: str
-    # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"`` and ``"stop"`` of
-    # TaskManagers.
-    kind: str
+    kind: str  # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers
     job: str
     # What identifies the start at the engine: the id of the successor for a move, the checkpoint
-    # for a replacement, the TaskManagers that were there before a start (JSON), the one that is
-    # stopped.
+    # for a replacement.
     transaction: str
-    # Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job is
-    # not touched.
+    # Operator → device of each of its subtasks, or of all of them, afterwards.
     layout: dict[str, list[str] | str]
-    # Numbers of TaskManagers, before and afterwards: of the job, or those that are there.
-    machines: tuple[int, int]
+    machines: tuple[int, int]  # numbers of TaskManagers of the job, before and afterwards
     reason: str
     # Tuples/s that were predicted; None without a prediction.
     low: float | None = None
@@ -121,11 +116,6 @@ class WatchDecision:
     # Tuples/s that the new layout carries, by the first measurement there; None if not measured.
     carried: float | None = None
     spread: float = 0.0  # spread of the profile from which it was predicted
-
-    @property
-    def starts_job(self) -> bool:
-        """Whether the job is started elsewhere."""
-        return self.kind in ("move", "replace")
 
     @property
     def model(self) -> RateInterval | None:
@@ -326,7 +316,7 @@ class WatchStore:
         """Present ids of the jobs whose last start elsewhere has no outcome, with that decision."""
         found: dict[str, WatchDecision] = {}
         for watch, job in self._read("SELECT id, job FROM watches", ()):
-            decisions = [one for one in self.decisions(watch).values() if one.starts_job]
+            decisions = [*self.decisions(watch).values()]
             if decisions and decisions[-1].state == BEGUN:
                 found[job] = decisions[-1]
         return found

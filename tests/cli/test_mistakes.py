@@ -200,7 +200,7 @@ COMBINATIONS = [
             f"{option.split()[0]} has no effect without --apply; add it, or drop",
         )
         for option in (
-            *("--machines true", "--not-between 22:00-06:00", "--least-time 9", "--native"),
+            *("--not-between 22:00-06:00", "--least-time 9", "--native"),
             "--savepoints saved",
         )
     ),

@@ -6,7 +6,6 @@ import pytest
 from lazy_flink import Clock, with_clock
 from moving_cases import MoveCase
 from shop_flink import Shop, shop_maker
-from watch_site import Site, made_site
 from watched_jobs import quick_store
 from watched_rounds import Scene, scene_of
 
@@ -39,12 +38,6 @@ def case(monkeypatch: pytest.MonkeyPatch) -> MoveCase:
 def store(tmp_path: Path) -> WatchStore:
     """A store without watches."""
     return quick_store(tmp_path)
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A job on the only TaskManager."""
-    return made_site(tmp_path, monkeypatch)
 
 
 @pytest.fixture

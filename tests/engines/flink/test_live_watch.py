@@ -1,8 +1,6 @@
-"""Watches of real jobs: they move them, start and stop TaskManagers, or are killed."""
+"""Watches of real jobs: they move them, or are killed."""
 
 import json
-import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -13,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import Host, LocalCluster, local_cluster
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.io.watch_store import read_records, usual_store
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
@@ -86,12 +82,6 @@ def acting(rest: Rest, flink: Flink, saved: Path, *more: str) -> list[str]:
     return command("--rest", rest.url, *options, *where)
 
 
-def used(rest: Rest, job: str) -> set[str]:
-    """TaskManagers on which a job runs."""
-    layout = layout_of(rest, job, rest.running_job(job))
-    return {device for devices in layout.values() for device in devices}
-
-
 def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
     rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
@@ -113,59 +103,3 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
     assert second.read_text().endswith(f"job {successor(job)} is CANCELED\n")
     (record,) = read_records(usual_store(), 100)
     assert [(one.state, one.after) for one in record.decisions] == [("moved", successor(job))]
-
-
-@pytest.fixture
-def growing(flink: Flink) -> Iterator[LocalCluster]:
-    """A TaskManager on a core of its own, and room for another one on the other core."""
-    if shutil.which("taskset") is None:
-        pytest.skip("there is no taskset on this machine")
-    names = ("dev-0", "new-1")
-    hosts = {n: Host("127.0.0.1", ("taskset", "-c", str(i))) for i, n in enumerate(names)}
-    with local_cluster(flink, names[:1], room=1, hosts=hosts) as running:
-        yield running
-
-
-def carrying_out(cluster: LocalCluster, asked: Path) -> Callable[[], None]:
-    """Return what starts and stops TaskManagers as often as a watch has asked for it."""
-    done: list[str] = []
-
-    def carry_out() -> None:
-        lines = asked.read_text().splitlines() if asked.exists() else []
-        for line in lines[len(done) :]:
-            verb, name = line.split()
-            done.append(line)
-            if verb == "start":
-                cluster.start("new-1")
-            else:
-                cluster.kill(name)
-
-    return carry_out
-
-
-def test_machines_are_started_for_a_job_that_needs_them_and_stopped_after_it_has_left(
-    growing: LocalCluster, flink: Flink, graph_jar: Path, tmp_path: Path
-) -> None:
-    """A job needs more than a core, and goes to two; one that needs little goes back to one."""
-    rest, asked, told = Rest(growing.url), tmp_path / "asked", tmp_path / "told"
-    script = tmp_path / "machines"
-    script.write_text(f'#!/bin/sh\necho "$1 $2" >>{shlex.quote(str(asked))}\n')
-    script.chmod(0o755)
-    more = ["--machines", str(script), "--at-most", "2"]
-    line, meanwhile = acting(rest, flink, tmp_path / "saved", *more), carrying_out(growing, asked)
-    alone = {"src": ["dev-0"], "work": ["dev-0"] * 4}
-    job = apply(rest, flink, job_of(graph_jar, 2000, 32 * ROUNDS, 4), alone)
-    with watching(line, told) as process:
-        await_words(told, "'new-1' joined", meanwhile)
-        await_words(told, f"job {successor(job)} runs on its new devices")
-        assert used(rest, successor(job)) == {"dev-0", "new-1"}
-        rest.cancel(successor(job))
-        assert process.wait(60) == 0
-    assert asked.read_text() == "start dev-0\n"
-    both = {"src": ["dev-0"], "work": ["dev-0", "new-1"]}
-    job = apply(rest, flink, job_of(graph_jar, 100, ROUNDS, 2), both)
-    with watching(line, told):
-        await_words(told, "is stopped", meanwhile)
-        (name,) = rest.offered()
-        assert used(rest, successor(job)) == {name}
-    assert asked.read_text().splitlines()[1:] == [f"stop {({'dev-0', 'new-1'} - {name}).pop()}"]

@@ -1,4 +1,4 @@
-"""``flink watch`` as a command: looking, starting and stopping TaskManagers, and refusals."""
+"""``flink watch`` as a command: looking, its end, metrics, and refusals."""
 
 import os
 import signal
@@ -17,19 +17,17 @@ from urllib.request import urlopen
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
-from watch_site import CALLS
-from watched_jobs import OLD, plan, write_program
+from watched_jobs import OLD
 
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import log, modelling, replacing, rounds
 from streamplace.engines.flink.watch import watch as watching
-from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.metrics import WatchMetrics, served
 from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import first_job
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import (
@@ -64,29 +62,6 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     }
     with FakeFlink(answers).served() as answering:
         yield answering
-
-
-@pytest.fixture
-def alone(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> FakeFlink:
-    """The job is on the only TaskManager, and would run better on another one like it, too."""
-    plans = (HERE, plan("dev-0", "dev-0 (new)"))
-    more = replace(MODEL, plans=plans, new=NewDevices("dev-0", ("dev-0 (new)",)))
-    less = replace(MODEL, plans=plans[:1])
-    model_of = lambda own, _: more if own.may_start else less  # noqa: E731
-    monkeypatch.setattr(modelling.JobModeller, "__call__", model_of)
-    flink.answers |= healthy("dev-0") | {"GET /jobs": flink.answers["GET /jobs"]}
-    return flink
-
-
-def acting_options(flink: FakeFlink, folder: Path) -> list[str]:
-    """Options of a watch that may move the job, and has a command with arguments."""
-    script = folder / "two words"
-    script.write_text(f"#!/bin/sh\n{CALLS}")
-    script.chmod(0o755)
-    write_program(folder)
-    command = ["--machines", f"'{script}' --zone 'north east'", "--at-most", "2"]
-    where = ["--rest", flink.url, "--savepoints", folder.as_uri(), "--flink-home", str(folder)]
-    return ["--apply", "--policy", "ds2", *command, *where, str(folder / "job.jar")]
 
 
 def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink: FakeFlink) -> None:
@@ -171,7 +146,7 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     refusal: Callable, flink: FakeFlink
 ) -> None:
-    """By the name of the option; the command for machines has to be one that can be run."""
+    """By the name of the option."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for options, told in {
@@ -181,9 +156,6 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
             ("--policy", "magic"): "magic",
             ("--metrics", str(port)): f"port {port} cannot be used for metrics",
             ("--apply",): "name its jar and arguments",
-            ("--apply", "--machines", "no-program x"): "'no-program' is no program that can",
-            ("--apply", "--machines", "'true"): "not a command: No closing quotation",
-            ("--apply", "--machines", " "): "is no program that can be run",
         }.items():
             assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
@@ -281,36 +253,6 @@ def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
         answer = run("flink", "watch", "--rest", flink.url, "--placement", "p.json", *given)
         assert answer.status == 0, answer.err
     assert [(one.job, one.vectors) for one in seen] == [(new, layout)] * 2
-
-
-def test_the_option_for_machines_is_a_command_with_its_own_arguments(
-    run: Callable, alone: FakeFlink, tmp_path: Path
-) -> None:
-    answer = run("flink", "watch", *acting_options(alone, tmp_path))
-    assert answer.status == 0, answer.err
-    assert "1 TaskManager like dev-0 is started" in answer.err
-    calls = (tmp_path / "two words.calls").read_text()
-    assert calls == "--zone north east start dev-0\n"
-    (record,) = read_records(usual_store(), 9)
-    assert [(one.kind, one.state) for one in record.decisions] == [("start", "begun")]
-    shown = run("flink", "history")
-    assert "start, 1 → 2" in shown.out
-
-
-def test_the_command_for_machines_stops_what_is_no_spare(
-    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The job leaves two TaskManagers, of which one is named as a spare."""
-
-    def carry_out(mover: WatchMover, model: JobModel, *_: Any) -> str:
-        mover.left(model.job, ["dev-1", "dev-2"])
-        return model.job
-
-    flink.answers |= healthy("dev-0", "dev-1", "dev-2") | {"GET /jobs": flink.answers["GET /jobs"]}
-    monkeypatch.setattr(WatchMover, "carry_out", carry_out)
-    answer = run("flink", "watch", "--spare", "dev-2", *acting_options(flink, tmp_path))
-    assert answer.status == 0, answer.err
-    assert (tmp_path / "two words.calls").read_text() == "--zone north east stop dev-1\n"
 
 
 ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, 90.0, 100.0, 110.0)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from fake_flink import FakeFlink
@@ -169,10 +168,7 @@ def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
 
 
 def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
-    """Those that are no TaskManagers at the moment do not count.
-
-    TaskManagers that were not described are not used, and as many fewer are started.
-    """
+    """Those that are no TaskManagers at the moment do not count."""
     asked = question(["d0"] * 4)
     rest = FakeFlink(healthy("d0", "d1")).rest
     cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}
@@ -181,24 +177,6 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
     model = modeller(look(asked.present, "d0", "d1"))
     assert engine.asked == [({"": "10 Gbps", "d1": "1 Gbps"}, asked.measured.cluster)]
     assert [one.devices for one in model.plans] == [["d0"], ["d0", "d1"]]
-    starting = replace(modeller, may_start=True, at_most=4)
-    assert len(starting(look(asked.present, "d0", "d1")).new.names) == 2
-    assert len(starting(look(asked.present, "d0", "d1", "unknown")).new.names) == 1
-
-
-def test_what_joins_and_cannot_be_pinned_to_counts_among_what_may_be_started() -> None:
-    """Otherwise, one after the other would be started, and none be used."""
-    asked = question(["d0"] * 4)
-    answers = healthy("d0", "d1")
-    unprepared = {"managedMemory": 100, "extendedResources": {}}
-    row = answers["GET /taskmanagers"]["taskmanagers"][1]
-    row |= {"totalResource": unprepared, "freeResource": unprepared}
-    engine = Measured(FakeFlink(answers).rest, repeat(asked.measured))
-    more = {"cluster": asked.measured.cluster, "may_start": True, "at_most": 2}
-    modeller = modeller_of(engine, **more)
-    model = modeller(look(asked.present, "d0", "d1"))
-    assert model.new.names == ()
-    assert [one.devices for one in model.plans] == [["d0"]]
 
 
 def is_improvable(model: JobModel) -> bool:
@@ -233,35 +211,3 @@ def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
     graph = StreamGraph.of("asking", [Operator("src", rate=100.0), ask], [Stream("src", "ask")])
     measured = Measurement(graph, Cluster.uniform(2, cores=4), is_limited=True)
     assert limit_of(measured, {"src": ["d0"], "ask": ["d0", "d1"]}) == limit
-
-
-def modelled(cluster: Cluster, present: list[str], at_most: int | None) -> JobModel:
-    """Model of a job of a cheap source and a mapper that takes 0.8 of a core in subtasks."""
-    operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=3)]
-    graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
-    measured = Measurement(graph, cluster, is_limited=False)
-    names = cluster.devices.name
-    flink = FakeFlink(healthy(*names, *map(quote, names)))
-    rows = flink.answers["GET /taskmanagers"]["taskmanagers"][: len(names)]
-    flink.answers["GET /taskmanagers"] = {"taskmanagers": rows}
-    engine: Any = Measured(flink.rest, repeat(measured))
-    layout = {"src": present[:1], "map": present}
-    return JobModeller(engine, print, at_most=at_most, confidence=0.0, may_start=True)(
-        look(layout, *names)
-    )
-
-
-def test_plans_for_more_task_managers_use_copies_of_the_fastest_one() -> None:
-    """They come last, are named like no other, and no job has use for more than its subtasks."""
-    slow = Device("dev-1", mips=500.0)
-    cluster = Cluster.of([slow, Device("dev-0"), Device("dev-0 (new)", mips=500.0)])
-    model = modelled(cluster, ["dev-0"] * 3, at_most=9)
-    assert (model.new.like, model.new.names) == ("dev-0", ("dev-0 (new 2)",))
-    assert [one.machines for one in model.plans] == [1, 2, 3, 4]
-    assert [model.missing(one) for one in model.plans[:3]] == [0, 0, 0]
-    assert modelled(cluster, ["dev-0"] * 3, at_most=3).new.names == ()
-    assert modelled(cluster, ["dev-0"] * 3, at_most=None).new.names == ()
-    alone = modelled(Cluster.of([Device("dev-0", mips=1000.0)]), ["dev-0"] * 3, at_most=3)
-    assert alone.new.names == ("dev-0 (new)", "dev-0 (new 2)")
-    assert [alone.missing(one) for one in alone.plans] == [0, 1, 2]
-    assert [round(one.carries.value) for one in alone.plans] == [125, 188, 374]

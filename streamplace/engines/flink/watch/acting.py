@@ -6,7 +6,7 @@ the jobs that Flink knows.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,20 +105,6 @@ def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> 
         note(mover.ledger, BY, predicted, flow, mover.tell)
 
 
-def freed_of(mover: Mover, devices: Iterable[str]) -> list[str]:
-    """Return the TaskManagers among these on which no job has a slot any more; they are told."""
-    freed: list[str] = []
-    with suppress(FlinkError):  # one may have ended already
-        freed = [device for device in sorted(devices) if not mover.rest.holders(device)]
-        if freed:
-            mover.tell(f"no job has a slot on {listed(freed)} any more")
-    return freed
-
-
-def keep_devices(job: str, devices: Sequence[str]) -> None:
-    """Leave TaskManagers as they are."""
-
-
 @dataclass(frozen=True, slots=True)
 class WatchMover:
     """Moves a watched job."""
@@ -129,9 +115,6 @@ class WatchMover:
     # File to which predicted and measured rates are appended; None writes none.
     ledger: Path | None = None
     confidence: float | None = None  # confidence of the predictions; None if unknown
-    # Receives the job and the TaskManagers that it has left for fewer others, and on which no job
-    # has a slot any more.
-    left: Callable[[str, Sequence[str]], None] = keep_devices
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
 
@@ -180,9 +163,7 @@ class WatchMover:
             return self.finish(number, decision, model.name, str(error)) or model.job
         job = self._moved(number, decision, moved, model.name)
         if job == decision.transaction:
-            freed = freed_of(self, {*model.present.devices} - {*target.devices})
-            if freed and decision.machines[1] < decision.machines[0]:
-                self.left(job, freed)
+            self._tell_freed({*model.present.devices} - {*target.devices})
         return job
 
     def settle(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
@@ -233,6 +214,12 @@ class WatchMover:
                     return self._looked_up(number, decision, str(error))
                 breakdowns(f"{error}; trying again")
             time.sleep(AGAIN_SECONDS)
+
+    def _tell_freed(self, devices: Iterable[str]) -> None:
+        """Tell the TaskManagers among these on which no job has a slot any more."""
+        with suppress(FlinkError):  # one may have ended already
+            if freed := [device for device in sorted(devices) if not self.rest.holders(device)]:
+                self.tell(f"no job has a slot on {listed(freed)} any more")
 
     def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved, name: str) -> str:
         """Note a job that was moved, and measure it on its new devices."""

@@ -122,12 +122,12 @@ class WatchLog:
     def has_started(self) -> bool:
         """Whether a decision has started the job elsewhere, or may have."""
         without = (UNBEGUN, UNSAVED)
-        return any(one.starts_job and one.state not in without for one in self.decisions.values())
+        return any(one.state not in without for one in self.decisions.values())
 
     @property
     def is_starting(self) -> bool:
         """Whether a decision to start the job elsewhere has no outcome yet."""
-        return any(one.starts_job and one.state == BEGUN for one in self.decisions.values())
+        return any(one.state == BEGUN for one in self.decisions.values())
 
     def placed(self, job: str) -> dict[str, list[str] | str]:
         """Where a decision of this watch has placed a job; empty if none of them has started it."""

@@ -2,25 +2,21 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
 from pathlib import Path
-
-import numpy as np
 
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import (
     Question,
     can_spread,
     check_model,
-    names_of,
     occupied_devices,
     slots_for,
 )
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cards import ALL
-from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, BANDWIDTH, unpinnable
+from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.pin.fitting import left_without
@@ -29,20 +25,15 @@ from streamplace.engines.flink.watch.judging import contradicts
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import (
     JobModel,
-    NewDevices,
-    device_order,
     job_model,
 )
 from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
-from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.devices import Devices
 from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
 from streamplace.model.messages import listed
 from streamplace.model.trust import profile_spread
-from streamplace.model.units import bandwidth_bps
 from streamplace.placers.registry import Budget
 
 AGAIN_SECONDS = 120.0
@@ -75,11 +66,8 @@ class JobModeller:
     # File of predicted and measured rates, from which intervals are learned.
     ledger: Path | None = None
     budget: Budget | None = None  # budget of the search of each plan
-    # Whether plans may use TaskManagers that have to be started, up to ``at_most``.
-    may_start: bool = False
     # The devices, if known; otherwise they are measured. Only those are used that are TaskManagers
-    # of the cluster when the job is measured. TaskManagers that are not among them count towards
-    # ``at_most``, too.
+    # of the cluster when the job is measured.
     cluster: Cluster | None = None
     _told: set[str] = field(default_factory=set, init=False)
 
@@ -105,11 +93,7 @@ class JobModeller:
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
         errors = errors_for(measured.graph, self.confidence, self.ledger)
-        new = NewDevices()
-        if self.may_start and self.at_most is not None:
-            most = self.at_most - len(self._unusable(look, question))
-            question, new = with_new(question, most)
-        model = job_model(look.job, question, errors, self.at_most, self.budget, new)
+        model = job_model(look.job, question, errors, self.at_most, self.budget)
         spread = profile_spread(measured.graph)
         return replace(model, uncounted=_uncounted(measured), spread=spread)
 
@@ -124,15 +108,6 @@ class JobModeller:
         """Given devices that are no TaskManagers now."""
         given = () if self.cluster is None else self.cluster.devices.name
         return frozenset(given).difference(look.managers)
-
-    def _unusable(self, look: JobLook, question: Question) -> frozenset[str]:
-        """TaskManagers that no plan uses: those that are not described or cannot be pinned to.
-
-        They count towards the TaskManagers that may run; if those that a watch starts cannot be
-        used, it would otherwise start one after the other.
-        """
-        unknown = look.managers.difference(question.measured.cluster.devices.name)
-        return unknown.union(question.occupied.intersection(unpinnable(self.engine.rest)))
 
     def _tell_doubts(self, measured: Measurement) -> None:
         """Tell doubts about a measurement that the one before did not have.
@@ -159,57 +134,6 @@ def _uncounted(measured: Measurement) -> str:
     if ASSUMED_CPU in measured.notes:
         return "the CPU of TaskManagers on other machines is assumed (give --cluster)"
     return ""
-
-
-def with_new(question: Question, at_most: int) -> tuple[Question, NewDevices]:
-    """Add copies of the fastest free device to a question, up to a number of free devices.
-
-    Of equally fast ones, one in use is copied. A job has use for no more devices than subtasks.
-    """
-    measured = question.measured
-    graph, cluster = measured.graph, measured.cluster
-    now = names_of(graph, question.present)
-    order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
-    useful = min(at_most, int(graph.operators.parallelism.sum()))
-    number = useful - len(order)
-    if number <= 0 or not order:
-        return question, NewDevices()
-    new = NewDevices(order[0], tuple(islice(_unused(order[0], cluster), number)))
-    return replace(question, measured=replace(measured, cluster=_extended(cluster, new))), new
-
-
-def _extended(cluster: Cluster, new: NewDevices) -> Cluster:
-    """Cluster with new devices, whose links are like those of the device that they copy."""
-    devices, at = cluster.devices, cluster.devices.index(new.like)
-    rows = [*range(len(devices)), *[at] * len(new.names)]
-    copies = [replace(devices[at], name=name) for name in new.names]
-
-    def links(values: Floats, worst: float) -> Floats:
-        """Matrix with rows and columns of the copies; ``worst`` between two that are alike."""
-        matrix = np.array(values[np.ix_(rows, rows)])
-        alike = np.equal(rows, at)
-        matrix[np.ix_(alike, alike)] = worst
-        return matrix
-
-    others = np.arange(len(devices)) != at
-    bandwidth, latency = cluster.bandwidth_bps, cluster.latency_s
-    slow = min([*bandwidth[at, others], *bandwidth[others, at]], default=bandwidth_bps(BANDWIDTH))
-    late = max([*latency[at, others], *latency[others, at]], default=0.0)
-    return Cluster(
-        Devices.of([*devices, *copies]),
-        links(bandwidth, slow),
-        links(latency, late),
-        cluster.overhead_s,
-        cluster.gap_s,
-        cluster.joules_per_byte,
-        cluster.overhead_s_per_byte,
-    )
-
-
-def _unused(like: str, cluster: Cluster) -> Iterator[str]:
-    """Names of copies that no device has."""
-    names = (f"{like} (new{f' {number}' if number > 1 else ''})" for number in count(1))
-    return (name for name in names if name not in cluster.devices)
 
 
 @dataclass(slots=True)

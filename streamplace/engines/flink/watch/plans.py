@@ -2,8 +2,7 @@
 
 The TaskManagers are put in order, and each plan uses the first so many of them. So a job that needs
 fewer leaves the same ones free. The present layout is the plan for its number of TaskManagers,
-unless one was found there that carries more, beyond the error of comparisons. Devices that the
-cluster lacks come last, so they are used only by plans for more TaskManagers than there are.
+unless one was found there that carries more, beyond the error of comparisons.
 
 While some sources are held back and others keep up, plans differ in what the former may send, see
 `streamplace.engines.flink.decide.held_back`. Such plans say nothing about lower rates of the
@@ -11,7 +10,7 @@ others, so the job is measured again when no source is held back any more.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,14 +31,6 @@ AMPLE = 4.0
 """Layouts are searched for this multiple of what an even spread carries, so all are too small."""
 BETTER = 0.02
 """Least gain of a plan over the one with fewer TaskManagers; below, it takes over its layout."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewDevices:
-    """Devices that the cluster lacks, as copies of one that it has."""
-
-    like: str = ""  # the device that they are copies of
-    names: tuple[str, ...] = ()  # their names, which no device of the cluster has
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +58,6 @@ class JobModel:
     level: int  # number of the plan that has as many TaskManagers as the present layout
     present: WatchPlan  # the present layout
     limit: str  # the resource that limits it first
-    # Devices that plans may use and the cluster lacks.
-    new: NewDevices = field(default_factory=NewDevices)
     # Tuples/s of sources that keep up while others are held back. Plans let only the others send
     # more; 0 if all sources change together.
     kept: float = 0.0
@@ -109,15 +98,6 @@ class JobModel:
         """Part of what a plan was predicted to carry that is believed."""
         return self.believed if plan.machines < self.present.machines else 1.0
 
-    def missing(self, plan: WatchPlan) -> int:
-        """Number of TaskManagers that a plan uses and the cluster lacks."""
-        return len(set(self.new.names).intersection(plan.devices))
-
-    def level_without_new(self, level: int) -> int:
-        """Return the largest plan up to a level, from the present one, that lacks none."""
-        levels = range(self.level, level + 1)
-        return max((i for i in levels if not self.missing(self.plans[i])), default=self.level)
-
 
 def job_model(
     job: str,
@@ -125,20 +105,13 @@ def job_model(
     errors: PredictionErrors | None,
     at_most: int | None = None,
     budget: Budget | None = None,
-    new: NewDevices = NewDevices(),
 ) -> JobModel:
-    """Find plans for a measured job.
-
-    Without errors, predictions are regarded as exact; ``new`` are those of the measured devices
-    that the cluster lacks.
-    """
+    """Find plans for a measured job; without errors, predictions are regarded as exact."""
     measured = question.measured
     graph, cluster = measured.graph, measured.cluster
     judge = Judge(replace(question, rate=None))
     now = names_of(graph, question.present)
-    there = [name for name in question.free if name not in new.names]
-    order = device_order(cluster, there, {d for vector in now.values() for d in vector})
-    order += new.names
+    order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
     used = len({device for vector in now.values() for device in vector})
     most = len(order) if at_most is None else min(at_most, len(order))
     present = present_plan(judge, now, used, measured.is_limited, errors)
@@ -162,9 +135,7 @@ def job_model(
         carried = max(carried, judge.by_model(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
     limit = limit_of(measured, now)
-    return JobModel(
-        job, graph.name, tuple(plans), level, present, limit, new, kept, measured.varies
-    )
+    return JobModel(job, graph.name, tuple(plans), level, present, limit, kept, measured.varies)
 
 
 def plan_sizes(most: int) -> list[int]:

@@ -34,14 +34,12 @@ from streamplace.engines.flink.watch.look import (
     look_at,
     still_fail,
 )
-from streamplace.engines.flink.watch.machines import Machines
 from streamplace.engines.flink.watch.modelling import Measuring
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import JobWatched, StoreError, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
-from streamplace.model.messages import counted
 
 FRESH_SECONDS = 300.0
 """Age of a measurement above which a job is measured again before it is moved."""
@@ -68,7 +66,6 @@ class JobRounds:
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
     observe: Callable[[WatchRound], None] = _ignore  # function that receives every round
-    machines: Machines | None = None  # starts and stops TaskManagers; None does neither
     # Share of the rounds in which the rate should be in its interval.
     confidence: float = USUAL_CONFIDENCE
     _due: float = field(default=-1.0, init=False)
@@ -95,8 +92,6 @@ class JobRounds:
         for one in rounds:
             self._track(one.held)
         self._moves.recall()
-        if self.machines is not None:
-            self.machines.recall()
 
     @property
     def is_due(self) -> bool:
@@ -164,50 +159,31 @@ class JobRounds:
         return look, seen
 
     def _target(self, model: JobModel, seen: WatchRound) -> tuple[WatchPlan | None, str]:
-        """Plan to move to, or None and words on why the job stays.
-
-        Where nothing may be started, the job is moved to the TaskManagers that are there, if that
-        pays.
-        """
+        """Plan to move to, or None and words on why the job stays."""
         level = self.judge.choose(seen)
-        if self.machines is not None and self.machines.waits:
-            return None, self.machines.waits
         target = target_of(model, level, seen)
         if target is None:
             return None, stay_words(model, level, seen)
-        if not model.missing(target) or not (held := self.machines.hold if self.machines else ""):
-            return target, ""
-        there = target_of(model, model.level_without_new(level), seen)
-        if there is None or model.missing(there):
-            what = counted(model.missing(target), "more TaskManager")
-            return None, f"stays; {what} would pay, but {held}"
-        return there, ""
+        return target, ""
 
     def _wanted(
         self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
     ) -> str:
-        """Deal with a move, or a start of TaskManagers, that would pay; return the job's id."""
+        """Deal with a move that would pay; return the job's id."""
         if back := self._moves.came_back(len(target.devices)):
             self._end(seen, f"{state}; stays; {back}")
             return seen.job
-        reason, missing = reason_words(model, target, seen), model.missing(target)
-        what = f"to start {counted(missing, 'TaskManager')}" if missing else "a move"
+        reason = reason_words(model, target, seen)
         if self.mover is None:
-            self._end(seen, f"{state}; {what} would pay: {reason}")
+            self._end(seen, f"{state}; a move would pay: {reason}")
             return seen.job
         if held := self.guards.hold(self._circumstances(model, target, seen)):
-            self._end(seen, f"{state}; {what} would pay: {reason}; but {held}")
+            self._end(seen, f"{state}; a move would pay: {reason}; but {held}")
             return seen.job
         if self._measuring.age > FRESH_SECONDS:
-            self._end(seen, f"{state}; {what} would pay: {reason}; the job is measured first")
+            self._end(seen, f"{state}; a move would pay: {reason}; the job is measured first")
             self._measuring.forget()
             self._due = self.monotonic()
-            return seen.job
-        if missing and self.machines is not None:
-            number = counted(missing, "TaskManager")
-            like = f"{number} like {model.new.like} {'is' if missing == 1 else 'are'} started"
-            self._end(seen, f"{state}; {like}: {reason}")
-            self.machines.start(look, model.new.like, missing, reason)
             return seen.job
         self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
@@ -245,10 +221,6 @@ class JobRounds:
                     f"another controller acts on job {look.job}: {self._others}; nothing is moved "
                     "from now on"
                 )
-        if self.machines is not None:
-            self.machines.notice(look)
-            if not self._others:
-                self.machines.stop_left(look.job)
 
     def _check(self, look: JobLook) -> bool | None:
         """Whether the interval of an earlier round holds now; None if that is unknown."""

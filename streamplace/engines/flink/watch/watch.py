@@ -256,7 +256,7 @@ def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:
 
     Raises SettingError when the watch may not finish it.
     """
-    starts = {n: one for n, one in log.decisions.items() if one.starts_job}
+    starts = log.decisions
     for number, decision in starts.items():
         if decision.state != BEGUN:
             continue
