@@ -37,11 +37,12 @@ def generated(words: str) -> str:
 
 
 def file_format(name: str) -> str:
-    """Tables of the fields of a file format, from its JSON Schema."""
+    """Tables of the fields of a file format, from its JSON Schema; those of graphs once."""
     from streamplace.io.schema import json_schema
 
     schema = json_schema(name)
-    parts = [schema, *schema.get("$defs", {}).values()]
+    known = json_schema("graph")["$defs"] if name != "graph" else {}
+    parts = [schema, *(d for n, d in schema.get("$defs", {}).items() if n not in known)]
     return "\n".join(_fields(part, first=part is schema) for part in parts)
 
 
@@ -80,30 +81,6 @@ def exports() -> str:
     return _table(("form", "what it is", "writes", "can be read back"), rows)
 
 
-def families() -> str:
-    """Every registered family and its parameters."""
-    from streamplace.families.parameters import options
-    from streamplace.families.registry import FAMILIES
-
-    sections = []
-    for family in map(FAMILIES.__getitem__, FAMILIES):
-        rows = [
-            (f"`{o.name}`", o.type.__name__, "" if o.default is None else f"`{o.default}`", o.help)
-            for o in options(family.parameters)
-        ]
-        table = _table(("parameter", "type", "default", "meaning"), rows)
-        sections.append(f"### `{family.name}`\n\n{family.summary}\n\n{table}")
-    return "\n".join(sections)
-
-
-def fields(module: str, name: str) -> str:
-    """Table of the fields of a class whose source explains them in comments."""
-    source = inspect.getsource(getattr(importlib.import_module(module), name))
-    found = re.findall(r"^    (\w+): (.+?)  # (.+)$", source, re.MULTILINE)
-    rows = ((f"`{field}`", f"`{kind}`", about) for field, kind, about in found)
-    return _table(("field", "type", "shape and meaning"), rows)
-
-
 def example(name: str) -> str:
     """Text of an example that the tests run."""
     file = DOCS.parent / "examples" / f"{name}.py"
@@ -134,8 +111,6 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "objectives": objectives,
     "formats": formats,
     "exports": exports,
-    "families": families,
-    "fields": fields,
     "names": names,
     "example": example,
 }

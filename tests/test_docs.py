@@ -196,7 +196,6 @@ def test_generated_parts_of_a_page_are_those_of_today(page: Path) -> None:
         ("objectives", list(OBJECTIVES)),
         ("formats", list(FORMATS)),
         ("exports", list(EXPORTS)),
-        ("families", list(FAMILIES)),
     ],
 )
 def test_reference_pages_show_whatever_is_registered(words: str, names: list[str]) -> None:
@@ -217,7 +216,7 @@ def test_the_reference_states_the_limits_of_numbers() -> None:
     assert "| `framing` | number ≥ 0 |" in text
 
 
-@pytest.mark.parametrize("words", ["placers", "families", *(f"file {name}" for name in FILES)])
+@pytest.mark.parametrize("words", ["placers", *(f"file {name}" for name in FILES)])
 def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
     rows = [line for line in generator().generated(words).splitlines() if line.startswith("| `")]
     assert rows
