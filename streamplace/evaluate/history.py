@@ -151,7 +151,7 @@ def _parts(record: WatchRecord) -> list[Part]:
         parts.append(Sheet(("round", "what was seen and decided"), last))
     if record.decisions:
         decided = tuple(map(_decision_row, record.decisions))
-        columns = ("decision", "what", "predicted", "measured", "carries", "outcome", "reason")
+        columns = ("decision", "what", "predicted", "measured", "outcome", "reason")
         parts.append(Sheet(columns, decided))
     return parts
 
@@ -164,7 +164,6 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
         f"{one.kind}, {before} → {after}",
         _predicted(one),
         "—" if one.measured is None else digits(one.measured),
-        "—" if one.carried is None else digits(one.carried),
         outcome,
         one.reason,
     )
@@ -173,8 +172,7 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
 def _predicted(one: WatchDecision) -> str:
     if one.low is None or one.value is None or one.high is None:
         return "—"
-    part = "" if one.believed == 1 else f", {percent(one.believed)} believed"
-    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)}){part}"
+    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})"
 
 
 def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:

@@ -111,31 +111,15 @@ class WatchDecision:
     outcome: str = ""
     after: str = ""  # id of the job afterwards
     measured: float | None = None  # tuples/s afterwards; None if not measured
-    believed: float = 1.0  # part of the model's prediction that low, value and high are
-    kept: float = 0.0  # tuples/s of sources that keep up, of which all was believed
-    # Tuples/s that the new layout carries, by the first measurement there; None if not measured.
-    carried: float | None = None
+    kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
     spread: float = 0.0  # spread of the profile from which it was predicted
 
     @property
     def model(self) -> RateInterval | None:
-        """Prediction of the model, before it was scaled by the part of it that is believed."""
+        """What was predicted; None without a prediction."""
         if self.low is None or self.value is None or self.high is None:
             return None
-        sure = self.kept if self.low > self.kept else 0.0
-        ends = (self.low, self.value, self.high)
-        return RateInterval(*(sure + (rate - sure) / self.believed for rate in ends))
-
-    @property
-    def carried_share(self) -> float | None:
-        """Part of what the model predicted that is carried, at most 1; None if not measured.
-
-        Nothing was predicted of rates that the layout does not limit.
-        """
-        if self.model is None or not self.carried:
-            return None
-        sure = self.kept if self.kept < min(self.model.value, self.carried) else 0.0
-        return min(1.0, (self.carried - sure) / (self.model.value - sure))
+        return RateInterval(self.low, self.value, self.high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,6 @@ def watched() -> None:
     decision = WatchDecision(
         "2026-01-02T10:00:30+00:00", "move", "a" * 32, "b" * 32, {"map": "d"}, (1, 2), "it grew",
         180.0, 200.0, 220.0, "moved", "interrupted for 1.5 s", "b" * 32, 96.0,
-        believed=0.8, carried=190.0,
     )  # fmt: skip
     store.begin(watch, decision)
     store.close()
@@ -96,7 +95,7 @@ def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: N
     assert f"clicks (job {'b' * 32}), watched since" in out
     assert "2 rounds, 1 move" in out
     assert "2026-01-02 10:01:00 2 carry it" in out
-    assert "move, 1 → 2 200 (180 to 220), 80.0 % believed 96 190" in out
+    assert "move, 1 → 2 200 (180 to 220) 96" in out
     assert "it grew" in out
     assert "orders" not in out
     svg = Path("history.svg").read_text()

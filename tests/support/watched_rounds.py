@@ -99,9 +99,8 @@ class Scene:
         job = f"{model.job}+" if self.ends == MOVED else model.job
         layout: dict[str, list[str] | str] = {"map": [*target.devices]}
         machines = (model.present.machines, target.machines)
-        share = model.believed_of(target)
         decision = WatchDecision(
-            utc_now(), "move", model.job, job, layout, machines, "", *target.carries, believed=share
+            utc_now(), "move", model.job, job, layout, machines, "", *target.carries
         )
         self.log.end(self.log.begin(decision), decision, self.ends, "", job)
         return job

@@ -131,18 +131,6 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(
     assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)
 
 
-def test_the_ledger_learns_from_what_the_model_predicts_and_not_from_what_is_believed(
-    mover: MakeMover, store: WatchStore, tmp_path: Path
-) -> None:
-    """80 % of 100 tuples/s are believed."""
-    model = replace(MODEL, present=THERE, level=1).discounted(0.8)
-    mover(Moves()).carry_out(model, replace(model.plans[0], layout={"map": ["b"]}), "")
-    (decision,) = store.records(9)[0].decisions
-    assert (decision.believed, decision.low, decision.value) == (0.8, 72.0, 80.0)
-    (entry,) = read_ledger(tmp_path / "ledger.jsonl").entries
-    assert (entry.low, entry.predicted, entry.high) == pytest.approx((90.0, 100.0, 110.0))
-
-
 @pytest.mark.parametrize(
     ("killed", "starts", "found"),
     [("before", 0, ("not begun", OLD)), ("in", 1, ("moved", NEW)), ("after", 1, ("moved", NEW))],

@@ -391,3 +391,20 @@ def test_a_watch_that_was_killed_decides_as_if_it_had_gone_on(scene: Scene, tmp_
     assert 2 <= whole <= 20
     assert move_of(1) == whole
     assert move_of(whole) == whole
+
+
+@pytest.mark.parametrize(
+    ("rate", "minutes", "moves"), [(50, 1, [1]), (95, 1, [1, 2]), (50, 2, [1, 2])]
+)
+def test_what_was_just_left_is_taken_back_for_what_arrives_and_not_for_a_forecast(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, rate: float, minutes: int, moves: list[int]
+) -> None:
+    """For twice the least time."""
+    rounds, wanted = scene.rounds(least_seconds=60.0), [0]
+    monkeypatch.setattr(RateJudge, "choose", lambda *_: wanted[0])
+    scene.passes(rounds, look(50, 2))
+    scene.now += 60 * (minutes - 1)
+    wanted[0] = 1
+    told = scene.passes(rounds, look(rate, 1, "job+"))
+    assert scene.moves == moves
+    assert ("but it has left TaskManagers only 1 min ago" in told[0]) == (moves == [1])

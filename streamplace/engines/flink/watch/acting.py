@@ -144,7 +144,6 @@ class WatchMover:
             (model.present.machines, len(target.devices)),
             reason,
             *target.carries,
-            believed=model.believed_of(target),
             kept=model.kept,
             spread=model.spread,
         )

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import time
-from statistics import median
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObser
 from streamplace.engines.flink.decide.decision import is_better
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import WatchDecision, WatchRound
+from streamplace.io.watch_store import WatchRound
 from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
 from streamplace.model.units import digits
@@ -30,8 +29,6 @@ HIDDEN = 1.2
 """Assumed ratio of what arrives for held-back sources to what they emit, if that is unknown."""
 EDGE = 0.05
 """A rate that is further above what the present layout should carry contradicts the model."""
-LEAST_BELIEVED, MOST_COMPARED = 0.5, 5
-"""Least part of a prediction that is believed, and how many moves it is learned from at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +220,6 @@ def wanted_rate(seen: WatchRound) -> float:
     is_hidden = seen.is_limited and not seen.is_known
     held = max(0.0, seen.arriving - seen.kept) if is_hidden else 0.0
     return seen.arriving + (HIDDEN - 1) * held
-
-
-def believed_share(moves: Sequence[WatchDecision]) -> float:
-    """Part of what fewer TaskManagers are predicted to carry that is believed, from such moves.
-
-    Only those that carried less than predicted count: one that carried more is no reason to expect
-    it of the next one. The caller leaves out old moves: a job that stays because little is believed
-    would never find out that predictions have become better.
-    """
-    shares = [one.carried_share for one in moves if one.carried_share is not None]
-    return max(LEAST_BELIEVED, median(shares[-MOST_COMPARED:])) if shares else 1.0
 
 
 def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:

@@ -3,12 +3,9 @@
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from streamplace.engines.flink.watch.judging import believed_share
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.plans import JobModel
 from streamplace.io.watch_store import (
     FAILED,
     MOVED,
@@ -81,21 +78,6 @@ class PastMoves:
         """Seconds since the last move if it was to fewer TaskManagers and stayed; else infinite."""
         moves = self._saved
         return self._age(moves[-1][0]) if moves and _is_to_fewer(moves[-1][1]) else math.inf
-
-    @property
-    def believed(self) -> float:
-        """Part of what fewer TaskManagers are predicted to carry that past moves confirm."""
-        recent = (one for number, one in self._all.items() if self._age(number) < DAY)
-        return believed_share([one for one in recent if _is_to_fewer(one)])
-
-    def note_carried(self, look: JobLook, model: JobModel) -> None:
-        """Note what a job carries where the last move has put it, once it was measured there."""
-        if not (moves := self._saved):
-            return
-        number, last = moves[-1]
-        is_there = last.state == MOVED and last.after == look.job
-        if is_there and last.machines[1] == look.machines and last.carried is None:
-            self.log.amend(number, replace(last, carried=model.present.carries.value))
 
     def came_back(self, machines: int) -> str:
         """Return why a move to so many TaskManagers is not tried again yet; empty if it may be.

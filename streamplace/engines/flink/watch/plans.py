@@ -62,9 +62,6 @@ class JobModel:
     # more; 0 if all sources change together.
     kept: float = 0.0
     varies: bool = False  # whether the rate of a source varied during the measurement
-    # Part of what fewer TaskManagers are predicted to carry that is believed; what the plans carry
-    # has been multiplied by it.
-    believed: float = 1.0
     # Clause on CPU of operators or TaskManagers that was not measured; empty if all was. Fewer
     # TaskManagers may not have it.
     uncounted: str = ""
@@ -78,25 +75,6 @@ class JobModel:
             return replace(plan, carries=plan.carries.widened(width, sure))
 
         return replace(self, plans=tuple(map(wider, self.plans)), present=wider(self.present))
-
-    def discounted(self, share: float) -> "JobModel":
-        """Return the same model with plans for fewer TaskManagers carrying this part of the rates.
-
-        What is sure of a plan stays.
-        """
-
-        def less(plan: WatchPlan) -> WatchPlan:
-            if plan.machines >= self.present.machines:
-                return plan
-            sure = self.kept if plan.carries.low > self.kept else 0.0
-            rates = [sure + share * (rate - sure) for rate in plan.carries]
-            return replace(plan, carries=RateInterval(*rates))
-
-        return replace(self, plans=tuple(map(less, self.plans)), believed=share)
-
-    def believed_of(self, plan: WatchPlan) -> float:
-        """Part of what a plan was predicted to carry that is believed."""
-        return self.believed if plan.machines < self.present.machines else 1.0
 
 
 def job_model(

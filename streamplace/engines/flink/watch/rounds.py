@@ -107,8 +107,7 @@ class JobRounds:
         look, seen = self._look(job)
         held = self._check(look)
         self._track(held)
-        if self._measuring.is_due(look) and (found := self._measuring.measure(look)) is not None:
-            self._moves.note_carried(look, found)
+        if self._measuring.is_due(look) and self._measuring.measure(look) is not None:
             look, seen = self._look(job)
         known = self._measuring.known(look)
         if known is None:
@@ -116,7 +115,7 @@ class JobRounds:
             self.judge.remember(seen)
             self._end(seen, state_words(seen, None))
             return job
-        model = known.widened(self._width).discounted(self._moves.believed)
+        model = known.widened(self._width)
         seen = replace(_modelled(seen, model), held=held)
         state = state_words(seen, model)
         target, words = self._target(model, seen)
