@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from streamplace.engines.flink.rest.answer_shapes import LONGEST, MOST_VERTICES
-from streamplace.engines.flink.rest.answers import parse_answer
+from streamplace.engines.flink.rest.answers import LONGEST, MOST_VERTICES, parse_answer
 
 VERTEX = {"id": "a", "name": "a", "parallelism": 1, "status": "RUNNING"}
 

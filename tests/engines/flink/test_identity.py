@@ -3,7 +3,7 @@
 import pytest
 
 from streamplace.engines.flink.program.identity import TaskOperators, operators_of, place_hash
-from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
+from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
 
 
 def identifier(place: int, *inputs: str, chained: int = 0) -> str:

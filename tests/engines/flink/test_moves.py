@@ -18,7 +18,7 @@ from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import ENDED, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
 

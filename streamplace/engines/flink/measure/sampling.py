@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from streamplace.engines.flink.rest.answer_shapes import Metric
+from streamplace.engines.flink.rest.answers import Metric
 from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import shown

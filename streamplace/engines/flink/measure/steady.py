@@ -23,7 +23,7 @@ from streamplace.engines.flink.measure.warm_windows import (
     excess_over,
     judged,
 )
-from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import quoted, shown

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.state import completed_path, suppress_missing
+from streamplace.engines.flink.rest.answers import CheckpointSettings
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.saving_shapes import CheckpointSettings
 
 Settings = dict[str, str]
 PERIODIC_LIMIT_MS = 10**15

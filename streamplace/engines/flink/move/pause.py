@@ -13,7 +13,7 @@ from contextlib import suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.state import last_checkpoint_seconds, latest_checkpoints
-from streamplace.engines.flink.rest.answer_shapes import Job, Metric
+from streamplace.engines.flink.rest.answers import Job, Metric
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan
 from streamplace.engines.flink.rest.tasks import restored_seconds, started_seconds

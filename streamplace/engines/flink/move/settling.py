@@ -21,7 +21,7 @@ from streamplace.engines.flink.measure.sampling import Activity, pending_of, sam
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.pause import draining_seconds
 from streamplace.engines.flink.move.state import checkpoint_totals
-from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import job_operators, source_names
 from streamplace.model.messages import quoted

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.answers import CheckpointAnswer, Job
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest
-from streamplace.engines.flink.rest.saving_shapes import CheckpointAnswer
 from streamplace.engines.flink.rest.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.state import refuse_fault, suppress_missing
-from streamplace.engines.flink.rest.answers import root_cause
+from streamplace.engines.flink.rest.answers import SavepointAnswer, root_cause
 from streamplace.engines.flink.rest.client import (
     ENDED,
     SUBMIT_SECONDS,
@@ -15,7 +15,6 @@ from streamplace.engines.flink.rest.client import (
     Refusal,
     Rest,
 )
-from streamplace.engines.flink.rest.saving_shapes import SavepointAnswer
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 
 SAVE_POLL_SECONDS = 0.05

@@ -11,7 +11,7 @@ from streamplace.engines.flink.pin.names import index_name, limit_name, limited
 from streamplace.engines.flink.pin.network import MIB, buffers_of, network_bytes
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices, devices_of, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
-from streamplace.engines.flink.rest.answer_shapes import Resources
+from streamplace.engines.flink.rest.answers import Resources
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import JobPlan
 from streamplace.engines.flink.rest.scheduler import cluster_fault

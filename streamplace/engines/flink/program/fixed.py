@@ -14,7 +14,7 @@ from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.program.jars import jar_copy
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import own_name, uploaded
-from streamplace.engines.flink.rest.answer_shapes import PlanNode
+from streamplace.engines.flink.rest.answers import PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.files import spot

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.pin.hook import stem_of
 from streamplace.engines.flink.program.chains import Fused, fused_operators
-from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
+from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
 
 MOST_OUTPUTS, MOST_INPUTS = 8, 4
 """Limits of the search for the position of an operator."""

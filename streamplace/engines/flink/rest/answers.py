@@ -1,43 +1,395 @@
-"""Parse and check the answers of Flink's REST interface, by path."""
+"""Answers of Flink's REST interface: their types, by path, and how they are parsed and checked.
+
+Fields that nobody reads are not declared and are dropped. Declared ones are checked strictly, with
+no text in place of a number, so other modules may trust them.
+"""
 
 import math
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    FailFast,
+    Field,
+    FiniteFloat,
+    TypeAdapter,
+    ValidationError,
+)
+from typing_extensions import TypedDict
 
-from streamplace.engines.flink.rest.answer_shapes import (
-    LONGEST,
-    Complaint,
-    FailuresAnswer,
-    FlinkConfig,
-    Job,
-    JobConfiguration,
-    Jobs,
-    JobSummary,
-    List,
-    Metric,
-    Overview,
-    PlanAnswer,
-    SettingAnswer,
-    Slots,
-    Submitted,
-    SubtaskMomentsAnswer,
-    Subtasks,
-    TaskManagers,
-    Uploaded,
-    UploadedJars,
-)
-from streamplace.engines.flink.rest.saving_shapes import (
-    Checkpoints,
-    CheckpointSettings,
-    Disposal,
-    SavepointAnswer,
-    Triggered,
-)
+from streamplace.model.devices import MOST_CORES
 from streamplace.model.messages import quoted, shown
+from streamplace.model.operators import MOST_SUBTASKS
+
+MOST_VERTICES = 10_000
+"""Maximum number of vertices of a job; they are queried one by one, and more would take minutes."""
+LONGEST = 200
+_T = TypeVar("_T")
+List = Annotated[list[_T], FailFast()]
+"""A list of which only the first fault is reported: each of millions would take a kilobyte."""
+Amount = Annotated[int, Field(ge=0, le=10**15)]
+"""Bytes, megabytes, milliseconds or a number; larger ones are no amounts of a cluster."""
+Moment = Annotated[int, Field(ge=-(10**15), le=10**15)]
+"""Milliseconds since 1970; 0 or -1 for what has not happened."""
+
+
+class Resources(TypedDict):
+    """Resources of a TaskManager, in total or unused; memory in MB."""
+
+    cpuCores: NotRequired[FiniteFloat]
+    taskHeapMemory: NotRequired[int]
+    managedMemory: Amount
+    networkMemory: NotRequired[Amount]
+    extendedResources: NotRequired[dict[str, FiniteFloat]]
+
+
+class Hardware(TypedDict):
+    """Machine on which a TaskManager runs."""
+
+    cpuCores: Annotated[int, Field(ge=0, le=MOST_CORES)]
+
+
+class Memory(TypedDict, total=False):
+    """Memory of a TaskManager, in bytes."""
+
+    totalProcessMemory: Amount | None
+
+
+class TaskManager(TypedDict):
+    """A TaskManager: its name, its address and its resources."""
+
+    id: str
+    path: str
+    timeSinceLastHeartbeat: NotRequired[int]
+    slotsNumber: NotRequired[int]
+    freeSlots: NotRequired[int]
+    totalResource: Resources
+    freeResource: Resources
+    hardware: Hardware
+    memoryConfiguration: Memory
+
+
+class TaskManagers(TypedDict):
+    """All TaskManagers."""
+
+    taskmanagers: List[TaskManager]
+
+
+class Slot(TypedDict):
+    """A slot that a job holds."""
+
+    jobId: str
+    resource: NotRequired[Resources]
+
+
+class Slots(TypedDict, total=False):
+    """Allocated slots of a TaskManager."""
+
+    allocatedSlots: List[Slot]
+
+
+class JobState(TypedDict):
+    """A job and its state."""
+
+    id: str
+    status: str
+
+
+class Jobs(TypedDict):
+    """All jobs, including those that have ended."""
+
+    jobs: List[JobState]
+
+
+JobSummary = TypedDict(
+    "JobSummary",
+    {"jid": str, "state": str, "start-time": Moment, "end-time": Moment, "duration": Moment},
+)
+
+
+class Overview(TypedDict):
+    """All jobs with their start and end times, in ms."""
+
+    jobs: List[JobSummary]
+
+
+class JobVertex(TypedDict):
+    """Task of a job; the parallelism of a task of a batch job is -1 until Flink has chosen it."""
+
+    id: str
+    name: str
+    parallelism: Annotated[int, Field(ge=-1, le=MOST_SUBTASKS)]
+    maxParallelism: NotRequired[int]
+    slotSharingGroupId: NotRequired[str | None]
+    status: str
+
+
+class PlanInput(TypedDict):
+    """A stream into a task of the plan."""
+
+    id: str
+    ship_strategy: NotRequired[str]
+
+
+class PlanNode(TypedDict):
+    """A task of the plan; its description shows the operators as a tree, in HTML."""
+
+    id: str
+    description: NotRequired[str]
+    parallelism: NotRequired[int]
+    inputs: NotRequired[List[PlanInput]]
+
+
+class PlanNodes(TypedDict):
+    """Tasks of the plan."""
+
+    nodes: Annotated[List[PlanNode], Field(max_length=MOST_VERTICES)]
+
+
+class PlanAnswer(TypedDict):
+    """Plan of a job."""
+
+    plan: PlanNodes
+
+
+def _planned(plan: object) -> object:
+    """Plan of a job; None for the empty one that Flink 1 shows until it has planned the job."""
+    return None if plan == {} else plan
+
+
+class Job(TypedDict):
+    """A job; ``duration`` is in ms, and versions before 2 omit the scheduler."""
+
+    name: str
+    state: str
+    now: NotRequired[Amount]
+    duration: NotRequired[Amount]
+    schedulerType: NotRequired[str | None]
+    timestamps: NotRequired[dict[str, Moment]]
+    vertices: Annotated[List[JobVertex], Field(max_length=MOST_VERTICES)]
+    plan: NotRequired[Annotated[PlanNodes | None, BeforeValidator(_planned)]]
+
+
+Count = float | str | None
+"""A number, which may be NaN, or its text."""
+SubtaskMetrics = TypedDict(
+    "SubtaskMetrics",
+    {
+        "accumulated-backpressured-time": Count,
+        "accumulated-busy-time": Count,
+        "accumulated-idle-time": Count,
+        "read-records": Count,
+        "read-records-complete": bool | None,
+        "write-records": Count,
+    },
+    total=False,
+)
+
+
+def _assigned(device: str | None) -> str | None:
+    """Id of a TaskManager; None for what Flink writes if there is none yet."""
+    return None if device == "(unassigned)" else device
+
+
+Subtask = TypedDict(
+    "Subtask",
+    {
+        "subtask": Annotated[int, Field(ge=0, le=MOST_SUBTASKS)],
+        "taskmanager-id": Annotated[str | None, AfterValidator(_assigned)],
+        "status": str,
+        "metrics": SubtaskMetrics,
+    },
+    total=False,
+)
+
+
+class Subtasks(TypedDict):
+    """Subtasks of a task."""
+
+    subtasks: List[Subtask]
+
+
+class SubtaskMoments(TypedDict):
+    """Times at which a subtask entered each of its states, in ms; 0 if it never did."""
+
+    timestamps: dict[str, Moment]
+
+
+class SubtaskMomentsAnswer(TypedDict):
+    """Times at which the subtasks of a task entered their states."""
+
+    subtasks: List[SubtaskMoments]
+
+
+class Metric(TypedDict):
+    """A metric of a task or a TaskManager, with its value if that was requested.
+
+    The value may be ``"NaN"``.
+    """
+
+    id: str
+    sum: NotRequired[float | str]
+    avg: NotRequired[float | str]
+    max: NotRequired[float | str]
+    value: NotRequired[str]
+
+
+class Failure(TypedDict, total=False):
+    """Stack trace of a failure."""
+
+    stacktrace: str
+
+
+class FailureHistory(TypedDict, total=False):
+    """Failures, the newest first."""
+
+    entries: List[Failure]
+
+
+class FailuresAnswer(TypedDict, total=False):
+    """Failures of a job."""
+
+    exceptionHistory: FailureHistory
+
+
+JobExecution = TypedDict(
+    "JobExecution", {"restart-strategy": str, "object-reuse-mode": bool}, total=False
+)
+JobConfiguration = TypedDict("JobConfiguration", {"execution-config": JobExecution})
+
+
+class SettingAnswer(TypedDict):
+    """A line of the JobManager's configuration."""
+
+    key: str
+    value: str
+
+
+FlinkConfig = TypedDict("FlinkConfig", {"flink-version": str})
+
+
+class Uploaded(TypedDict):
+    """Path of an uploaded jar."""
+
+    filename: str
+
+
+class UploadedJar(TypedDict):
+    """A jar on the cluster, and its upload time in ms."""
+
+    id: str
+    name: str
+    uploaded: int
+
+
+class UploadedJars(TypedDict):
+    """All jars on the cluster."""
+
+    files: List[UploadedJar]
+
+
+class Submitted(TypedDict):
+    """Job that a jar submitted."""
+
+    jobid: str
+
+
+class Complaint(TypedDict):
+    """Body of an answer with an error status."""
+
+    errors: List[str]
+
+
+class CheckpointCounts(TypedDict):
+    """Numbers of completed and failed checkpoints and savepoints of a job."""
+
+    completed: Amount
+    failed: NotRequired[Amount]
+
+
+class CheckpointAnswer(TypedDict, total=False):
+    """A checkpoint or savepoint, with its path; later ones of a job have larger ids."""
+
+    id: int
+    external_path: str | None
+    end_to_end_duration: int
+    checkpoint_type: str
+    state_size: Amount
+    trigger_timestamp: Moment
+
+
+class LatestCheckpoints(TypedDict, total=False):
+    """Latest checkpoints and savepoints of a job, and the one that it was restored from."""
+
+    completed: CheckpointAnswer | None
+    savepoint: CheckpointAnswer | None
+    restored: CheckpointAnswer | None
+
+
+class Checkpoints(TypedDict):
+    """Checkpoints and savepoints of a job."""
+
+    counts: CheckpointCounts
+    latest: NotRequired[LatestCheckpoints | None]
+
+
+class Externalization(TypedDict):
+    """Whether the checkpoints of a job are retained when it ends."""
+
+    enabled: bool
+    delete_on_cancellation: bool
+
+
+class CheckpointSettings(TypedDict):
+    """Checkpointing settings of a job."""
+
+    externalization: Externalization
+    checkpoint_storage: NotRequired[str]
+    state_backend: NotRequired[str]
+    mode: NotRequired[str]
+    interval: NotRequired[int]
+    timeout: NotRequired[int]
+    min_pause: NotRequired[int]
+    max_concurrent: NotRequired[int]
+    unaligned_checkpoints: NotRequired[bool]
+    tolerable_failed_checkpoints: NotRequired[int]
+    aligned_checkpoint_timeout: NotRequired[int]
+    state_changelog_enabled: NotRequired[bool]
+
+
+Triggered = TypedDict("Triggered", {"request-id": str})
+
+
+class Progress(TypedDict):
+    """Status of an asynchronous operation."""
+
+    id: str
+
+
+Cause = TypedDict("Cause", {"stack-trace": str}, total=False)
+SavingAnswer = TypedDict("SavingAnswer", {"location": str, "failure-cause": Cause}, total=False)
+
+
+class SavepointAnswer(TypedDict):
+    """Status and result of a requested savepoint."""
+
+    status: Progress
+    operation: NotRequired[SavingAnswer | None]
+
+
+Removal = TypedDict("Removal", {"failure-cause": Cause | None}, total=False)
+
+
+class Disposal(TypedDict):
+    """Status and result of the removal of a savepoint."""
+
+    status: Progress
+    operation: NotRequired[Removal | None]
+
 
 OURS = "streamplace: "
 """Prefix of messages of the pinning class itself, which may name many operators."""
@@ -83,7 +435,7 @@ def parse_answer(path: str, content: bytes) -> Any:
     A ValueError says where it does not have the declared type.
     """
     try:
-        return _adapter(_pattern(path)).validate_json(content)
+        return _adapter(_pattern(path)).validate_json(content, strict=True)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
     where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
@@ -94,7 +446,7 @@ def parse_answer(path: str, content: bytes) -> Any:
 def parse_complaint(content: bytes) -> str:
     """Messages of an answer with an error status, line by line; its beginning if not from Flink."""
     try:
-        return "\n".join(TypeAdapter(Complaint).validate_json(content)["errors"])
+        return "\n".join(TypeAdapter(Complaint).validate_json(content, strict=True)["errors"])
     except ValidationError:
         return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
 

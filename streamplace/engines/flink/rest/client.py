@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
 from streamplace.engines.flink.rest.answers import (
+    Job,
+    JobSummary,
     finished,
     is_unavailable,
     just_ended,

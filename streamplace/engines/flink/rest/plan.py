@@ -10,7 +10,7 @@ import numpy as np
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import task_name
 from streamplace.engines.flink.program.identity import operators_of
-from streamplace.engines.flink.rest.answer_shapes import Job, JobVertex, PlanNode
+from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.model.key_groups import joined_subtasks
 from streamplace.model.messages import quoted

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.pin.pinning import devices_of, without_devices
 from streamplace.engines.flink.program.identity import TaskOperators, operators_of
-from streamplace.engines.flink.rest.answer_shapes import Job, Subtask
+from streamplace.engines.flink.rest.answers import Job, Subtask
 from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.model.messages import quoted
 
