@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
+OF_LEARNED = ("weights", "samples")
+"""Options of every learned placer, which the page explains once."""
+SHARED = ("graph", "cluster", "constraints")
+"""Formats whose parts stand in a problem as well."""
 PART = re.compile(r"(<!-- generated: ([\w. ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -37,20 +41,28 @@ def generated(words: str) -> str:
 
 
 def file_format(name: str) -> str:
-    """Tables of the fields of a file format, from its JSON Schema; those of graphs once."""
+    """Tables of the fields of a file format, from its JSON Schema; shared parts once."""
     from streamplace.io.schema import json_schema
 
     schema = json_schema(name)
-    known = json_schema("graph")["$defs"] if name != "graph" else {}
-    parts = [schema, *(d for n, d in schema.get("$defs", {}).items() if n not in known)]
-    return "\n".join(_fields(part, first=part is schema) for part in parts)
+    known = {_noun(part["title"]) for shared in SHARED if shared != name for part in _parts(shared)}
+    parts = [part for part in _parts(name) if _noun(part["title"]) not in known]
+    return "\n".join(_fields(part, first=part == schema) for part in parts)
+
+
+def _parts(name: str) -> list[dict[str, Any]]:
+    from streamplace.io.schema import json_schema
+
+    schema = json_schema(name)
+    return [schema, *schema.get("$defs", {}).values()]
 
 
 def placers() -> str:
-    """Every registered placer: what it does, and its options."""
+    """Table of the registered placers and their options."""
     from streamplace.placers.registry import PLACERS
 
-    return "\n".join(_placer(PLACERS[name]) for name in PLACERS)
+    rows = [_placer(PLACERS[name]) for name in PLACERS]
+    return _table(("placer", "what it does", "options"), rows)
 
 
 def objectives() -> str:
@@ -116,14 +128,14 @@ GENERATORS: dict[str, Callable[..., str]] = {
 }
 
 
-def _placer(placer: Any) -> str:
+def _placer(placer: Any) -> tuple[str, str, str]:
     explained = _parameters(inspect.getdoc(placer.function) or "")
-    rows = [
-        (f"`{name}`", f"`{default}`", explained.get(name, ""))
+    options = (
+        f"`{name}={default}`: {explained[name]}"
         for name, default in placer.texts().items()
-    ]
-    table = _table(("option", "default", "meaning"), rows) if rows else ""
-    return f"## `{placer.name}`\n\n{placer.summary}\n\n{table}"
+        if name not in OF_LEARNED
+    )
+    return f"`{placer.name}`", placer.summary, "<br>".join(options)
 
 
 def _parameters(docstring: str) -> dict[str, str]:

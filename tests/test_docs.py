@@ -220,7 +220,8 @@ def test_the_reference_states_the_limits_of_numbers() -> None:
 def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
     rows = [line for line in generator().generated(words).splitlines() if line.startswith("| `")]
     assert rows
-    assert [row for row in rows if row.endswith("|  |")] == []
+    empty = r"`: *(<br>|\|)" if words == "placers" else r"\|  \|$"
+    assert [row for row in rows if re.search(empty, row)] == []
 
 
 def test_every_page_stands_in_the_navigation() -> None:
