@@ -73,48 +73,10 @@ class TaskManager(TypedDict):
     memoryConfiguration: Memory
 
 
-class TaskManagers(TypedDict):
-    """All TaskManagers."""
-
-    taskmanagers: List[TaskManager]
-
-
-class Slot(TypedDict):
-    """A slot that a job holds."""
-
-    jobId: str
-    resource: NotRequired[Resources]
-
-
-class Slots(TypedDict, total=False):
-    """Allocated slots of a TaskManager."""
-
-    allocatedSlots: List[Slot]
-
-
-class JobState(TypedDict):
-    """A job and its state."""
-
-    id: str
-    status: str
-
-
-class Jobs(TypedDict):
-    """All jobs, including those that have ended."""
-
-    jobs: List[JobState]
-
-
 JobSummary = TypedDict(
     "JobSummary",
     {"jid": str, "state": str, "start-time": Moment, "end-time": Moment, "duration": Moment},
 )
-
-
-class Overview(TypedDict):
-    """All jobs with their start and end times, in ms."""
-
-    jobs: List[JobSummary]
 
 
 class JobVertex(TypedDict):
@@ -148,12 +110,6 @@ class PlanNodes(TypedDict):
     """Tasks of the plan."""
 
     nodes: Annotated[List[PlanNode], Field(max_length=MOST_VERTICES)]
-
-
-class PlanAnswer(TypedDict):
-    """Plan of a job."""
-
-    plan: PlanNodes
 
 
 def _planned(plan: object) -> object:
@@ -207,29 +163,8 @@ Subtask = TypedDict(
 )
 
 
-class Subtasks(TypedDict):
-    """Subtasks of a task."""
-
-    subtasks: List[Subtask]
-
-
-class SubtaskMoments(TypedDict):
-    """Times at which a subtask entered each of its states, in ms; 0 if it never did."""
-
-    timestamps: dict[str, Moment]
-
-
-class SubtaskMomentsAnswer(TypedDict):
-    """Times at which the subtasks of a task entered their states."""
-
-    subtasks: List[SubtaskMoments]
-
-
 class Metric(TypedDict):
-    """A metric of a task or a TaskManager, with its value if that was requested.
-
-    The value may be ``"NaN"``.
-    """
+    """A metric of a task or a TaskManager, with what was requested of it; it may be NaN."""
 
     id: str
     sum: NotRequired[float | str]
@@ -238,77 +173,9 @@ class Metric(TypedDict):
     value: NotRequired[str]
 
 
-class Failure(TypedDict, total=False):
-    """Stack trace of a failure."""
-
-    stacktrace: str
-
-
-class FailureHistory(TypedDict, total=False):
-    """Failures, the newest first."""
-
-    entries: List[Failure]
-
-
-class FailuresAnswer(TypedDict, total=False):
-    """Failures of a job."""
-
-    exceptionHistory: FailureHistory
-
-
 JobExecution = TypedDict(
     "JobExecution", {"restart-strategy": str, "object-reuse-mode": bool}, total=False
 )
-JobConfiguration = TypedDict("JobConfiguration", {"execution-config": JobExecution})
-
-
-class SettingAnswer(TypedDict):
-    """A line of the JobManager's configuration."""
-
-    key: str
-    value: str
-
-
-FlinkConfig = TypedDict("FlinkConfig", {"flink-version": str})
-
-
-class Uploaded(TypedDict):
-    """Path of an uploaded jar."""
-
-    filename: str
-
-
-class UploadedJar(TypedDict):
-    """A jar on the cluster, and its upload time in ms."""
-
-    id: str
-    name: str
-    uploaded: int
-
-
-class UploadedJars(TypedDict):
-    """All jars on the cluster."""
-
-    files: List[UploadedJar]
-
-
-class Submitted(TypedDict):
-    """Job that a jar submitted."""
-
-    jobid: str
-
-
-class Complaint(TypedDict):
-    """Body of an answer with an error status."""
-
-    errors: List[str]
-
-
-class CheckpointCounts(TypedDict):
-    """Numbers of completed and failed checkpoints and savepoints of a job."""
-
-    completed: Amount
-    failed: NotRequired[Amount]
 
 
 class CheckpointAnswer(TypedDict, total=False):
@@ -328,13 +195,6 @@ class LatestCheckpoints(TypedDict, total=False):
     completed: CheckpointAnswer | None
     savepoint: CheckpointAnswer | None
     restored: CheckpointAnswer | None
-
-
-class Checkpoints(TypedDict):
-    """Checkpoints and savepoints of a job."""
-
-    counts: CheckpointCounts
-    latest: NotRequired[LatestCheckpoints | None]
 
 
 class Externalization(TypedDict):
@@ -361,66 +221,80 @@ class CheckpointSettings(TypedDict):
     state_changelog_enabled: NotRequired[bool]
 
 
-Triggered = TypedDict("Triggered", {"request-id": str})
-
-
-class Progress(TypedDict):
+class Status(TypedDict):
     """Status of an asynchronous operation."""
 
     id: str
 
 
 Cause = TypedDict("Cause", {"stack-trace": str}, total=False)
-SavingAnswer = TypedDict("SavingAnswer", {"location": str, "failure-cause": Cause}, total=False)
+SavingAnswer = TypedDict(
+    "SavingAnswer", {"location": str, "failure-cause": Cause | None}, total=False
+)
 
 
 class SavepointAnswer(TypedDict):
-    """Status and result of a requested savepoint."""
+    """Status and result of a requested savepoint, or of the removal of one."""
 
-    status: Progress
+    status: Status
     operation: NotRequired[SavingAnswer | None]
-
-
-Removal = TypedDict("Removal", {"failure-cause": Cause | None}, total=False)
-
-
-class Disposal(TypedDict):
-    """Status and result of the removal of a savepoint."""
-
-    status: Progress
-    operation: NotRequired[Removal | None]
 
 
 OURS = "streamplace: "
 """Prefix of messages of the pinning class itself, which may name many operators."""
+
+
+def _fields(**types: Any) -> Any:
+    """Type of a JSON object with these fields; a dash in a name is written as an underscore."""
+    make: Any = TypedDict
+    return make("Answer", {name.replace("_", "-"): kind for name, kind in types.items()})
+
+
+def _rows(**types: Any) -> Any:
+    """Type of a list of such objects."""
+    lists: Any = List
+    return lists[_fields(**types)]
+
+
+_TRIGGERED = _fields(request_id=str)
 ANSWERS: dict[str, Any] = {
-    "/taskmanagers": TaskManagers,
-    "/taskmanagers/*": Slots,
+    "/taskmanagers": _fields(taskmanagers=List[TaskManager]),
+    "/taskmanagers/*": _fields(
+        allocatedSlots=NotRequired[_rows(jobId=str, resource=NotRequired[Resources])]
+    ),
     "/taskmanagers/*/metrics": List[Metric],
-    "/jobs": Jobs,
-    "/jobs/overview": Overview,
+    "/jobs": _fields(jobs=_rows(id=str, status=str)),
+    "/jobs/overview": _fields(jobs=List[JobSummary]),
     "/jobs/*": Job,
-    "/jobs/*/plan": PlanAnswer,
-    "/jobs/*/exceptions": FailuresAnswer,
-    "/jobs/*/config": JobConfiguration,
-    "/jobs/*/checkpoints": Checkpoints,
+    "/jobs/*/plan": _fields(plan=PlanNodes),
+    "/jobs/*/exceptions": _fields(
+        exceptionHistory=NotRequired[
+            _fields(entries=NotRequired[_rows(stacktrace=NotRequired[str])])
+        ]
+    ),
+    "/jobs/*/config": _fields(execution_config=JobExecution),
+    "/jobs/*/checkpoints": _fields(
+        counts=_fields(completed=Amount, failed=NotRequired[Amount]),
+        latest=NotRequired[LatestCheckpoints | None],
+    ),
     "/jobs/*/checkpoints/config": CheckpointSettings,
-    "/jobs/*/stop": Triggered,
-    "/jobs/*/savepoints": Triggered,
+    "/jobs/*/stop": _TRIGGERED,
+    "/jobs/*/savepoints": _TRIGGERED,
     "/jobs/*/savepoints/*": SavepointAnswer,
-    "/jobs/*/vertices/*": Subtasks,
+    "/jobs/*/vertices/*": _fields(subtasks=List[Subtask]),
     "/jobs/*/vertices/*/subtasks/metrics": List[Metric],
-    "/jobs/*/vertices/*/subtasktimes": SubtaskMomentsAnswer,
-    "/config": FlinkConfig,
-    "/jobmanager/config": List[SettingAnswer],
-    "/savepoint-disposal": Triggered,
-    "/savepoint-disposal/*": Disposal,
-    "/jars": UploadedJars,
-    "/jars/upload": Uploaded,
-    "/jars/*/run": Submitted,
-    "/jars/*/plan": PlanAnswer,
+    "/jobs/*/vertices/*/subtasktimes": _fields(subtasks=_rows(timestamps=dict[str, Moment])),
+    "/config": _fields(flink_version=str),
+    "/jobmanager/config": _rows(key=str, value=str),
+    "/savepoint-disposal": _TRIGGERED,
+    "/savepoint-disposal/*": SavepointAnswer,
+    "/jars": _fields(files=_rows(id=str, name=str, uploaded=int)),
+    "/jars/upload": _fields(filename=str),
+    "/jars/*/run": _fields(jobid=str),
+    "/jars/*/plan": _fields(plan=PlanNodes),
 }
 """Path → type of the answer; a star stands for an id."""
+_COMPLAINT = _fields(errors=List[str])
 UNAVAILABLE = frozenset({401, 407, 429, 502, 503, 504})
 """HTTP statuses of a Flink, or of a gateway in front of it, that say nothing of what was asked."""
 LEADERLESS = re.compile(
@@ -446,7 +320,7 @@ def parse_answer(path: str, content: bytes) -> Any:
 def parse_complaint(content: bytes) -> str:
     """Messages of an answer with an error status, line by line; its beginning if not from Flink."""
     try:
-        return "\n".join(TypeAdapter(Complaint).validate_json(content, strict=True)["errors"])
+        return "\n".join(TypeAdapter(_COMPLAINT).validate_json(content, strict=True)["errors"])
     except ValidationError:
         return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
 
