@@ -35,7 +35,6 @@ class Busy(FakeFlink):
     def __init__(self, clock: Clock, *others: str) -> None:
         super().__init__(healthy(*DEVICES))
         self.clock, self.others, self.free_at = clock, others, 4.0
-        self.times: list[float] = []
         rows = self.answers["GET /taskmanagers"]["taskmanagers"]
         taken = [row | {"freeResource": {"managedMemory": 0}} for row in rows]
         self.answers["GET /taskmanagers"] = lambda: {
@@ -43,11 +42,6 @@ class Busy(FakeFlink):
         }
         for device in DEVICES:
             self.answers[f"GET /taskmanagers/{device}"] = lambda: {"allocatedSlots": self._held()}
-
-    def answer(self, request: str, document: Any = None) -> Any:
-        """Keep when it was asked."""
-        self.times.append(self.clock.now)
-        return super().answer(request, document)
 
     def _held(self) -> list[dict[str, str]]:
         gone = () if self.clock.now >= self.free_at else ("gone",)
@@ -69,25 +63,21 @@ def busy(clock: Clock) -> Iterator[Busy]:
         yield flink
 
 
-def most_per_second(times: list[float]) -> int:
-    """Largest number of requests within a second."""
-    return max(sum(start <= time < start + 0.999 for time in times) for start in times)
-
-
-def test_slots_are_awaited_by_five_requests_per_second(busy: Busy, clock: Clock) -> None:
-    """However many TaskManagers there are; it ends when the slots are free, and not later."""
+def test_slots_are_awaited_until_they_are_free(busy: Busy, clock: Clock) -> None:
+    """And not longer; each TaskManager is asked until it is free, and then the next one."""
     Rest(busy.url).wait_released()
-    assert busy.free_at <= clock.now < busy.free_at + 0.5
-    assert most_per_second(busy.times[1:]) <= 5
+    assert busy.free_at <= clock.now < busy.free_at + 0.2
+    asked = busy.requests("GET")
+    assert asked[-len(DEVICES) :] == [f"/taskmanagers/{device}" for device in DEVICES]
+    assert len(asked) - len(DEVICES) <= 3 + busy.free_at / waiting.POLL_SECONDS
 
 
-def test_beside_another_job_every_task_manager_is_asked_in_turn(busy: Busy, clock: Clock) -> None:
-    """Until each was seen without the job that has ended, or ten seconds have passed."""
+def test_slots_of_other_jobs_are_not_awaited(busy: Busy, clock: Clock) -> None:
+    """Those of the job that has ended are awaited for ten seconds at most."""
     busy.others, busy.free_at = ("other",), 1.0
     busy.answers["GET /jobs/overview"]["jobs"].append(summary("other", "RUNNING", -1))
-    Rest(busy.url).wait_released(60)
-    assert clock.now == pytest.approx(0.2 * (len(DEVICES) + 4))
-    assert most_per_second(busy.times[1:]) <= 5
+    Rest(busy.url).wait_released()
+    assert clock.now == pytest.approx(1.0, abs=0.2)
     clock.now, busy.free_at = 0.0, 100.0
     Rest(busy.url).wait_released()
     assert clock.now == pytest.approx(10, abs=0.3)
@@ -101,4 +91,4 @@ def test_jobs_that_ended_long_ago_are_not_waited_for(busy: Busy, clock: Clock) -
     ]
     Rest(busy.url).wait_released()
     assert clock.now == 0
-    assert len(busy.times) == 1
+    assert len(busy.asked) == 1

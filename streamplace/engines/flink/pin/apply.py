@@ -3,7 +3,6 @@
 import base64
 import re
 import secrets
-import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -29,7 +28,7 @@ from streamplace.engines.flink.rest.client import (
     NoAnswer,
     Refusal,
     Rest,
-    slot_pauses,
+    turns,
 )
 from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.scheduler import job_fault
@@ -205,8 +204,7 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
     It cannot run without the TaskManagers ``needed``; others may join meanwhile. If it still
     restores its state at the end, StillStarting is raised.
     """
-    deadline, pauses = time.monotonic() + seconds, slot_pauses()
-    while True:
+    for _ in turns(seconds):
         document = rest.job(job)
         if document["state"] == FINISHED:
             return
@@ -218,11 +216,9 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
         if document["vertices"] and not waiting:
             return
         refuse_lost(rest, needed)
-        if time.monotonic() > deadline:
-            refuse_restoring(document, job, seconds)
-            late = [f"; {quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
-            raise FlinkError(f"job {job} does not run after {seconds:g} s{''.join(late)}")
-        time.sleep(next(pauses))
+    refuse_restoring(document, job, seconds)
+    late = [f"; {quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
+    raise FlinkError(f"job {job} does not run after {seconds:g} s{''.join(late)}")
 
 
 def refuse_lost(rest: Rest, needed: Collection[str]) -> None:

@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answers import (
     Job,
-    JobSummary,
     finished,
     is_unavailable,
     just_ended,
@@ -43,8 +41,7 @@ NO_SLOT = "NoResourceAvailableException"
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a running job; tasks that have read all of their input are finished."""
 POLL_SECONDS = 0.1
-SLOT_SECONDS = 0.2
-"""Interval between requests while slots are awaited, from the third one on."""
+"""Pause before Flink is asked again, whether it did not answer or something is awaited."""
 RELEASE_SECONDS = 10.0
 """Maximum time within which TaskManagers release the slots of a job that has ended."""
 CAUSE_SECONDS = 5.0
@@ -256,46 +253,36 @@ class Rest:
         """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.
 
         TaskManagers release slots a moment after a job has ended; until then its resources are in
-        use. Flink is asked at most five times per second, however many TaskManagers there are: if
-        other jobs may hold slots, one TaskManager after the other is asked.
+        use.
         """
-        jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
-        ended = just_ended(jobs, ENDED, seconds)
-        others = any(row["state"] not in ENDED for row in jobs)
-        deadline, waiting = time.monotonic() + seconds, self._in_use() if ended else []
-        pauses = slot_pauses()
-        while waiting and time.monotonic() < deadline:
-            time.sleep(next(pauses))
-            waiting = self._still_held(waiting, ended) if others else self._in_use()
+        ended = just_ended(self.get("/jobs/overview")["jobs"], ENDED, seconds)
+        rows = self.task_managers() if ended else []
+        devices = [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
+        for _ in turns(seconds):
+            while devices and not self._has_slot(devices[0], ended):
+                del devices[0]
+            if not devices:
+                return
 
-    def _in_use(self) -> list[str]:
-        """TaskManagers with slots of any job."""
-        rows = self.task_managers()
-        return [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
-
-    def _still_held(self, devices: list[str], jobs: set[str]) -> list[str]:
-        """Ask the first TaskManager whether it has slots of some jobs; if so, make it the last."""
+    def _has_slot(self, device: str, jobs: set[str]) -> bool:
+        """Whether any of some jobs has a slot on a TaskManager."""
         with suppress(Refusal):  # it has just ended
-            if jobs.intersection(self.holders(devices[0])):
-                return [*devices[1:], devices[0]]
-        return devices[1:]
+            return not jobs.isdisjoint(self.holders(device))
+        return False
 
     def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
         """Wait until a job is in one of the states, and return that state."""
-        deadline = time.monotonic() + seconds
-        while (state := str(self.job(job)["state"])) not in states:
-            if time.monotonic() > deadline:
-                raise FlinkError(f"job {shown(job)} is still {shown(state)} after {seconds:g} s")
-            time.sleep(POLL_SECONDS)
-        return state
+        for _ in turns(seconds):
+            if (state := str(self.job(job)["state"])) in states:
+                return state
+        raise FlinkError(f"job {shown(job)} is still {shown(state)} after {seconds:g} s")
 
     def wait_running(self, job: str, seconds: float = 60.0) -> None:
         """Wait until every subtask of a job runs, or has read all of its input.
 
         If the job ends meanwhile, the error quotes the reason.
         """
-        deadline = time.monotonic() + seconds
-        while True:
+        for _ in turns(seconds):
             document = self.job(job)
             if document["state"] == FINISHED:
                 raise FlinkError(f"{finished(job)} before all of it ran")
@@ -304,17 +291,16 @@ class Rest:
             states = {vertex["status"] for vertex in document["vertices"]}
             if states and states <= AT_WORK:  # a job that is being recovered shows no task
                 return
-            if time.monotonic() > deadline:
-                raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
-            time.sleep(POLL_SECONDS)
+        raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
 
     def failure(self, job: str) -> str:
         """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
-        deadline, traces = time.monotonic() + CAUSE_SECONDS, self._traces(job)
-        while not traces and time.monotonic() < deadline and self.job(job)["state"] in FAILED:
-            time.sleep(POLL_SECONDS)
-            traces = self._traces(job)
-        return root_cause(traces[0] if traces else "no exception is known")
+        for _ in turns(CAUSE_SECONDS):
+            if traces := self._traces(job):
+                return root_cause(traces[0])
+            if self.job(job)["state"] not in FAILED:
+                break
+        return root_cause("no exception is known")
 
     def _traces(self, job: str) -> list[str]:
         """Stack traces of the failures of a job, the newest first."""
@@ -401,6 +387,11 @@ class Rest:
         return self._connection.exchange(method, path, seconds, body, jar)
 
 
-def slot_pauses() -> Iterator[float]:
-    """Pauses between requests for free slots, of which there are at most five per second."""
-    return chain((0.5 * SLOT_SECONDS, 1.5 * SLOT_SECONDS), repeat(SLOT_SECONDS))
+def turns(seconds: float) -> Iterator[None]:
+    """Turns of waiting for something, at least one; between two of them passes `POLL_SECONDS`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(POLL_SECONDS)
