@@ -1,13 +1,10 @@
 """Comparison of placers over a data set: on all cores, resumable, each result computed once."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from streamsim import first_use
 
@@ -15,14 +12,13 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import is_prover, known_answers, remember
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.record_file import RecordFile, RecordIndex
+from streamplace.evaluate.record_file import claim_records, read_records
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.runner import Origin, Outcome, Runner, same_problem
+from streamplace.evaluate.runner import Origin, Runner, same_problem
 from streamplace.io.datasets import DataSet
 from streamplace.io.files import spot
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
-from streamplace.placers.named import AliasedPlacer
 
 LOG = logging.getLogger(__name__)
 OnFailure = Callable[[str, str], None]
@@ -31,35 +27,10 @@ OnSaved = Callable[[Record], None]
 """Called with every record that the file has before the comparison begins."""
 
 
-class SavedAliases:
-    """Aliases in a file of results, compared with those of a comparison."""
-
-    def __init__(self, placers: Iterable[AliasedPlacer], path: Path) -> None:
-        self._specs = {alias: spec for alias, spec in placers if alias is not None}
-        self._path = path
-        self._saved: set[str] = set()
-
-    def check(self, record: Record) -> None:
-        """Raise SettingError if a saved record has an alias that now names another placer."""
-        if record.alias is None or record.alias not in self._specs:
-            return
-        if record.placer != self._specs[record.alias]:
-            raise SettingError(
-                f"{spot(self._path)}: the alias {quoted(record.alias)} stands for "
-                f"{quoted(record.placer)} in these results, not for "
-                f"{quoted(self._specs[record.alias])}; choose another alias or another folder"
-            )
-        self._saved.add(record.alias)
-
-    def is_new(self, record: Record) -> bool:
-        """Whether a record has an alias that is in no saved record."""
-        return record.alias is not None and record.alias not in self._saved
-
-
 def compare(
     comparison: ComparisonRun,
     problems: Iterable[Problem],
-    file: RecordFile | None = None,
+    file: Path | None = None,
     *,
     jobs: int | None = None,
     on: str | None = None,
@@ -68,7 +39,7 @@ def compare(
 ) -> Iterator[list[Record]]:
     """Yield the records of every problem; those in ``file`` are reused, new ones are added to it.
 
-    Problems are read and records written one after the other, so neither fill the memory. The
+    Problems are read and new records written one after the other, so neither fill the memory. The
     workers parse the problems of a `DataSet`. Records of a problem are in order of objectives,
     rates and placers, and do not depend on ``jobs`` and ``on`` (see `parallel_map`).
 
@@ -78,87 +49,47 @@ def compare(
     read only once.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
-    specs = [placer.named.spec for placer in Runner(comparison, reader).placers]
-    with _written(file) as save:
-        saved, aliases = None, None
+    runner = Runner(comparison, reader)
+    terms = runner.terms  # unknown placers are refused before the file is made
+    failed = on_failure or partial(LOG.warning, "graph %s failed: %s")
+    with nullcontext(_forget) if file is None else claim_records(file) as save:
+        aliases: set[str | None] = {None}
         if file is not None:
-            aliases = SavedAliases(comparison.aliased, file.path)
-            saved = RecordIndex.of(file, _both(aliases.check, on_saved))
-        LOG.info("%d results are saved already", len(saved or ()))
-        proofs = known_answers() if any(map(is_prover, specs)) else None
-        runner = Runner(comparison, reader, None if saved is None else saved.numbers, proofs)
-        collector = _Collector(
-            runner, saved, aliases, on_failure or partial(LOG.warning, "graph %s failed: %s")
-        )
+            for record in read_records(file):
+                _check_alias(record, comparison, file)
+                aliases.add(record.alias)
+                if record.key[1:] in terms:
+                    runner.saved[record.key] = record
+                if on_saved is not None:
+                    on_saved(record)
+        LOG.info("%d results are saved already", len(runner.saved))
+        if any(is_prover(placer.spec) for placer in comparison.aliased):
+            runner.proofs.update(known_answers())
         items = problems.lines() if isinstance(problems, DataSet) else problems
-        noted = collector.note(items)
         first_use.prepare()
-        for outcomes in parallel_map(runner, noted, jobs, on, lost=runner.failed):
-            complete = collector.complete(outcomes)
-            save([outcome.record for outcome in complete if collector.to_save(outcome)])
-            remember([o.record for o in complete if o.origin is Origin.NEW])
-            yield [outcome.record for outcome in complete]
+        for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
+            for record, origin in outcomes:
+                if origin is Origin.FAILED:
+                    failed(record.graph, record.error or "")
+            save(
+                record
+                for record, origin in outcomes
+                if origin in (Origin.PROOF, Origin.NEW)
+                or (origin is Origin.SAVED and record.alias not in aliases)
+            )
+            remember(record for record, origin in outcomes if origin is Origin.NEW)
+            yield [record for record, _ in outcomes]
 
 
-def _both(first: OnSaved, second: OnSaved | None) -> OnSaved:
-    """Call one function with every saved record, and then the other one, if any."""
-
-    def call(record: Record) -> None:
-        first(record)
-        if second is not None:
-            second(record)
-
-    return call
+def _forget(records: Iterable[Record]) -> None:
+    """Save nothing, as there is no file."""
 
 
-@contextmanager
-def _written(file: RecordFile | None) -> Iterator[Callable[[list[Record]], None]]:
-    """Lock a file, if any, and yield a function that appends records to it."""
-    if file is None:
-        yield lambda records: None
-        return
-    with file.claim() as add:
-        yield add
-
-
-@dataclass(frozen=True, slots=True)
-class _Collector:
-    """Joins the outcomes of workers with the saved records that they refer to."""
-
-    runner: Runner
-    saved: RecordIndex | None
-    aliases: SavedAliases | None
-    on_failure: OnFailure
-    under_way: deque[Any] = field(default_factory=deque)
-
-    def note(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Pass items on, and remember each until its outcomes arrive."""
-        for item in items:
-            self.under_way.append(item)
-            yield item
-
-    def complete(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Outcomes of the next item, with their saved records."""
-        item = self.under_way.popleft()
-        complete = [self._looked_up(outcome, item, i) for i, outcome in enumerate(outcomes)]
-        for record, origin in complete:
-            if origin is Origin.FAILED:
-                self.on_failure(record.graph, record.error or "")
-        return complete
-
-    def to_save(self, outcome: Outcome) -> bool:
-        """Whether the file lacks the result, or the alias of its placer."""
-        if outcome.origin is Origin.FILE:
-            return self.aliases is not None and self.aliases.is_new(outcome.record)
-        return outcome.origin is not Origin.FAILED
-
-    def _looked_up(self, outcome: Outcome, item: Any, i: int) -> Outcome:
-        """Complete an outcome from the file with its saved record."""
-        blank = outcome.record
-        if outcome.origin is not Origin.FILE:
-            return outcome
-        saved = None if self.saved is None else self.saved.find(blank.key)
-        if saved is None:  # the file was replaced meanwhile
-            return self.runner.rerun(item, i)
-        record = replace(saved, graph=blank.graph, rate=blank.rate, alias=blank.alias)
-        return Outcome(self.runner.completed(item, i, record), Origin.FILE)
+def _check_alias(record: Record, comparison: ComparisonRun, path: Path) -> None:
+    """Raise SettingError if the alias of a saved record names another placer in a comparison."""
+    placer = comparison.aliases.get(record.alias or "", record.placer)
+    if record.placer != placer:
+        raise SettingError(
+            f"{spot(path)}: the alias {quoted(record.alias)} stands for {quoted(record.placer)} in "
+            f"these results, not for {quoted(placer)}; choose another alias or another folder"
+        )

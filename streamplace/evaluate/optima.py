@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.record_file import RecordFile, RecordIndex
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.record_file import append_records, read_records
+from streamplace.evaluate.records import Key, Record
 from streamplace.io.caches import user_cache
 from streamplace.io.files import make_folder, spot
 from streamplace.model.problem import Problem
@@ -36,22 +36,14 @@ def cache_path() -> Path:
     return user_cache() / f"optima-{version('streamplace')}.jsonl"
 
 
-def known_answers() -> RecordIndex:
-    """Index of the saved answers of the exact placer.
-
-    Lines that are not answers are removed from the file. A warning is logged if it is unusable.
-    """
-    file = RecordFile(cache_path())
+def known_answers() -> dict[Key, Record]:
+    """Saved answers of the exact placer by key; a warning is logged if the file is unusable."""
     try:
-        return RecordIndex.of(file)
+        return {record.key: record for record in read_records(cache_path())}
     except FormatError:
-        pass
-    try:
-        file.drop_damaged()
-        return RecordIndex.of(file)
-    except FormatError:
-        _warn(file.path)
-        return RecordIndex.empty(file)
+        if cache_path().exists():
+            _warn(cache_path())
+        return {}
 
 
 def remember(records: Iterable[Record]) -> None:
@@ -64,7 +56,7 @@ def remember(records: Iterable[Record]) -> None:
     if answers:
         try:
             make_folder(cache_path().parent)
-            RecordFile(cache_path()).append(answers)
+            append_records(cache_path(), answers)
         except FormatError:
             _warn(cache_path())
 

@@ -21,8 +21,6 @@ POWERS = 25
 BLOCK = 2**16
 BOUND = ""
 """Name of the column of bounds among the measures; no measure has this name."""
-MOST_WAITING = 2**16
-"""Number of records that are collected before they are merged."""
 ProblemNumbers = NDArray[np.uint64]
 """Numbers of problems, computed from their content hashes by `key_number`."""
 
@@ -39,7 +37,7 @@ class Optima(NamedTuple):
 
 
 class BestValues:
-    """Best value and tightest bound of every problem: 24 bytes each, for any number of results.
+    """Best value and tightest bound of every problem: 24 bytes for every result.
 
     Examples
     --------
@@ -52,57 +50,39 @@ class BestValues:
 
     def __init__(self, sense: Sense) -> None:
         self._sign = 1.0 if sense == "max" else -1.0
-        self._problem = np.empty(0, np.uint64)
-        self._best, self._bound = np.empty(0), np.empty(0)
-        self._waiting = _Block()
+        self._problem, self._value, self._bound = array("Q"), array("d"), array("d")
 
     def add_record(self, record: Record) -> None:
         """Add a record."""
-        self._waiting.add(record)
-        if len(self._waiting.problem) == MOST_WAITING:
-            self._merge_waiting()
+        self._problem.append(key_number(record.problem))
+        self._value.append(nan if record.value is None else record.value)
+        self._bound.append(nan if record.bound is None else record.bound)
 
     def add(self, problem: ProblemNumbers, value: Floats, bound: Floats) -> None:
         """Add results, NaN where there is no value or no bound."""
-        both, at = np.unique(np.concatenate([self._problem, problem]), return_inverse=True)
-        best, least = np.full(len(both), -np.inf), np.full(len(both), np.inf)
-        np.fmax.at(best, at, np.concatenate([self._best, self._sign * value]))
-        np.fmin.at(least, at, np.concatenate([self._bound, self._sign * bound]))
-        self._problem, self._best, self._bound = both, best, least
+        self._problem.frombytes(problem.tobytes())
+        self._value.frombytes(value.tobytes())
+        self._bound.frombytes(bound.tobytes())
 
     def best(self) -> Optima:
         """Best values, proven or not."""
-        self._merge_waiting()
-        return Optima(self._problem, self._sign * self._best)
+        problem, best, _ = self._by_problem()
+        return Optima(problem, self._sign * best)
 
     def optima(self) -> Optima:
         """Optima that are proven, as the best value meets the tightest bound."""
-        self._merge_waiting()
-        best, bound = self._best, self._bound
+        problem, best, bound = self._by_problem()
         proven = np.isfinite(bound)
         proven[proven] = best[proven] >= bound[proven] - PROVEN * np.abs(bound[proven])
-        return Optima(self._problem[proven], self._sign * best[proven])
+        return Optima(problem[proven], self._sign * best[proven])
 
-    def _merge_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, _Block()
-        if waiting.problem:
-            self.add(
-                np.array(waiting.problem, np.uint64),
-                np.array(waiting.value),
-                np.array(waiting.bound),
-            )
-
-
-class _Block:
-    """Columns of records before they are merged."""
-
-    def __init__(self) -> None:
-        self.problem, self.value, self.bound = array("Q"), array("d"), array("d")
-
-    def add(self, record: Record) -> None:
-        self.problem.append(key_number(record.problem))
-        self.value.append(nan if record.value is None else record.value)
-        self.bound.append(nan if record.bound is None else record.bound)
+    def _by_problem(self) -> tuple[ProblemNumbers, Floats, Floats]:
+        """Problems in ascending order, with their best values and bounds as if more is better."""
+        problem, at = np.unique(np.array(self._problem, np.uint64), return_inverse=True)
+        best, bound = np.full(len(problem), -np.inf), np.full(len(problem), np.inf)
+        np.fmax.at(best, at, self._sign * np.array(self._value))
+        np.fmin.at(bound, at, self._sign * np.array(self._bound))
+        return problem, best, bound
 
 
 def look_up(problems: ProblemNumbers, listed: ProblemNumbers, values: Floats) -> Floats:

@@ -2,21 +2,18 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.comparison_run import ComparisonRun, terms_of
 from streamplace.evaluate.optima import is_answer
-from streamplace.evaluate.record_file import RecordIndex
-from streamplace.evaluate.records import Record, key_number, problem_hash
+from streamplace.evaluate.records import Key, Record, problem_hash
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, named_placer
@@ -30,25 +27,17 @@ LOG = logging.getLogger(__name__)
 class Origin(Enum):
     """Origin of a record; a FAILED one is not a result, and is tried again next time."""
 
-    FILE, CACHE, NEW, FAILED = range(4)
+    SAVED, PROOF, NEW, FAILED = range(4)
 
 
 class Outcome(NamedTuple):
-    """A record and its origin; a record from the FILE only has a key, a graph and a rate."""
+    """A record and its origin."""
 
     record: Record
     origin: Origin
 
 
-class ComparedPlacer(NamedTuple):
-    """A placer of a comparison: its name there, the resolved placer, and its terms."""
-
-    named: AliasedPlacer
-    placer: Placer
-    terms: str
-
-
-class PlacementAttempt(NamedTuple):
+class _Attempt(NamedTuple):
     """One placer on one problem at one rate for one objective; its record has no value yet."""
 
     record: Record
@@ -63,95 +52,79 @@ def same_problem(problem: Problem) -> Problem:
 
 
 class Runner:
-    """Outcomes of all placers at all rates for all objectives."""
+    """Outcomes of all placers at all rates for all objectives.
+
+    Attributes
+    ----------
+    saved
+        Results that are not computed again, by key.
+    proofs
+        Answers of the exact placer from the user's cache, by key.
+    """
 
     def __init__(
         self,
         comparison: ComparisonRun,
         reader: Callable[[Any], Problem],
-        saved: NDArray[np.uint64] | None = None,  # numbers of the keys of saved results, ascending
-        proofs: RecordIndex | None = None,  # answers of the exact placer from the user's cache
+        saved: Mapping[Key, Record] = MappingProxyType({}),
+        proofs: Mapping[Key, Record] = MappingProxyType({}),
     ) -> None:
         self.comparison, self.reader = comparison, reader
-        self._saved, self._proofs = saved, proofs
+        self.saved, self.proofs = dict(saved), dict(proofs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Runner, (self.comparison, self.reader, self._saved, self._proofs)
+        return Runner, (self.comparison, self.reader, self.saved, self.proofs)
 
     def __call__(self, item: Any) -> list[Outcome]:
         """Outcomes in the order of objectives, rates and placers."""
         return [self._outcome(attempt) for attempt in self._attempts(self.reader(item))]
 
-    @cached_property
-    def placers(self) -> tuple[ComparedPlacer, ...]:
-        """Placers, resolved once per process."""
-        budget, seed = self.comparison.budget, self.comparison.seed
-        resolved = ((named, named_placer(named.spec)) for named in self.comparison.aliased)
-        return tuple(
-            ComparedPlacer(named, placer, terms_of(placer, budget, seed))
-            for named, placer in resolved
-        )
-
-    @cached_property
-    def objectives(self) -> tuple[Objective, ...]:
-        """Objectives without their conditions."""
-        return tuple(map(named_objective, self.comparison.objectives))
-
-    @cached_property
-    def judges(self) -> tuple[Objective, ...]:
-        """Objectives, subject to the conditions."""
-        return self.comparison.judges
+    @property
+    def terms(self) -> set[tuple[str, str, str]]:
+        """Objective, placer and terms of all results, as in their keys."""
+        return {
+            (judge.name, named.spec, terms)
+            for judge, _ in self._objectives
+            for named, _, terms in self._placers
+        }
 
     def failed(self, item: Any, reason: str) -> list[Outcome]:
         """Outcomes of an item whose worker was lost; saved results are not."""
-        blanks = [attempt.record for attempt in self._attempts(self.reader(item))]
         return [
-            Outcome(blank, Origin.FILE)
-            if self._is_saved(blank)
-            else Outcome(replace(blank, error=reason), Origin.FAILED)
-            for blank in blanks
+            self._saved(attempt) or Outcome(replace(attempt.record, error=reason), Origin.FAILED)
+            for attempt in self._attempts(self.reader(item))
         ]
 
-    def rerun(self, item: Any, i: int) -> Outcome:
-        """Compute outcome i of an item, whether or not its result was saved."""
-        return Runner(self.comparison, self.reader, None, self._proofs)._outcome(
-            self._attempt(item, i)
-        )
+    @cached_property
+    def _placers(self) -> list[tuple[AliasedPlacer, Placer, str]]:
+        """Names, placers and terms, resolved once."""
+        budget, seed = self.comparison.budget, self.comparison.seed
+        placers = [(named, named_placer(named.spec)) for named in self.comparison.aliased]
+        return [(named, placer, terms_of(placer, budget, seed)) for named, placer in placers]
 
-    def completed(self, item: Any, i: int, record: Record) -> Record:
-        """Add missing measures to the saved record of outcome i."""
-        wanted = {other.name for other in self._others(record.objective)}
-        if record.value is None or wanted <= record.measures.keys():
-            return record
-        return self._measured(record, self._attempt(item, i))
+    @cached_property
+    def _objectives(self) -> list[tuple[Objective, Objective]]:
+        """Objectives with their conditions and without, resolved once."""
+        plain = map(named_objective, self.comparison.objectives)
+        return list(zip(self.comparison.judges, plain, strict=True))
 
-    def _others(self, judge: str) -> list[Objective]:
-        """Objectives other than that of this name."""
-        pairs = zip(self.judges, self.objectives, strict=True)
-        return [objective for other, objective in pairs if other.name != judge]
-
-    def _attempt(self, item: Any, i: int) -> PlacementAttempt:
-        return list(self._attempts(self.reader(item)))[i]
-
-    def _attempts(self, problem: Problem) -> Iterator[PlacementAttempt]:
+    def _attempts(self, problem: Problem) -> Iterator[_Attempt]:
         at_rates = [(rate, at, problem_hash(at)) for rate, at in self.comparison.at_rates(problem)]
         graph = problem.graph.name
-        for judge in self.judges:
+        for judge, _ in self._objectives:
             for rate, at, digest in at_rates:
-                for (alias, spec), placer, terms in self.placers:
+                for (alias, spec), placer, terms in self._placers:
                     row = (digest, graph, rate, spec, terms)
                     record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
-                    request = self.comparison.request(placer, judge)
-                    yield PlacementAttempt(record, at, judge, request)
+                    yield _Attempt(record, at, judge, self.comparison.request(placer, judge))
 
-    def _outcome(self, attempt: PlacementAttempt) -> Outcome:
-        blank, problem = attempt.record, attempt.problem
-        if self._is_saved(blank):
-            return Outcome(blank, Origin.FILE)
-        proof = None if self._proofs is None else self._proofs.find(blank.key)
-        if proof is not None and is_answer(proof, problem):
-            record = replace(proof, graph=blank.graph, rate=blank.rate, alias=blank.alias)
-            return Outcome(self._measured(record, attempt), Origin.CACHE)
+    def _outcome(self, attempt: _Attempt) -> Outcome:
+        blank = attempt.record
+        if (saved := self._saved(attempt)) is not None:
+            return saved
+        proof = self.proofs.get(blank.key)
+        if proof is not None and is_answer(proof, attempt.problem):
+            return Outcome(self._measured(_renamed(proof, blank), attempt), Origin.PROOF)
         try:
             return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)
         except MissingPackageError as error:  # it may be installed before the next run
@@ -163,25 +136,32 @@ class Runner:
             reason = f"{blank.placer}: {error_line(error)}"
             return Outcome(replace(blank, error=reason), Origin.FAILED)
 
-    def _is_saved(self, blank: Record) -> bool:
-        if self._saved is None:
-            return False
-        number = np.uint64(key_number(*blank.key))
-        at = int(np.searchsorted(self._saved, number))
-        return at < len(self._saved) and self._saved[at] == number
+    def _saved(self, attempt: _Attempt) -> Outcome | None:
+        """Saved outcome of an attempt, with the measures that it lacks."""
+        saved = self.saved.get(attempt.record.key)
+        if saved is None:
+            return None
+        record = _renamed(saved, attempt.record)
+        if not self._others(record.objective).keys() <= record.measures.keys():
+            record = self._measured(record, attempt)
+        return Outcome(record, Origin.SAVED)
 
-    def _measured(self, record: Record, attempt: PlacementAttempt) -> Record:
+    def _others(self, judge: str) -> dict[str, Objective]:
+        """Objectives other than that of this name."""
+        return {plain.name: plain for other, plain in self._objectives if other.name != judge}
+
+    def _measured(self, record: Record, attempt: _Attempt) -> Record:
         """Add all measures of its placement to a record."""
         if record.value is None:
             return record
         problem = attempt.problem
         measures = dict(attempt.judge.measures(problem, record.value))
-        for other in self._others(record.objective):
-            if other.name not in record.measures and other.refuses(problem) is None:
-                measures[other.name] = other.value(problem, record.placement(problem))
+        for name, other in self._others(record.objective).items():
+            if name not in record.measures and other.refuses(problem) is None:
+                measures[name] = other.value(problem, record.placement(problem))
         return replace(record, measures={**record.measures, **measures})
 
-    def _placed(self, attempt: PlacementAttempt) -> Record:
+    def _placed(self, attempt: _Attempt) -> Record:
         blank, problem, judge, request = attempt
         _warm_up(blank.placer, request.algorithm, problem, judge)
         result = request.place(problem)
@@ -196,6 +176,11 @@ class Runner:
             queue=result.placement.queue,
             steps=_thinned(result.trace),
         )
+
+
+def _renamed(record: Record, blank: Record) -> Record:
+    """A record of an equal problem, with the names of this one."""
+    return replace(record, graph=blank.graph, rate=blank.rate, alias=blank.alias)
 
 
 def error_line(error: Exception) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 from streamplace.evaluate.compare import compare
 from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import PROVER
-from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
@@ -82,7 +81,7 @@ class Solver:
             (placer,), (), self.request.seed, EFFORT, (self.request.objective,)
         )
         with _without_script():
-            file = RecordFile(self.request.folder / FILE)
+            file = self.request.folder / FILE
             records = compare(comparison, problems, file, on=self.request.on)
             return list(chain(*self.track(records, title, len(problems))))
 

@@ -18,7 +18,7 @@ from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.objective_results import ResultsByObjective
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
-from streamplace.evaluate.record_file import RecordFile, RecordIndex
+from streamplace.evaluate.record_file import append_records, claim_records, read_records
 from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
@@ -41,9 +41,9 @@ PROBLEMS = [Problem(graph, DEVICES) for graph in (chain(), diamond(), fork_join(
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> RecordFile:
-    """An empty results file."""
-    return RecordFile(tmp_path / "results.jsonl")
+def file(tmp_path: Path) -> Path:
+    """A results file that is missing yet."""
+    return tmp_path / "results.jsonl"
 
 
 def comparison(*placers: str) -> ComparisonRun:
@@ -52,9 +52,7 @@ def comparison(*placers: str) -> ComparisonRun:
     return ComparisonRun(placers, rates=(1e4, 2e4), budget=budget)
 
 
-def played(
-    who: ComparisonRun, file: RecordFile, problems: list[Problem], jobs: int = 1
-) -> list[Record]:
+def played(who: ComparisonRun, file: Path, problems: list[Problem], jobs: int = 1) -> list[Record]:
     """All records of a comparison."""
     return [record for found in compare(who, problems, file, jobs=jobs) for record in found]
 
@@ -64,67 +62,66 @@ def timeless(records: list[Record]) -> list[tuple[object, ...]]:
     return [(r.key, r.graph, r.rate, r.value, r.devices) for r in records]
 
 
-def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
+def test_every_placer_meets_every_graph_at_every_rate(file: Path) -> None:
     """Two placers, four graphs, two rates, in lines of plain JSON that any tool can read."""
     records = played(comparison("round-robin", "random"), file, PROBLEMS)
     assert len(records) == 2 * 4 * 2
-    assert timeless(records) == timeless(list(file))
-    line = json.loads(file.path.read_text().splitlines()[0])
+    assert timeless(records) == timeless(list(read_records(file)))
+    line = json.loads(file.read_text().splitlines()[0])
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(line)
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
-        timeless(played(comparison("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
+        timeless(played(comparison("random"), tmp_path / f"{j}.jsonl", many, jobs=j))
         for j in (1, 2)
     )
     assert one == two
 
 
-def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: RecordFile) -> None:
+def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: Path) -> None:
     played(comparison("random"), file, PROBLEMS[:1])
-    saved = RecordIndex.of(file).numbers
+    saved = {record.key: record for record in read_records(file)}
     both = Runner(comparison("random", "round-robin"), same_problem, saved)
     origins = [outcome.origin for outcome in both.failed(PROBLEMS[0], "killed")]
-    assert origins == 2 * [Origin.FILE, Origin.FAILED]
+    assert origins == 2 * [Origin.SAVED, Origin.FAILED]
 
 
-def test_a_stopped_comparison_goes_on_where_it_was(file: RecordFile) -> None:
+def test_a_stopped_comparison_goes_on_where_it_was(file: Path) -> None:
     """Nothing is computed twice, even when the last line was cut off."""
     run: Iterator[list[Record]] = compare(comparison("random"), PROBLEMS, file, jobs=1)
     next(run), next(run)
     run.close()  # type: ignore[attr-defined]
-    path = file.path
-    path.write_bytes(path.read_bytes()[:-20])
+    file.write_bytes(file.read_bytes()[:-20])
     played(comparison("random"), file, PROBLEMS)
-    assert len(list(file)) == 8
-    before = path.read_bytes()
+    assert len(list(read_records(file))) == 8
+    before = file.read_bytes()
     played(comparison("random"), file, PROBLEMS)
-    assert path.read_bytes() == before
+    assert file.read_bytes() == before
 
 
-def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file: RecordFile) -> None:
+def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file: Path) -> None:
     """Adding a placer computes only that one; another budget or seed is another result."""
     played(comparison("random"), file, PROBLEMS)
-    before = file.path.read_bytes()
+    before = file.read_bytes()
     played(comparison("random", "round-robin"), file, PROBLEMS)
-    after = file.path.read_bytes()
+    after = file.read_bytes()
     assert after.startswith(before)
     assert after[len(before) :].count(b"round-robin") == 8
     assert b"random" not in after[len(before) :]
     played(ComparisonRun(("random",), (1e4, 2e4), 0, Budget(None, 300)), file, PROBLEMS)
-    assert len(list(file)) == 16 + 8
+    assert len(list(read_records(file))) == 16 + 8
 
 
-def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> None:
+def test_other_weights_are_another_result(file: Path, tmp_path: Path) -> None:
     """Though the file is called the same; equal ones are not asked again."""
     path = tmp_path / "w.safetensors"
     pilot = comparison(f"pilot:weights={path}:refine=none")
     for seed, results in ((1, 8), (1, 8), (2, 16)):
         weights_file(path, seed)
         played(pilot, file, PROBLEMS)
-        assert len(list(file)) == results
+        assert len(list(read_records(file))) == results
 
 
 def test_a_graph_that_failed_has_the_reasons_of_all_placers(
@@ -147,10 +144,10 @@ def test_an_objective_that_is_given_twice_counts_once() -> None:
     assert rows == [("random", 1), ("round-robin", 1)]
 
 
-def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
+def test_an_unknown_placer_is_refused_before_anything_runs(file: Path) -> None:
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
         played(comparison("magic"), file, PROBLEMS)
-    assert not file.path.exists()
+    assert not file.exists()
 
 
 def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
@@ -210,30 +207,30 @@ def exactly(seconds: float) -> ComparisonRun:
     return ComparisonRun(("exact",), (1e4,), budget=Budget(seconds))
 
 
-def test_answers_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
+def test_answers_are_remembered_between_comparisons(file: Path, tmp_path: Path) -> None:
     """A second comparison elsewhere solves nothing again, nor does it remember it twice."""
     first = played(exactly(5), file, PROBLEMS)
     kept = cache_path().read_bytes()
-    second = played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), PROBLEMS)
+    second = played(exactly(5), tmp_path / "elsewhere.jsonl", PROBLEMS)
     assert second == first
     assert cache_path().read_bytes() == kept
 
 
-def test_what_was_proven_on_other_terms_is_no_answer(file: RecordFile, tmp_path: Path) -> None:
+def test_what_was_proven_on_other_terms_is_no_answer(file: Path, tmp_path: Path) -> None:
     """Else a table would depend on what its user happened to compare before."""
     played(exactly(5), file, PROBLEMS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("streamplace.placers.registry.Placer.place", unproven)
-        records = played(exactly(4), RecordFile(tmp_path / "elsewhere.jsonl"), PROBLEMS)
+        records = played(exactly(4), tmp_path / "elsewhere.jsonl", PROBLEMS)
     assert not any(record.proven for record in records)
 
 
-def test_what_could_not_be_proven_is_remembered_too(file: RecordFile, tmp_path: Path) -> None:
+def test_what_could_not_be_proven_is_remembered_too(file: Path, tmp_path: Path) -> None:
     """Else every further try, lucky or not, would add to what a table calls proven."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("streamplace.placers.registry.Placer.place", unproven)
         first = played(exactly(5), file, PROBLEMS)
-    assert played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), PROBLEMS) == first
+    assert played(exactly(5), tmp_path / "elsewhere.jsonl", PROBLEMS) == first
 
 
 def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Result:
@@ -251,7 +248,7 @@ def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
+def test_graphs_are_read_as_they_are_needed(file: Path) -> None:
     """A data set need not fit into memory."""
     read = []
     problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
@@ -259,10 +256,10 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
     next(run)
     assert len(read) <= FEW + 1
     run.close()  # type: ignore[attr-defined]
-    assert len(list(file)) == 2
+    assert len(list(read_records(file))) == 2
 
 
-def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> None:
+def test_a_second_comparison_into_the_same_file_is_refused(file: Path) -> None:
     first = compare(comparison("random"), PROBLEMS, file)
     next(first)
     with pytest.raises(FormatError, match="another process is adding results"):
@@ -276,7 +273,7 @@ def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> 
     [{"watts": 20.0}, {"joules_per_byte": 1e-6}],
     ids=["power of devices", "energy of links"],
 )
-def test_another_energy_is_another_problem(file: RecordFile, change: dict[str, float]) -> None:
+def test_another_energy_is_another_problem(file: Path, change: dict[str, float]) -> None:
     asked = ComparisonRun(("round-robin",), objectives=("energy",))
 
     def energy_on(watts: float = 5.0, joules_per_byte: float = 0.0) -> float | None:
@@ -288,7 +285,7 @@ def test_another_energy_is_another_problem(file: RecordFile, change: dict[str, f
 
 
 def test_what_a_placer_refuses_before_it_is_timed_is_no_result(
-    file: RecordFile, monkeypatch: pytest.MonkeyPatch
+    file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By one evaluation, auto knows only that no device may run all operators."""
     monkeypatch.setattr(runner, "_warm", set())
@@ -311,19 +308,19 @@ def test_outputs_that_are_sent_apart_are_another_problem() -> None:
     assert hash_of(None) != hash_of(1e4)
 
 
-def test_whoever_adds_waits_until_a_line_is_whole(file: RecordFile) -> None:
+def test_whoever_adds_waits_until_a_line_is_whole(file: Path) -> None:
     """Else a half-written line of another process would be taken for what a kill left."""
-    more = Thread(target=file.append, args=([record("random", "b", 0.5)],))
-    with file.claim(), file.path.open("ab", buffering=0) as other:
+    more = Thread(target=append_records, args=(file, [record("random", "b", 0.5)]))
+    with claim_records(file), file.open("ab", buffering=0) as other:
         other.write(json.dumps(asdict(record("metis", "a", 0.5))).encode())
         more.start()
         more.join(0.2)
         other.write(b"\n")
     more.join()
-    assert [r.placer for r in file] == ["metis", "random"]
+    assert [r.placer for r in read_records(file)] == ["metis", "random"]
 
 
-def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -> None:
+def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None:
     """Of every search; the last step of the record is its value, and more of them are no worse."""
     names = ("random", "anneal", "metis-oracle", "pilot", "auto")
     budget = Budget(seconds=None, evaluations=300)
@@ -339,12 +336,12 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
         told = steps[~np.isnan(steps)]
         assert told[-1] == row.value
         assert (np.diff(told) >= 0).all()
-    assert RecordFile(file.path).at(0).steps == rows[0].steps
+    assert next(read_records(file)).steps == rows[0].steps
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "missing"])
 def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
-    name: str, file: RecordFile
+    name: str, file: Path
 ) -> None:
     """By the record of the placer that was to use them."""
     asked = ComparisonRun(placers=(f"dream:weights={name}",))

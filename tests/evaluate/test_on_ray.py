@@ -23,7 +23,7 @@ from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.on_ray import connected, map_on_ray
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
-from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_file import read_records
 from streamplace.evaluate.records import Record
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
@@ -177,10 +177,10 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
 ) -> None:
     """The results are read here alone, so that workers may be anywhere."""
     monkeypatch.chdir(tmp_path)
-    file = RecordFile(Path("results.jsonl"))  # workers have another working folder
+    file = Path("results.jsonl")  # workers have another working folder
     first = [*compare(COMPARISON, PROBLEMS, file, jobs=1)]
     assert [*compare(COMPARISON, PROBLEMS, file, on=cluster.address)] == first
-    assert len(list(file)) == 2 * len(PROBLEMS)
+    assert len(list(read_records(file))) == 2 * len(PROBLEMS)
 
 
 @pytest.mark.slow

@@ -1,21 +1,19 @@
-"""Files of results: lines that are none are refused, and shards are read as one file."""
+"""Files of results: damaged lines are left out, and a torn last one costs one record."""
 
 import json
 from dataclasses import asdict
 from math import inf, nan
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.errors import FormatError
-from streamplace.evaluate import results
-from streamplace.evaluate.record_file import RecordFile, RecordIndex
+from streamplace.evaluate.record_file import append_records, claim_records, read_records
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import BestValues, ResultsTable
 
 RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
 LINE = json.dumps(asdict(RECORD))
@@ -51,56 +49,42 @@ def changed(**fields: Any) -> str:
     ],
     ids=lambda line: line[:200] if line.isascii() else "bytes",
 )
-def test_a_line_that_is_no_result_is_refused(line: str, tmp_path: Path) -> None:
+def test_a_damaged_line_is_left_out(
+    line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whatever is wrong with it; none of it reaches a table, or a simulator."""
     path = tmp_path / "results.jsonl"
     path.write_bytes(line.encode("latin-1") + b"\n")
-    with pytest.raises(
-        FormatError, match=r"results.jsonl: contains a line that is not a result; remove"
-    ):
-        list(RecordFile(path))
+    with pytest.raises(FormatError, match=r"results.jsonl: does not contain such results; name"):
+        list(read_records(path))
+    path.write_bytes(f"{LINE}\n".encode() + line.encode("latin-1") + b"\n")
+    assert list(read_records(path)) == [RECORD]
+    (message,) = caplog.messages
+    assert message.endswith("results.jsonl: 1 damaged line left out")
 
 
-def record(number: int, placer: str = "metis", bound: float | None = None) -> Record:
+def record(number: int) -> Record:
     """A made-up record of a problem of a number."""
-    value = number % 7 / 7
-    return Record(f"p{number}", "g", 1e4, placer, "b", value, bound, 2.0, (0, 1, 1))
+    return Record(f"p{number}", "g", 1e4, "metis", "b", number % 7 / 7, None, 2.0, (0, 1, 1))
 
 
-def test_what_does_not_fit_goes_on_in_another_file(tmp_path: Path) -> None:
-    """In order, found by position, and a line that a kill cut short costs one record."""
+@given(st.integers(1, 200))
+def test_a_torn_last_line_costs_one_record(lost: int) -> None:
+    """Whoever appends removes it first."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "results.jsonl"
+        rows = [record(number) for number in range(4)]
+        append_records(path, rows)
+        path.write_bytes(path.read_bytes()[:-lost])
+        assert list(read_records(path)) == rows[:-1]
+        with claim_records(path) as save:
+            save([rows[-1]])
+        assert list(read_records(path)) == rows
+
+
+def test_a_file_of_something_else_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    rows = [record(number) for number in range(40)]
-    for row in rows:
-        RecordFile(path, shard=1000).append([row])
-    file = RecordFile(path, shard=1000)
-    assert [one.name for one in file.shards][:2] == ["results.jsonl", "results-00001.jsonl"]
-    assert list(file) == rows
-    assert [file.at(byte) for byte, _ in file.located()] == rows
-    known = RecordIndex.of(file)
-    assert [known.find(row.key) for row in rows] == rows
-    last = file.shards[-1]
-    last.write_bytes(last.read_bytes()[:-5])
-    assert list(file) == rows[:-1]
-    with file.claim() as add:
-        add([rows[-1]])
-    assert list(file) == rows
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=60))
-def test_optima_merged_block_by_block_are_those_of_all_at_once(
-    told: list[tuple[int, bool, bool]],
-) -> None:
-    rows = [
-        record(number, "exact" if exact else "metis", number % 7 / 7 if proves else None)
-        for number, exact, proves in told
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results, "MOST_WAITING", 7)
-        best = BestValues("max")
-        for row in rows:
-            best.add_record(row)
-        blockwise = best.optima()
-    whole = ResultsTable(rows).optima()
-    np.testing.assert_array_equal(blockwise.problem, whole.problem)
-    np.testing.assert_array_equal(blockwise.value, whole.value)
+    path.write_text("my notes\nunfinished")
+    with pytest.raises(FormatError, match="does not contain such results"), claim_records(path):
+        pass
+    assert path.read_text() == "my notes\nunfinished"

@@ -23,7 +23,7 @@ from streamplace.engines.flink.pin.pinning import read_vectors
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.optima import cache_path, known_answers
-from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_file import append_records, read_records
 from streamplace.evaluate.records import Record
 from streamplace.families.dataset import read_recipe
 from streamplace.families.manifest import Manifest, read_manifest, write_manifest
@@ -189,12 +189,12 @@ def _export(name: str) -> Target:
 def _small() -> list[Target]:
     """Recipes, manifests, results, optima, quantities and names of files."""
     record = Record("p" * 64, "g", 1e4, "exact", "1 s", 0.8, 0.8, 0.1, (0, 1))
-    results = _written(lambda path: RecordFile(path).append([record, record]))
+    results = _written(lambda path: append_records(path, [record, record]))
     manifest = Manifest("branched", {"depth": 2}, 0, "0.1", 3, {"test": 3}, "0" * 64, "1" * 64)
     return [
         _file("recipe", ".toml", read_recipe, [_recipe(name) for name in FAMILIES]),
         _file("manifest", ".json", read_manifest, _written(partial(write_manifest, manifest))),
-        _file("results", ".jsonl", lambda path: list(RecordFile(path)), results),
+        _file("results", ".jsonl", lambda path: list(read_records(path)), results),
         Target("optima", _read_optima, results),
         Target("quantity", _read_quantity, lambda: [b"1000 Mbps", b"12.5 kB", b"1e3", b"10 k/s"]),
         Target("path", _read_path, lambda: [b"graph.json", b"data.jsonl.gz", b"a.toml"]),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_file import read_records
 from streamplace.io.files import TEMPORARY
 from streamplace.io.weights import read_tensors
 
@@ -114,5 +114,5 @@ def content(path: Path) -> object:
     if path.suffix == ".safetensors":
         return {name: array.tobytes() for name, array in read_tensors(path)[1].items()}
     if path.name == "results.jsonl":
-        return [replace(record, milliseconds=0) for record in RecordFile(path)]
+        return [replace(record, milliseconds=0) for record in read_records(path)]
     return path.read_bytes()

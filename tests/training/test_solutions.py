@@ -9,7 +9,6 @@ import pytest
 from problems import chain
 
 from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
 from streamplace.training import solutions
@@ -37,7 +36,7 @@ def solver(
     """A solver that reads its answers from a table."""
 
     def compare(
-        comparison: ComparisonRun, problems: Sequence[Problem], file: RecordFile, *, on: str | None
+        comparison: ComparisonRun, problems: Sequence[Problem], file: Path, *, on: str | None
     ) -> Iterator[list[Record]]:
         prepared.append(get_preparation_data("worker"))
         for problem in problems:
