@@ -76,12 +76,6 @@ NATIVE = click.option(
     help="Rate that all sources are offered together, as in '10 k/s', to place the job for.  "
     "[default: their rate, or as much as possible where they are held back]",
 )
-@click.option(
-    "--probe",
-    is_flag=True,
-    help="If no tuple crosses between TaskManagers where the job runs, move it to an even spread "
-    "first, to measure what crossing costs. The job is stopped twice, for about a second each.",
-)
 @WINDOW
 @PATIENCE
 @ACCEPT_COLD
@@ -148,7 +142,6 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     rates in --ledger (see: streamplace flink history). If a line of Flink's
     configuration does as well, it prints that line, and moves nothing.
     """
-    from streamplace.engines.flink.decide.probing import check_probes, resumed
     from streamplace.engines.flink.move.resuming import resume_words
     from streamplace.engines.flink.pin.pinning import read_vectors
 
@@ -161,11 +154,10 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
         return
     move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
     if request.resume:
-        _show(resumed(move, request.job), request.job or "", {}, request.as_json)
+        _show(move.resume(request.job), request.job or "", {}, request.as_json)
         return
     running = move.running_job(request.job)
     if request.placement is None:
-        check_probes(move, running)
         _improve(request.improver(engine, move), running, request)
         return
     plan = move.plan(running, read_vectors(request.placement))
@@ -178,27 +170,18 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     """Measure a job, decide on its layout, and move it if that pays off."""
-    from streamplace.engines.flink.decide.probing import Prober
-
-    prober = improver if isinstance(improver, Prober) else None
     with waiting(f"watching for {improver.seconds:g} s"):
-        probed = None if prober is None else prober.probe(job)
-        proposal = improver.propose(job) if probed is None else probed.proposal
+        proposal = improver.propose(job)
     for note in proposal.measured.notes:
         say(f"note: {note}")
     for sentence in proposal.sentences():
         say(sentence)
-    if probed is None:
-        proposal = improver.planned(proposal)
+    proposal = improver.planned(proposal)
     plan = proposal.plan if proposal.moves else None
     operators = {} if plan is None else plan.moved
     if plan is not None:
         _tell(plan)
-    moved = None
-    if prober is not None and probed is not None:
-        moved = prober.finish(probed)
-    elif plan is not None and not request.dry_run:
-        moved = improver.run(proposal)
+    moved = improver.run(proposal) if plan is not None and not request.dry_run else None
     _show(moved, job, operators, request.as_json, proposal.to_json())
 
 

@@ -4,6 +4,7 @@ GONE: dict[tuple[str, str], str] = {
     ("flink", "union"): "place one job beside the others, with 'flink cluster --beside'",
     ("flink", "split"): "place one job beside the others, with 'flink cluster --beside'",
     ("flink move", "-o"): "use --json for what moves, and flink advise -o for a report of the job",
+    ("flink move", "--probe"): "what crossing costs is assumed until tuples cross; drop it",
     ("flink watch", "--machines"): "let the cloud's autoscaler start and stop machines",
 }
 """(command without its program, option or subcommand): what to use instead."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MEASURING = (
     "rate",
-    "probe",
     "cluster_file",
     "seconds",
     "patience",
@@ -39,7 +38,6 @@ class MoveRequest:
     placement: Path | None
     cluster_file: Path | None
     rate: str | None
-    probe: bool
     seconds: float
     patience: float
     accept_cold: bool
@@ -62,16 +60,14 @@ class MoveRequest:
 
     def check(self) -> None:
         """Raise SettingError for options that exclude each other."""
-        if self.resume and any((self.placement, self.rate, self.probe, self.nic, self.dry_run)):
+        if self.resume and any((self.placement, self.rate, self.nic, self.dry_run)):
             raise SettingError(
                 "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-                "--probe, --nic and --dry-run"
+                "--nic and --dry-run"
             )
         if self.placement is not None:
             refuse_given(MEASURING, "is for a job that is measured; drop it or --placement")
         check_nic(self.nic, {"--placement": self.placement, "--cluster": self.cluster_file})
-        if self.probe and self.dry_run:
-            raise SettingError("--probe moves the job; drop --dry-run or --probe")
 
     def engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
@@ -119,15 +115,13 @@ class MoveRequest:
     def improver(self, engine: "FlinkEngine", move: "FlinkMove | None") -> "JobImprover":
         """Improver that decides where the job should run."""
         from streamplace.engines.flink.decide.improving import JobImprover
-        from streamplace.engines.flink.decide.probing import Prober
         from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.units import tuple_rate
 
         cluster = None if self.cluster_file is None else read_cluster(self.cluster_file)
         offered = None if self.rate is None else tuple_rate(self.rate)
-        kind = Prober if self.probe else JobImprover
-        return kind(
+        return JobImprover(
             engine,
             move,
             seconds=self.seconds,

@@ -307,8 +307,7 @@ def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     if seen.present is not None and seen.present.sending is None and seen.edges:
         say(
             "note: no or hardly any tuple crosses between TaskManagers, or other jobs send some as "
-            "well, so what that costs cannot be measured where the job runs; if none does, "
-            "'streamplace flink move --probe' moves it once to measure it"
+            "well, so what that costs cannot be measured where the job runs"
         )
 
 

@@ -191,7 +191,7 @@ COMBINATIONS = [
         )
         for option in (
             *("--cluster c.toml", "--accept-cold", "--confidence 0.8", "--trust-profile"),
-            *("--rate 5", "--probe", "--seconds 9", "--patience 9", "--mips 100"),
+            *("--rate 5", "--seconds 9", "--patience 9", "--mips 100"),
         )
     ),
     *(

@@ -16,7 +16,6 @@ from streamplace.engines.flink.decide.candidates import (
     judged,
 )
 from streamplace.engines.flink.decide.layouts import Layout
-from streamplace.engines.flink.decide.probing import fitted_together
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.move.move import MovePlan
@@ -204,9 +203,3 @@ def test_the_rates_of_all_sources_change_together_where_it_is_not_known_which_do
     one = StreamGraph.of("one", [CHAINS.operators[2], CHAINS.operators[3]], [CHAINS.streams[1]])
     assert same(asked(one, {"readings": ["d1"], "score": ["d1"]}))
     assert not same(asked())
-
-
-def test_a_probe_remembers_which_sources_were_held_back_before_it() -> None:
-    first = asked().measured
-    second = replace(first, held_back=frozenset())
-    assert fitted_together(first, second).held_back == B

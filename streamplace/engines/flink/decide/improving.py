@@ -30,7 +30,6 @@ from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.tasks import layout_of
-from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.io.placements import Prediction
@@ -64,22 +63,17 @@ class JobImprover:
     ledger: Path | None = None
 
     def propose(self, job: str, believed: float = 1.0) -> Proposal:
-        """Measure a running job, and decide where it should run; nothing is stopped."""
-        return self.decided(job, self._measured(job), self._present(job), believed)
-
-    def decided(
-        self, job: str, measured: Measurement, present: Layout, believed: float = 1.0
-    ) -> Proposal:
-        """Decide where a measured job should run, by its present layout.
+        """Measure a running job, and decide where it should run; nothing is stopped.
 
         Gains count as ``believed`` times what is predicted. A model that contradicts the
         measurement raises ProblemError, unless the profile is trusted.
         """
         rest = self.engine.rest
+        measured = self.engine.measure(job, self.seconds, cluster=self.cluster)
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         question = Question(
             measured,
-            present,
+            self._present(job),
             slots_for(rest, job),
             can_spread(rest),
             self.rate,
@@ -148,9 +142,6 @@ class JobImprover:
             return replace(moved, job=running[0])
         self._compared(again, corrected)
         return corrected
-
-    def _measured(self, job: str) -> Measurement:
-        return self.engine.measure(job, self.seconds, cluster=self.cluster)
 
     def _present(self, job: str) -> Layout:
         """Operator → device of each of its subtasks, in order."""

@@ -107,7 +107,7 @@ class MeasuredCluster:
             f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
             f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no job "
             "sends enough tuples between TaskManagers whose threads can all be read here, or other "
-            "jobs send some as well; 'streamplace flink move --probe' measures it for one job"
+            "jobs send some as well"
         )
 
     @property

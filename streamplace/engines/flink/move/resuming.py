@@ -17,7 +17,7 @@ from streamplace.model.messages import listed
 LOOK_SECONDS = 0.5
 _NEW = ("--placement", "--rate", "--nic", "--output", "-o")
 """Options with a value that a resumed move does not accept."""
-_FLAGS = ("--resume", "--json", "--probe", "--dry-run")
+_FLAGS = ("--resume", "--json", "--dry-run")
 _FILES = (
     "--cluster",
     "--library",
