@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         place,
         plan,
         plan_frontier,
-        plan_robustness,
         plan_schedule,
         simulate,
         simulate_queues,
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "streamplace.api": "compare describe draw export generate import_graphs place plan "
-    "plan_frontier plan_robustness plan_schedule simulate simulate_queues train",
+    "plan_frontier plan_schedule simulate simulate_queues train",
     "streamplace.errors": "StreamplaceError",
     "streamplace.evaluate.comparison": "Comparison",
     "streamplace.io.clusters": "read_cluster read_constraints write_cluster write_constraints",
@@ -120,7 +119,6 @@ __all__ = [
     "place",
     "plan",
     "plan_frontier",
-    "plan_robustness",
     "plan_schedule",
     "read_cluster",
     "read_constraints",

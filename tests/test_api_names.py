@@ -83,7 +83,7 @@ def test_the_reference_lists_what_there_is() -> None:
 def test_every_command_has_a_function() -> None:
     commands = set(cli.list_commands(click.Context(cli)))
     assert commands == FUNCTIONS.keys() | OTHERS
-    others = {"simulate_queues", "plan_frontier", "plan_robustness", "plan_schedule"}
+    others = {"simulate_queues", "plan_frontier", "plan_schedule"}
     assert set(FUNCTIONS.values()) | others == set(api.__all__)
     assert set(api.__all__) <= set(NAMES)
 
@@ -110,8 +110,8 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 
 def test_all_plans_have_the_options_of_a_plan() -> None:
-    """But for those that say which rates it is for, and how robust it is."""
-    own = {"graph", "rate", "trace", "quantile", "robust"}
+    """But for those that say which rates it is for."""
+    own = {"graph", "rate", "trace", "quantile"}
     shared = set(inspect.signature(streamplace.plan).parameters) - own
     assert shared == PlanOptions.__annotations__.keys()
 

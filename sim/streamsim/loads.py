@@ -125,17 +125,6 @@ def core_pressure(instance: Instance, v: int, d: int) -> float:
 
 
 @inlined_kernel
-def cpu_of_core(instance: Instance, v: int, d: int) -> float:
-    """Fraction of one core of device d that a subtask of operator v uses, whatever it waits for."""
-    if len(instance.max_rate) == 0:
-        alone: float = core_load(instance, v, d)
-        return alone
-    device = instance.load[v, instance.device_type[d]]
-    share: float = device * instance.cores[d] / instance.parallelism[v]
-    return share
-
-
-@inlined_kernel
 def write_constants(instance: Instance, placement: Ints, constants: Floats) -> None:
     """Compute the constant load of every device, unless ``constants`` is empty."""
     constants[:] = 0.0
@@ -162,18 +151,4 @@ def busiest_core(instance: Instance, placement: Ints) -> float:
     worst = 0.0
     for v in range(len(placement)):
         worst = max(worst, core_pressure(instance, v, placement[v]))
-    return worst
-
-
-@inlined_kernel
-def dearest_core(instance: Instance, placement: Ints, factor: float) -> float:
-    """Largest pressure on a core if one subtask takes ``factor`` times the CPU.
-
-    What it reads at most stays the same.
-    """
-    worst = 0.0
-    for v in range(len(placement)):
-        d = placement[v]
-        cpu = pressure(cpu_of_core(instance, v, d), core_constant(instance, v, d))
-        worst = max(worst, factor * cpu, core_pressure(instance, v, d))
     return worst

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from streamplace.api.planning import (
         plan,
         plan_frontier,
-        plan_robustness,
         plan_schedule,
     )
     from streamplace.api.training import train
@@ -24,7 +23,7 @@ _MODULES = {
     "drawing": "draw",
     "exporting": "export",
     "placing": "place simulate simulate_queues",
-    "planning": "plan plan_frontier plan_robustness plan_schedule",
+    "planning": "plan plan_frontier plan_schedule",
     "training": "train",
 }
 
@@ -38,7 +37,6 @@ __all__ = [
     "place",
     "plan",
     "plan_frontier",
-    "plan_robustness",
     "plan_schedule",
     "simulate",
     "simulate_queues",

@@ -27,7 +27,6 @@ from streamplace.model.trust import check_trust
 from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.objectives.throughput.robust import protected
 from streamplace.placers.registry import USUAL_BUDGET, Placer
 from streamplace.placers.request import PlacementRequest
 from streamplace.placers.result import Result
@@ -49,8 +48,6 @@ def place(
     placer: str | Placer = DEFAULT_PLACER,
     weights: FilePath | None = None,
     objective: str | Objective = "",
-    robust: int = 0,
-    error: float | None = None,
     require: str | Iterable[str] = (),
     relocation: Relocation | None = None,
     constraints: ConstraintsLike | None = None,
@@ -80,9 +77,6 @@ def place(
     objective
         Objective: a name, with options after colons, or an `Objective`. By default the makespan
         of a task graph (all of its operators fire "all"), else the throughput.
-    robust, error
-        Number of operators on each device whose CPU cost may be higher than in the graph, and the
-        share by which it may be, 0.15 by default.
     require
         Conditions that the placement must meet, such as ``throughput>=0.99``.
     relocation
@@ -128,7 +122,7 @@ def place(
     """
     request = PlacementRequest(
         placer_of(placer, weights),
-        objective=protected(checked_objective(objective), robust, error),
+        objective=checked_objective(objective),
         require=texts_of("require", require),
         relocation=checked_relocation(relocation),
         rate=None if rate is None else tuple_rate(rate),

@@ -26,7 +26,6 @@ from streamplace.errors import GraphError, ProblemError, SettingError
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
-from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.graph import StreamGraph
 from streamplace.model.trust import check_trust
 from streamplace.planning.bounds import proven_bound
@@ -53,7 +52,6 @@ class PlanOptions(TypedDict, total=False):
     offers: OffersLike | None
     cluster: ClusterLike | None
     headroom: float | Headroom
-    error: float
     keep_parallelism: bool | Iterable[str]
     confidence: float | None
     ledger: FilePath | None
@@ -74,22 +72,17 @@ class PlanRequest:
     jobs: int | None = None
 
     @classmethod
-    def of(cls, graph: GraphLike, robust: int, options: PlanOptions) -> "PlanRequest":
+    def of(cls, graph: GraphLike, options: PlanOptions) -> "PlanRequest":
         """Convert and check options; those that are missing have the defaults of `plan`.
 
         A graph that contradicts its measurement is refused, unless it is trusted.
         """
         for name in options.keys() - PlanOptions.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {name!r}")
-        error = options.get("error", USUAL_ERROR)
-        if error != USUAL_ERROR and not robust:
-            raise SettingError("error has no effect without robust; add it, or drop error")
         machines = _machines(options.get("offers"), options.get("cluster"))
         headroom, kept = options.get("headroom", 0.0), options.get("keep_parallelism", False)
         settings = PlanSettings(
             headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom),
-            robust,
-            error,
             kept if isinstance(kept, bool) else frozenset(texts_of("keep_parallelism", kept)),
             budget=budget_of(options.get("budget")) or USUAL_BUDGET,
             seed=seed_of(options.get("seed", 0)),
@@ -129,16 +122,7 @@ class PlanRequest:
         if not values:
             raise SettingError("there are no rates; give at least one")
         results = _all_plans([self.at_rate(value) for value in values], self.jobs)
-        return PlanCurve("rate", tuple(values), tuple(results))
-
-    def robustness(self, protected: Iterable[int]) -> PlanCurve:
-        """Plan for several numbers of operators that may cost more."""
-        values = sorted(set(protected))
-        if not values:
-            raise SettingError("there are no numbers of protected operators; give at least one")
-        each = [replace(self.settings, robust=number) for number in values]
-        results = _all_plans([replace(self, settings=settings) for settings in each], self.jobs)
-        return PlanCurve("robust", tuple(map(float, values)), tuple(results))
+        return PlanCurve(tuple(values), tuple(results))
 
     def schedule(
         self,
@@ -167,7 +151,7 @@ class PlanRequest:
 
     def _bound(self, graph: StreamGraph) -> float:
         """Cost that no plan for a graph is below, also without any headroom."""
-        bare = replace(self.settings, headroom=Headroom(), errors=None, robust=0)
+        bare = replace(self.settings, headroom=Headroom(), errors=None)
         problem = PlanProblem.of(graph, self.machines, bare)
         bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
         return 0.0 if bound is None else float(bound.value)

@@ -17,7 +17,6 @@ from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy
 from streamplace.control.schedule import PlanSchedule
 from streamplace.errors import SettingError
-from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.headroom import Headroom
@@ -39,8 +38,6 @@ def plan(
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     headroom: float | Headroom = 0.0,
-    robust: int = 0,
-    error: float = USUAL_ERROR,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
     ledger: FilePath | None = None,
@@ -71,11 +68,6 @@ def plan(
     headroom
         Share h, or a `Headroom` that determines it: the plan is for 1 / (1 − h) times the rate, so
         h of each resource whose use is proportional to the rate stays free.
-    robust
-        Number of operators on each machine that may cost more than the graph states; the plan
-        carries the rate nevertheless.
-    error
-        Relative cost by which they may exceed the graph.
     keep_parallelism
         Whether operators keep the parallelism of the graph, so that only machines and placement
         are planned; or the name of an operator that keeps it, or several.
@@ -110,7 +102,6 @@ def plan(
         offers=offers,
         cluster=cluster,
         headroom=headroom,
-        error=error,
         keep_parallelism=keep_parallelism,
         confidence=confidence,
         ledger=ledger,
@@ -119,7 +110,7 @@ def plan(
         budget=budget,
         jobs=jobs,
     )
-    request = PlanRequest.of(graph, robust, options)
+    request = PlanRequest.of(graph, options)
     if trace is not None:
         if rate is not None:
             raise SettingError("a trace has its own rates; drop the rate, or the trace")
@@ -134,8 +125,6 @@ def plan(
 def plan_frontier(
     graph: GraphLike,
     rates: Sequence[Quantity],
-    *,
-    robust: int = 0,
     **options: Unpack[PlanOptions],
 ) -> PlanCurve:
     """Plan for several rates: the frontier of cost against rate, with its bound.
@@ -144,12 +133,11 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, robust
+    graph
         As for `plan`.
     options
-        ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
-        ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
-        `plan`.
+        ``offers``, ``cluster``, ``headroom``, ``keep_parallelism``, ``confidence``, ``ledger``,
+        ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
 
     Examples
     --------
@@ -159,7 +147,7 @@ def plan_frontier(
     >>> [result.machines["small"] for result in curve.results]
     [1, 2, 4]
     """
-    return PlanRequest.of(graph, robust, options).frontier(map(tuple_rate, rates))
+    return PlanRequest.of(graph, options).frontier(map(tuple_rate, rates))
 
 
 def plan_schedule(
@@ -169,7 +157,6 @@ def plan_schedule(
     policies: str | Iterable[str | tuple[str, MakePolicy]] = (),
     slot: Quantity = "5 min",
     terms: MoveTerms | None = None,
-    robust: int = 0,
     **options: Unpack[PlanOptions],
 ) -> PlanSchedule:
     """Find the cheapest sequence of plans for rates over time, and replay policies against it.
@@ -185,12 +172,11 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, robust
+    graph
         As for `plan`.
     options
-        ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
-        ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
-        `plan`.
+        ``offers``, ``cluster``, ``headroom``, ``keep_parallelism``, ``confidence``, ``ledger``,
+        ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
 
     Examples
     --------
@@ -203,7 +189,7 @@ def plan_schedule(
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
     [(0.0, 0.1), (2.0, 0.4)]
     """
-    rates, request = _trace_of(trace), PlanRequest.of(graph, robust, options)
+    rates, request = _trace_of(trace), PlanRequest.of(graph, options)
     return request.schedule(rates, seconds(slot), terms or MoveTerms(), policies)
 
 
@@ -213,30 +199,3 @@ def _trace_of(trace: TraceLike) -> RateTrace:
     if is_path(trace):
         return read_trace(Path(trace))
     raise wrong("trace", trace, "a RateTrace, or the path of a CSV file with rates")
-
-
-def plan_robustness(
-    graph: GraphLike,
-    protected: Sequence[int],
-    *,
-    rate: Quantity | None = None,
-    **options: Unpack[PlanOptions],
-) -> PlanCurve:
-    """Plan for several numbers of operators that may cost more: the price of robustness.
-
-    Parameters
-    ----------
-    protected
-        Numbers Γ of operators on each machine that may cost more than the graph states, as
-        ``robust`` of `plan`.
-    graph, rate
-        As for `plan`.
-    options
-        ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
-        ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
-        `plan`.
-    """
-    numbers = tuple(protected)
-    request = PlanRequest.of(graph, max(numbers, default=0), options)
-    at_rate = request if rate is None else request.at_rate(tuple_rate(rate))
-    return at_rate.robustness(numbers)

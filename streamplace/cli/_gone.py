@@ -6,6 +6,10 @@ GONE: dict[tuple[str, str], str] = {
     ("flink move", "-o"): "use --json for what moves, and flink advise -o for a report of the job",
     ("flink move", "--probe"): "what crossing costs is assumed until tuples cross; drop it",
     ("flink watch", "--machines"): "let the cloud's autoscaler start and stop machines",
+    ("place", "--robust"): "use --confidence, for a graph that was measured",
+    ("place", "--error"): "use --confidence, for a graph that was measured",
+    ("plan", "--robust"): "use --headroom, or --confidence for a graph that was measured",
+    ("plan", "--error"): "use --headroom, or --confidence for a graph that was measured",
 }
 """(command without its program, option or subcommand): what to use instead."""
 

@@ -19,7 +19,7 @@ from streamplace.cli._options import (
 )
 from streamplace.cli._what_ifs import what_ifs
 from streamplace.errors import SettingError
-from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
+from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.messages import quoted
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 POINTS = 9
 """Number of rates of a frontier."""
-MOST_PROTECTED = 64
-"""Most numbers in a range of --robust, besides the first."""
-
 
 OPTIONS = (
     OFFERS,
@@ -69,20 +66,6 @@ OPTIONS = (
         default=1.0,
         show_default=True,
         help="Mean squared coefficient of variation of arrivals and of service, for --latency.",
-    ),
-    click.option(
-        "--robust",
-        default="0",
-        show_default=True,
-        help="Number of operators on each machine whose CPU cost may be higher than in the graph, "
-        "or a range such as 0..4.",
-    ),
-    click.option(
-        "--error",
-        type=Share(click.FloatRange(0)),
-        default=USUAL_ERROR,
-        show_default=True,
-        help="Share by which these costs may be higher.",
     ),
     TRUST,
     CONFIDENCE,
@@ -124,7 +107,7 @@ OPTIONS = (
 def plan_options(function: F) -> F:
     """Options of all plans, passed on with ``--seed`` as one `PlanOptions`.
 
-    ``--robust`` and ``--restart`` are also passed on as typed, and what-ifs as one `WhatIf`.
+    ``--restart`` is also passed on as typed, and what-ifs as one `WhatIf`.
     """
 
     def wrapper(*args: Any, **given: Any) -> Any:
@@ -144,7 +127,6 @@ def plan_options(function: F) -> F:
             offers=given.pop("offers_file"),
             cluster=given.pop("cluster_file"),
             headroom=headroom,
-            error=given.pop("error"),
             keep_parallelism=every or kept,
             confidence=given.pop("confidence"),
             ledger=given.pop("ledger"),
@@ -174,27 +156,6 @@ def _headroom(
         variability,
         flat,
     )
-
-
-def protected_of(text: str) -> list[int]:
-    """Parse numbers of protected operators: one, or a range.
-
-    >>> protected_of("2"), protected_of("0..3")
-    ([2], [0, 1, 2, 3])
-    """
-    first, dots, last = text.partition("..")
-    ends = (first, last if dots else first)
-    if not all(end.isascii() and end.isdigit() and len(end) < 5 for end in ends):
-        raise SettingError(
-            f"--robust is {quoted(text)}; it must be a number of operators, or a range such as 0..4"
-        )
-    low, high = map(int, ends)
-    if dots and not low < high <= low + MOST_PROTECTED:
-        raise SettingError(
-            f"--robust is {quoted(text)}; a range must lead from a lower number to one that is "
-            f"higher by {MOST_PROTECTED} at most"
-        )
-    return list(range(low, high + 1))
 
 
 def _ends(text: str) -> tuple[str, str, str]:

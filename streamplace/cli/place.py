@@ -22,7 +22,6 @@ from streamplace.cli._output import (
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
-from streamplace.model.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -74,18 +73,6 @@ FOR_DATA_SETS = ("split", "limit", "jobs", "on")
 @spread
 @dry_run
 @_options.objective
-@click.option(
-    "--robust",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Number of operators on each device whose CPU cost may be higher than in the graph.",
-)
-@click.option(
-    "--error",
-    type=_options.Share(click.FloatRange(0)),
-    help=f"Share by which these costs may be higher.  [default: {USUAL_ERROR:g}]",
-)
 @_options.conditions
 @_options.present
 @click.option(
@@ -145,8 +132,6 @@ class _PlaceOptions:
     constraints_file: Path | None
     cluster: ClusterChoice
     objective: str
-    robust: int
-    error: float | None
     require: tuple[str, ...]
     present: Path | None
     passes: float | None
@@ -167,13 +152,12 @@ class _PlaceOptions:
     def request(self) -> "PlacementRequest":
         """Request that these options make; raise SettingError for an unknown placer."""
         from streamplace.model.units import total_rate
-        from streamplace.objectives.throughput.robust import protected
         from streamplace.placers.request import PlacementRequest
 
         return PlacementRequest(
             placer=self.placer_name,
             weights=self.weights,
-            objective=protected(self.objective, self.robust, self.error),
+            objective=self.objective,
             require=self.require,
             relocation=_relocation(self.present, self.passes, self.startup),
             rate=None if self.rate is None else total_rate(self.rate),

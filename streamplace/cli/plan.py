@@ -16,7 +16,7 @@ from streamplace.cli._output import (
     say_written,
     waiting,
 )
-from streamplace.cli._plan_options import plan_options, protected_of, rates_of
+from streamplace.cli._plan_options import plan_options, rates_of
 from streamplace.cli._what_ifs import WhatIf
 from streamplace.errors import SettingError
 
@@ -34,7 +34,6 @@ NEEDED = {
     "lag": "is_schedule",
     "catch_up": "restart",
     "variability": "latency",
-    "error": "robust",
 }
 """Options that have an effect beside another one only."""
 
@@ -104,7 +103,6 @@ def command(
     move_price: str,
     lag: str,
     restart: str | None,
-    robust: str,
     what_if: WhatIf,
     options: "PlanOptions",
     as_json: bool,
@@ -113,9 +111,9 @@ def command(
     """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
 
     The plan says how many subtasks each operator has and where they run, what it costs per hour,
-    and a proven bound: no plan costs less. A range of rates gives cost against rate, and a range of
-    --robust gives the price of robustness. A graph that 'flink profile' has measured carries the
-    rate even at the lower end of its prediction, with --confidence.
+    and a proven bound: no plan costs less. A range of rates gives cost against rate. A graph that
+    'flink profile' has measured carries the rate even at the lower end of its prediction, with
+    --confidence.
     """
     from streamplace.api.arguments import planned_graph
     from streamplace.api.plan_request import PlanRequest
@@ -123,13 +121,15 @@ def command(
     from streamplace.model.what_if import what_if as changed
     from streamplace.planning.traces import read_trace
 
-    rates, protected = _asked(rate, robust, trace_file)
+    if (rate is None) == (trace_file is None):
+        raise SettingError("a plan needs either --rate or --trace; give one of them")
+    rates = [] if rate is None else rates_of(rate)
     _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
     _options.refuse_unused(NEEDED)
-    _check_output(output, is_curve=max(len(rates), len(protected)) > 1, is_schedule=is_schedule)
+    _check_output(output, is_curve=len(rates) > 1, is_schedule=is_schedule)
     whole = changed(planned_graph(graph), **what_if.arguments())
     say_trust(whole, trusts=options["trust_profile"])
-    request = PlanRequest.of(whole, protected[-1], options)
+    request = PlanRequest.of(whole, options)
     trace = None if trace_file is None else read_trace(trace_file)
     answer: PlanResult | PlanCurve | PlanSchedule
     with waiting(f"planning {whole.name}"):
@@ -139,7 +139,7 @@ def command(
         elif trace is not None:
             answer = request.for_trace(trace, quantile)
         else:
-            answer = _answer(request, rates, protected)
+            answer = _answer(request, rates)
     say_doubts(whole)
     _tell(answer, as_json, output)
     return 0
@@ -166,16 +166,13 @@ def _terms(price: str, lag: str, outage: str | None) -> "MoveTerms":
     return MoveTerms(seconds(price), usual.delay, stopped, seconds(lag))
 
 
-def _answer(
-    request: "PlanRequest", rates: list[float], protected: list[int]
-) -> "PlanResult | PlanCurve":
-    """Plan for a range of rates, a range of protected operators, or a single rate."""
+def _answer(request: "PlanRequest", rates: list[float]) -> "PlanResult | PlanCurve":
+    """Plan for a range of rates or a single one."""
     if len(rates) > 1:
         return request.frontier(rates)
     if rates == [inf]:
         return request.highest()
-    at_rate = request.at_rate(rates[0])
-    return at_rate.robustness(protected) if len(protected) > 1 else at_rate.plan()
+    return request.at_rate(rates[0]).plan()
 
 
 def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> None:
@@ -228,16 +225,3 @@ def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> s
     if isinstance(answer, PlanCurve):
         return "plot"
     return ", ".join(FILES if isinstance(answer, PlanResult) else (*SCHEDULE_FILES, "plans"))
-
-
-def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[float], list[int]]:
-    """Rates and numbers of protected operators, one of which may be a range."""
-    if (rate is None) == (trace is None):
-        raise SettingError("a plan needs either --rate or --trace; give one of them")
-    rates = [] if rate is None else rates_of(rate)
-    protected = protected_of(robust)
-    if len(protected) > 1 and rates == [inf]:
-        raise SettingError("a range of --robust is for one rate; give a number for --rate")
-    if len(protected) > 1 and len(rates) != 1:
-        raise SettingError("a range of --robust is for one rate; give --rate without a range")
-    return rates, protected

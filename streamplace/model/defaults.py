@@ -1,7 +1,5 @@
 """Defaults that the command line shows in its help; imports nothing, so that help stays fast."""
 
-USUAL_ERROR = 0.15
-"""Share by which operators may cost more than measured; covers nine of ten predictions."""
 PLACE_SECONDS = 1.0
 """Search time for a placement."""
 PLAN_SECONDS = 10.0

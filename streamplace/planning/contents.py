@@ -26,8 +26,6 @@ class Packing(NamedTuple):
     """Operators at given parallelisms, and types of machines, as arrays for kernels."""
 
     instructions: Floats  # [N] per second, those for messages included
-    error: Floats  # [N] instructions per second by which costs may be too low
-    protected: int  # operators on each machine that may cost more at the same time, Γ
     at_max_rate: Floats  # [N] subtasks at their largest rate, if tuples have equal parts
     memory: Floats  # [N] bytes
     source: Ints  # [M]
@@ -55,11 +53,8 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     forward = demand.one_to_one(parallelism)
     capacity = capacities(catalogue)
     groups = slot_groups(demand, catalogue)
-    messages = demand.of_messages(parallelism)
     return Packing(
-        demand.instructions + messages,
-        demand.error + demand.error_share * messages,
-        demand.protected,
+        demand.instructions + demand.of_messages(parallelism),
         demand.at_max_rate,
         demand.memory,
         demand.source,
@@ -106,8 +101,6 @@ def fill(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
     use[:] = 0.0
     _add_subtasks(packing, kind, row, use)
     use[SLOTS] = _slots(packing, row)
-    if packing.protected > 0:
-        use[CPU] += _largest_errors(packing, row)
     if packing.network:
         _add_streams(packing, kind, row, use)
     for r in range(len(use)):
@@ -122,8 +115,8 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
             continue
         use[CPU] += packing.instructions[v] * packing.most[v, n]
         use[MEMORY] += packing.memory[v] * packing.stored[v, n]
-        alone = packing.instructions[v] + (packing.error[v] if packing.protected > 0 else 0.0)
-        alone = max(alone, packing.at_max_rate[v] * packing.capacity[kind, CORE])
+        waiting = packing.at_max_rate[v] * packing.capacity[kind, CORE]
+        alone = max(packing.instructions[v], waiting)
         use[CORE] = max(use[CORE], alone * packing.most[v, 1])
         if not packing.allowed[kind, v]:
             use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]
@@ -158,22 +151,6 @@ def _add_streams(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         use[CPU] += handling * (sent + taken)
         use[EGRESS] += packing.bits[e] * sent
         use[INGRESS] += packing.bits[e] * taken
-
-
-@inlined_kernel
-def _largest_errors(packing: Packing, row: Ints) -> float:
-    """Sum of the Γ largest errors of the contents of a machine (Bertsimas and Sim 2004)."""
-    total, last, at = 0.0, np.inf, -1
-    for _ in range(packing.protected):
-        best, chosen = -1.0, -1
-        for v in range(len(row)):
-            error = packing.error[v] * packing.most[v, row[v]]
-            if error > best and (error < last or (error == last and v > at)):
-                best, chosen = error, v
-        if chosen < 0:
-            break
-        total, last, at = total + best, best, chosen
-    return total
 
 
 @inlined_kernel

@@ -1,14 +1,14 @@
-"""Curves: plans for several rates, or for several numbers of protected operators."""
+"""Curves: plans for several rates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from streamplace.io.fields import plain
 from streamplace.model.display import Pictured
-from streamplace.model.report import Report, Sheet, percent
+from streamplace.model.report import Report, Sheet
 from streamplace.model.units import floor_digits
 from streamplace.planning.hours import ends_in_words, machines_in_words
 from streamplace.planning.result import PlanResult, gap_in_words
@@ -16,31 +16,19 @@ from streamplace.planning.result import PlanResult, gap_in_words
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Along = Literal["rate", "robust"]
-"""The quantity that varies along a curve."""
-HEADS: dict[Along, str] = {"rate": "tuples/s", "robust": "operators protected"}
-TITLES: dict[Along, tuple[str, str]] = {
-    "rate": ("Cost against rate", "tuples/s"),
-    "robust": ("Price of robustness", "operators that may cost more on each machine (Γ)"),
-}
-"""Title of a plot, and label of its x-axis."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanCurve(Pictured):
-    """Cost and bound along a range of rates (the frontier) or of protected operators.
+    """Cost and bound along a range of rates: the frontier.
 
     Attributes
     ----------
-    along
-        "rate" or "robust".
     values
-        Values of that quantity, ascending.
+        Rates in tuples/s, ascending.
     results
-        The plan for each value.
+        The plan for each rate.
     """
 
-    along: Along
     values: tuple[float, ...]
     results: tuple[PlanResult, ...]
 
@@ -49,31 +37,21 @@ class PlanCurve(Pictured):
         return f"<PlanCurve of {len(self.values)} plans: cost {first:g} to {last:g}>"
 
     def report(self) -> Report:
-        """Cost and bound for each value, and what the plan of a measured graph carries.
-
-        For protected operators also the price of protection.
-        """
+        """Cost and bound for each rate, and what the plan of a measured graph carries."""
         rows = tuple(
-            (f"{value:g}", *_row(result), *self._price(result))
+            (f"{value:g}", *_row(result))
             for value, result in zip(self.values, self.results, strict=True)
         )
         cost = "cost per hour" if self.results[0].priced else "machines"
-        price = ("price of protection",) if self.along == "robust" else ()
         carries = ("carries, tuples/s",) if self.results[0].interval is not None else ()
-        head = (HEADS[self.along], cost, "bound", "above the bound", "machines", *carries, *price)
+        head = ("tuples/s", cost, "bound", "above the bound", "machines", *carries)
         return Report((Sheet(head, rows),), subject=self)
 
-    def _price(self, result: PlanResult) -> tuple[str, ...]:
-        """Percentage by which a plan costs more than the first one; no cell along rates."""
-        if self.along == "rate":
-            return ()
-        return (percent(result.cost / self.results[0].cost - 1),)
-
     def figure(self) -> "Figure":
-        """Return a plot of cost and proven bound against the rate or the protected operators."""
+        """Return a plot of cost and proven bound against the rate."""
         from streamplace.drawing.charts import PALETTE, finish, legend_text, panels
 
-        first, (title, label) = self.results[0], TITLES[self.along]
+        first = self.results[0]
         costs = [result.cost for result in self.results]
         bounds = [float(result.bound) for result in self.results]
         unit = "cost per hour" if first.priced else "machines"
@@ -81,10 +59,10 @@ class PlanCurve(Pictured):
         axis.fill_between(self.values, bounds, costs, color=PALETTE[0], alpha=0.15, linewidth=0)
         axis.plot(self.values, costs, color=PALETTE[0], marker="o", markersize=4, label="plan")
         axis.plot(self.values, bounds, color=PALETTE[1], linestyle="--", label="proven bound")
-        axis.set(xlabel=label, ylabel=unit, ylim=(0, 1.08 * max(costs)))
+        axis.set(xlabel="tuples/s", ylabel=unit, ylim=(0, 1.08 * max(costs)))
         axis.locator_params("x", nbins=6, integer=all(v.is_integer() for v in self.values))
         axis.xaxis.set_major_formatter("{x:g}")
-        return finish(figure, f"{title}\n{legend_text(first.graph.name)}")
+        return finish(figure, f"Cost against rate\n{legend_text(first.graph.name)}")
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the plot (.svg, .png or .pdf) or the report (.html)."""
@@ -96,9 +74,9 @@ class PlanCurve(Pictured):
         save(self.figure(), Path(path))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the documents of the plans, each with its value."""
+        """Return the documents of the plans, each with its rate."""
         return [
-            {self.along: plain(value), **result.to_json()}
+            {"rate": plain(value), **result.to_json()}
             for value, result in zip(self.values, self.results, strict=True)
         ]
 

@@ -83,8 +83,7 @@ def _totals(
     demand: Demand, catalogue: Catalogue, rows: Bools
 ) -> Iterator[tuple[str, int, Fraction]]:
     """Total need of each resource by some of the operators."""
-    largest = sorted(demand.error[rows].tolist())[::-1][: demand.protected]
-    yield "cpu", CPU, _sum([*demand.instructions[rows].tolist(), *largest])
+    yield "cpu", CPU, _sum(demand.instructions[rows].tolist())
     yield "memory", MEMORY, _sum(demand.memory[rows].tolist())
     least = np.where(rows, least_subtasks(demand, catalogue), 0)
     slots = slots_of(slot_groups(demand, catalogue), least[None])

@@ -32,9 +32,6 @@ class Demand:
     # Instructions per second of messages between subtasks, which depend on the parallelism and are
     # part of no other field; None if they cost nothing.
     messages: MessageLoads | None
-    error_share: float  # share by which the cost of an operator may be too low
-    error: Floats  # [N] instructions per second by which the cost of an operator may be too low
-    protected: int  # operators on each machine that may cost that much more at the same time, Γ
     # [N] subtasks that tuples in equal parts would keep at their largest rate, 0 without a limit.
     at_max_rate: Floats
     memory: Floats  # [N] bytes
@@ -84,11 +81,6 @@ class Demand:
         return np.asarray((self.joined == FORWARD) | ((self.joined == EITHER) & equal))
 
     @property
-    def heaviest(self) -> Floats:
-        """Instructions per second of each operator alone, errors included, [N]."""
-        return self.instructions + self.error if self.protected else self.instructions
-
-    @property
     def fixed(self) -> bool:
         """Whether every operator has only one possible parallelism."""
         return bool(self.keeps.all())
@@ -135,17 +127,11 @@ class Demand:
         return _least_part(self.dealing[v], groups, int(self.most[v]), bool(self.keeps[v]))
 
 
-def demand_of(
-    graph: StreamGraph,
-    error: float = 0.0,
-    protected: int = 0,
-    fixed: bool | Collection[str] = False,
-) -> Demand:
+def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
-    The cost of ``protected`` operators on each machine may be too low by the share ``error``. Those
-    that are ``fixed``, by name or all, keep the parallelism of the graph, as those do that an
-    attribute names. Operators that forward streams connect to them have the same.
+    Operators that are ``fixed``, by name or all, keep the parallelism of the graph, as those do
+    that an attribute names. Operators that forward streams connect to them have the same.
 
     Examples
     --------
@@ -172,9 +158,6 @@ def demand_of(
         instructions=instructions,
         constant=constant,
         messages=graph.message_loads,
-        error_share=error,
-        error=error * instructions,
-        protected=min(protected, graph.n_operators),
         at_max_rate=flow.input_rate / operators.largest_rates(),
         memory=np.array(operators.memory),
         requires=operators.requires,

@@ -24,7 +24,7 @@ from streamplace.placers.anneal.rate.first_places import first_place, placement_
 from streamplace.placers.anneal.rate.throughput import least
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
-from streamplace.planning.contents import CPU, SLACK, packing_of
+from streamplace.planning.contents import SLACK, packing_of
 from streamplace.planning.deployment import ROUNDING, PlannedDeployment, deployment_of
 from streamplace.planning.packed import Accept, PackedMachines, largest_use
 from streamplace.planning.problem import PlanProblem
@@ -146,7 +146,7 @@ def acceptor(problem: PlanProblem) -> Accept:
             made = deployed(problem, found)
             if linked is None and not made.carries:
                 return None
-            return found if load_apart(problem, found, made) <= 1 + ROUNDING else None
+            return found if load_apart(made) <= 1 + ROUNDING else None
         except GraphError:
             if problem.demand.fixed:
                 raise  # there are no other parallelisms to try
@@ -165,22 +165,12 @@ def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
     return replace(made, cluster=problem.cluster, placement=placement)
 
 
-def load_apart(problem: PlanProblem, packed: PackedMachines, made: PlannedDeployment) -> float:
-    """Load of the fullest resource, with errors of costs, if partners are apart; else 0.
+def load_apart(made: PlannedDeployment) -> float:
+    """Load of the fullest resource if partners are apart; else 0.
 
     The use of contents counts partners that could be on one machine as if they were.
     """
-    if not made.is_apart:
-        return 0.0
-    loads = made.loads
-    fullest = bottleneck(loads).load
-    if not problem.demand.protected:
-        return fullest
-    packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
-    exact = largest_use(packing._replace(protected=0), packed)
-    errors = (largest_use(packing, packed) - exact)[:, CPU]
-    machines = np.arange(len(errors)) if packed.devices is None else packed.devices
-    return max(fullest, float((loads.devices[machines] + errors).max()))
+    return bottleneck(made.loads).load if made.is_apart else 0.0
 
 
 def placement_on(cluster: Cluster, deployment: PlannedDeployment, devices: Ints) -> Placement:

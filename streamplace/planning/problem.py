@@ -4,18 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
-from numbers import Real
 
 import numpy as np
 
-from streamplace.errors import GraphError, SettingError
+from streamplace.errors import GraphError
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import check_whole
-from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
+from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.intervals import PredictionErrors
-from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import allowed
@@ -41,9 +38,6 @@ class PlanSettings:
     """Settings of a plan, besides the graph and the machines."""
 
     headroom: Headroom = NO_HEADROOM  # purposes for which the plan is made for more than the rate
-    # Operators on each machine that may cost more than the graph says at the same time, Γ.
-    robust: int = 0
-    error: float = USUAL_ERROR  # share by which these operators may cost more
     # Whether every operator keeps the parallelism of the graph, or the names of those that do.
     keep_parallelism: bool | frozenset[str] = False
     seed: int = 0  # the same seed gives the same plan, unless the budget ends the search
@@ -51,14 +45,6 @@ class PlanSettings:
     # Errors of predictions for the graph; the plan then carries the rate even at the lower end of
     # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None
-
-    def __post_init__(self) -> None:
-        check_whole(
-            self.robust, 0, int(LARGEST), lambda n, rule: SettingError(f"robust is {n}; {rule}")
-        )
-        object.__setattr__(self, "robust", int(self.robust))
-        if not isinstance(self.error, Real) or not 0 <= self.error < inf:
-            raise SettingError(f"error is {quoted(self.error)}; it must be a number ≥ 0")
 
 
 USUAL_SETTINGS = PlanSettings()
@@ -69,7 +55,7 @@ class PlanProblem:
     """A graph at a rate, and the machines available to a plan."""
 
     graph: StreamGraph  # the graph at its rate
-    settings: PlanSettings  # headroom, robustness and budget of the plan
+    settings: PlanSettings  # headroom and budget of the plan
     # Types of machines. The machines of a cluster are offers with a price of 1.
     catalogue: Catalogue
     # Share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
@@ -120,10 +106,7 @@ class PlanProblem:
     @cached_property
     def demand(self) -> Demand:
         """Demand of the graph at the rate divided by 1 − headroom."""
-        settings = self.settings
-        return demand_of(
-            self._with_headroom, settings.error, settings.robust, settings.keep_parallelism
-        )
+        return demand_of(self._with_headroom, self.settings.keep_parallelism)
 
     @cached_property
     def _with_headroom(self) -> StreamGraph:

@@ -90,12 +90,12 @@ def _rate_apart(problem: PlanProblem, packed: PackedMachines, most: float) -> fl
     Messages grow with the rate, so that the load at the rate of the problem may tell too high a
     one. What they take at that rate tells one that is carried.
     """
-    load = load_apart(problem, packed, deployed(problem, packed))
+    load = load_apart(deployed(problem, packed))
     rate = min(most, problem.rate / load) if load else most
     for _ in range(0 if problem.demand.is_proportional or not load else LOOKS):
         looked_at = min(rate, problem.rate_limit)
         faster = problem.possible_at(looked_at)
-        load = 0.0 if faster is None else load_apart(faster, packed, deployed(faster, packed))
+        load = 0.0 if faster is None else load_apart(deployed(faster, packed))
         if load <= 1 + SLACK or looked_at <= problem.rate:
             break
         rate = max(problem.rate, looked_at / load)
@@ -133,13 +133,10 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
 
 def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: float) -> Floats:
     """Share of every resource of every machine in use at a multiple of the rate, [D, 6]."""
-    usual, constant = packing.instructions, demand.constant
-    needed = times * demand.flowing + constant
+    needed = times * demand.flowing + demand.constant
     needed += demand.of_messages(packing.parallelism, times)
-    share = np.divide(needed, usual, out=np.ones_like(needed), where=usual > 0)
     at = packing._replace(
         instructions=needed,
-        error=packing.error * share,
         at_max_rate=times * packing.at_max_rate,
         tuples=times * packing.tuples,
         bits=times * packing.bits,

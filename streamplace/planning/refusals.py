@@ -182,9 +182,7 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: 
         )
     is_cpu = need.origin == "cpu"
     heaviest, told = (demand.instructions, _mips) if is_cpu else (demand.memory, format_bytes)
-    word = "memory"
-    if is_cpu:
-        word = "CPU with the reserve for higher costs" if demand.protected else "CPU"
+    word = "CPU" if is_cpu else "memory"
     name = quoted(demand.name[int((heaviest * need.rows).argmax())])
     return (
         f"{which} need {told(float(need.total))} of {word}, most of it {name}, and {machines} "

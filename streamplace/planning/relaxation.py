@@ -108,21 +108,19 @@ class Relaxation:
         network = handles or np.isfinite(room[[EGRESS, INGRESS]]).any()
         even = (demand.tuples > 0) & ~demand.uneven
         streams = np.flatnonzero(even).tolist() if network else []
-        guards = np.ones(n + 1 if demand.protected else 0)
         shared = np.full(len(self._sharing) if np.isfinite(room[SLOTS]) else 0, 2.0)
         rows = [
             *self._local_rows(streams, low, high),
             *self._resource_rows(kind, streams),
-            *self._error_rows(kind, n + len(streams)),
-            *self._slot_rows(kind, n + len(streams) + len(guards)),
+            *self._slot_rows(kind, n + len(streams)),
         ]
         ends = [(demand.source[e], demand.target[e]) for e in streams]
         local = [min(high[u], high[v]) for u, v in ends]
         return Polytope(
             n,
             tuple(rows),
-            np.r_[low, np.zeros(len(streams)), 0 * guards, 0 * shared],
-            np.r_[high, np.array(local), guards, shared],
+            np.r_[low, np.zeros(len(streams)), 0 * shared],
+            np.r_[high, np.array(local), shared],
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
@@ -162,26 +160,10 @@ class Relaxation:
             (EGRESS, egress, -demand.bits),
             (INGRESS, ingress, -demand.bits),
         )
-        rows = [
+        return [
             _scaled(need, None if local is None else local[streams], room[r])
             for r, need, local in ways
             if np.isfinite(room[r])
-        ]
-        if demand.protected:
-            first = n + len(streams)
-            guards = {first: float(demand.protected)} | {first + 1 + v: 1.0 for v in range(n)}
-            rows[0] = Inequality({**rows[0].coefficients, **guards}, rows[0].limit)
-        return rows
-
-    def _error_rows(self, kind: int, first: int) -> list[Inequality]:
-        """Excess of each error over θ; CPU holds their sum and Γ · θ (Bertsimas and Sim 2004)."""
-        demand = self.demand
-        if not demand.protected:
-            return []
-        room = self._capacity[kind][CPU]
-        return [
-            Inequality({v: float(error / room), first: -1.0, first + 1 + v: -1.0}, 0.0)
-            for v, error in enumerate((demand.error_share * self._instructions).tolist())
         ]
 
     def _slot_rows(self, kind: int, first: int) -> list[Inequality]:

@@ -67,7 +67,7 @@ def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> floa
     A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
     """
     waiting = speed * float(demand.at_max_rate[v])
-    return busiest_share(demand, v, parallelism) * max(float(demand.heaviest[v]), waiting)
+    return busiest_share(demand, v, parallelism) * max(float(demand.instructions[v]), waiting)
 
 
 def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
@@ -87,12 +87,12 @@ def least_share(demand: Demand, v: int, parallelism: int) -> float:
 
 
 def _least_instructions(demand: Demand, v: int, parallelism: int) -> float:
-    heaviest, even = float(demand.heaviest[v]), 1 / parallelism
+    needed, even = float(demand.instructions[v]), 1 / parallelism
     share = least_share(demand, v, parallelism)
     if not demand.constant[v]:
-        return share * heaviest
-    constant = heaviest * float(demand.constant[v] / demand.instructions[v])
-    return share * (heaviest - constant) + even * constant
+        return share * needed
+    constant = needed * float(demand.constant[v] / demand.instructions[v])
+    return share * (needed - constant) + even * constant
 
 
 def choices(demand: Demand, v: int, most: int) -> list[int]:
@@ -111,7 +111,7 @@ def least_parallelism(
     need_of: Callable[[Demand, int, int, float], float] = least_need,
 ) -> int:
     """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
-    need = max(float(demand.heaviest[v]), speed * float(demand.at_max_rate[v]))
+    need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))
     if demand.keeps[v]:
         p = int(demand.most[v])
         return p if need_of(demand, v, p, speed) <= speed * (1 + 1e-9) else 0

@@ -10,10 +10,9 @@ from fractions import Fraction
 from math import isfinite
 
 import numpy as np
-from streamsim import Loads, bottleneck, resource_loads, throughput
+from streamsim import bottleneck, resource_loads, throughput
 
 from streamplace.errors import StreamplaceError
-from streamplace.model.arrays import Floats, Ints
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
@@ -47,12 +46,10 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         spare = " and the headroom" if asked.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
     # The share is the mean over all tuples, so it does not tell of a source that emits few of them.
-    loads = resource_loads(problem.instance, place)
-    fullest = bottleneck(loads)
+    fullest = bottleneck(resource_loads(problem.instance, place))
     if fullest.load > FULL:
         yield f"a {fullest.kind} is {fullest.load:.6%} full"
     yield from _of_rates(subtasks.graph)
-    yield from _of_reserve(asked, subtasks, problem, place, loads)
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
     yield from _of_steps(result)
@@ -90,26 +87,6 @@ def _of_rates(subtasks: StreamGraph) -> Iterator[str]:
             f"{subtasks.operators.name[s]} would read {share[s]:.6%} of the "
             f"{digits(float(most[s]), 6)} tuples/s that a subtask reads at most"
         )
-
-
-def _of_reserve(
-    asked: PlanProblem, subtasks: Expansion, problem: Problem, place: Ints, loads: Loads
-) -> Iterator[str]:
-    """Check CPU and cores with the largest errors of Γ operators on each machine added."""
-    settings = asked.settings
-    if not settings.robust:
-        return
-    instance = problem.instance
-    row, kind = np.arange(len(place)), instance.device_type[place]
-    own: Floats = np.zeros((subtasks.original.n_operators, len(instance.cores)))
-    np.add.at(own, (subtasks.operator, place), instance.full_load[row, kind])
-    errors = np.sort(settings.error * own, axis=0)[::-1][: settings.robust].sum(axis=0)
-    used = loads.devices + errors
-    alone = instance.full_load[row, kind] * instance.cores[place]  # a subtask uses one core
-    core = (1 + settings.error) * alone.max(initial=0.0)
-    full = max(float(used.max()), float(core))
-    if full > FULL:
-        yield f"a machine is {full:.6%} full where {settings.robust} operators cost more"
 
 
 def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:

@@ -150,7 +150,6 @@ def plan_part(
         carries=finite(plan.carries),
         cheaper=_step(plan.cheaper),
         dearer=_step(plan.dearer),
-        along="rate" if curve is None else curve.along,
         curve=[] if curve is None else _curve(curve),
     )
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)

@@ -57,7 +57,7 @@ class PlanStepPart(TypedDict):
 
 
 class CurvePart(TypedDict):
-    """A plan of a curve; ``at`` is its rate, or its number of protected operators."""
+    """A plan of a curve; ``at`` is its rate."""
 
     at: float
     cost: float
@@ -67,7 +67,7 @@ class CurvePart(TypedDict):
 
 
 class PlanPart(TypedDict):
-    """A plan, which is also the first of ``problems``; of a curve, the one of the highest value."""
+    """A plan, which is also the first of ``problems``; of a curve, the one of the highest rate."""
 
     rate: float
     cost: float
@@ -81,7 +81,4 @@ class PlanPart(TypedDict):
     carries: float | None  # largest rate with this placement; null if no resource is used
     cheaper: PlanStepPart | None
     dearer: PlanStepPart | None
-    # Variable of ``curve``: "rate" (the frontier), or "robust", the number of operators on each
-    # machine that may cost more.
-    along: Literal["rate", "robust"]
-    curve: list[CurvePart]  # all plans, ascending; empty for a single plan
+    curve: list[CurvePart]  # plans for a range of rates, ascending; empty for a single plan

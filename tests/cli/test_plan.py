@@ -135,16 +135,6 @@ def test_a_graph_that_contradicts_its_measurement_is_refused(folder: Path, run: 
         plan(replace(pipeline(), attributes={"consistency error": 0.6}), offers="offers.toml")
 
 
-def test_the_price_of_protected_operators_is_plotted(folder: Path, run: Callable) -> None:
-    robust = ("--rate", "2000", "--robust", "0..2", *QUICK)
-    documents = json.loads(run("plan", "graph.json", *robust, "--json", "-o", "robust.svg").out)
-    assert [document["robust"] for document in documents] == [0, 1, 2]
-    bounds = [document["bound"] for document in documents]
-    assert bounds == sorted(bounds)
-    assert ">Price of robustness<" in svg_words(folder / "robust.svg")
-    assert "price of protection" in run("plan", "graph.json", *robust).out
-
-
 def svg_words(path: Path) -> str:
     """Comments of a figure, which hold its texts as they are written."""
     return re.sub(r"<!-- (.*?) -->", r">\1<", path.read_text())
@@ -156,9 +146,6 @@ def svg_words(path: Path) -> str:
         (["--rate", "5"], "needs either offers or a cluster, and neither is given"),
         (["--offers", "offers.toml"], "needs either --rate or --trace"),
         (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "either --rate or"),
-        (["--rate", "5", "--robust", "x", "--offers", "offers.toml"], "--robust is 'x'"),
-        (["--rate", "5", "--robust", "3..1", "--offers", "offers.toml"], "from a lower number"),
-        (["--rate", "1..3", "--robust", "0..2", "--offers", "offers.toml"], "is for one rate"),
         (["--trace", "no.csv", "--offers", "offers.toml"], "no.csv"),
         (["--rate", "0", "--offers", "offers.toml"], "--rate is 0"),
         (["--rate", "9..3", "--offers", "offers.toml"], "from a lower rate to a higher one"),

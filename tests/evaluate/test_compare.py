@@ -138,7 +138,7 @@ def test_a_graph_that_failed_has_the_reasons_of_all_placers(
 
 def test_an_objective_that_is_given_twice_counts_once() -> None:
     """Also with its options in another order."""
-    names = ["throughput:robust=1:error=0.2", "throughput:error=0.2:robust=1"]
+    names = ["makespan:network=link:queue=fifo", "makespan:queue=fifo:network=link"]
     found = streamplace.compare(chain(), "random,round-robin", objective=names)
     rows = [(placer, row.graphs) for _, _, placer, row in found.rows()]
     assert rows == [("random", 1), ("round-robin", 1)]

@@ -1,4 +1,4 @@
-"""Curves of cost against rate and of the price of robustness, and their pictures."""
+"""Curves of cost against rate, and their pictures."""
 
 from dataclasses import replace
 
@@ -12,7 +12,6 @@ from streamplace import (
     StreamGraph,
     plan,
     plan_frontier,
-    plan_robustness,
 )
 from streamplace.errors import SettingError
 from streamplace.model.graph import PROFILE_WINDOWS
@@ -42,15 +41,6 @@ def test_a_frontier_of_a_measured_graph_says_what_plans_carry() -> None:
     assert "carries" not in str(plan_frontier(pipeline(), [1000], offers=OFFERS, budget=BUDGET))
 
 
-def test_the_price_of_robustness_never_falls() -> None:
-    numbers = range(3)
-    curve = plan_robustness(pipeline(), numbers, rate=4000, offers=OFFERS, error=0.5, budget=BUDGET)
-    bounds = [result.bound for result in curve.results]
-    assert bounds == sorted(bounds)
-    assert bounds[0] < bounds[-1]
-    assert "price of protection" in str(curve)
-
-
 def test_a_plan_draws_its_machines() -> None:
     """The same picture every time, in notebooks and as a file of the plan."""
     result = plan(pipeline(), rate=4000, offers=OFFERS, budget=BUDGET)
@@ -64,8 +54,6 @@ def test_a_plan_draws_its_machines() -> None:
 def test_a_curve_needs_values() -> None:
     with pytest.raises(SettingError, match="there are no rates"):
         plan_frontier(pipeline(), [], offers=OFFERS)
-    with pytest.raises(SettingError, match="there are no numbers"):
-        plan_robustness(pipeline(), [], offers=OFFERS)
 
 
 def test_an_operator_is_kept_by_its_name() -> None:

@@ -9,7 +9,7 @@ from planning_cases import carried
 
 import streamplace
 from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, StreamGraph
-from streamplace.errors import GraphError, ProblemError
+from streamplace.errors import GraphError
 from streamplace.model.operators import Window
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanResult
@@ -85,14 +85,6 @@ def loop_of_one_packing(messages: float = 0.0) -> dict[str, Any]:
         "keep_parallelism": True,
         "budget": Budget(None, 10**6),
     }
-
-
-def test_a_loop_whose_partners_are_apart_keeps_its_reserve() -> None:
-    """What crosses leaves too little for costs that are off."""
-    asked = loop_of_one_packing()
-    assert streamplace.plan(**asked).cost == 3
-    with pytest.raises(ProblemError):
-        streamplace.plan(robust=1, error=1.0, **asked)
 
 
 def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rate() -> None:

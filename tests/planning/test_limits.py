@@ -99,11 +99,6 @@ def test_the_headroom_for_short_queues_knows_how_long_a_subtask_waits() -> None:
     assert problem.headroom == pytest.approx(0.01 / (0.02 + 0.01))
 
 
-def test_the_reserve_for_wrong_costs_leaves_limits_alone() -> None:
-    robust = replace(FEW, robust=2, error=0.5)
-    assert planner.planned(asking(1000, 100), ONE_CORE, robust).parallelism["ask"] == 10
-
-
 def test_a_demand_tells_the_subtasks_that_equal_parts_keep_at_their_limit() -> None:
     assert demand_of(asking(950, 100)).at_max_rate.tolist() == [0.0, 9.5]
 

@@ -1,7 +1,6 @@
 """Offers: reading, units, and what is refused."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -125,16 +124,7 @@ def test_whole_numbers_of_offers_may_come_as_floats() -> None:
     assert repr((offer.cores, offer.slots, offer.at_most)) == "(4, 2, 3)"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"robust": 2.5},
-        {"robust": -1},
-        {"robust": 1, "error": "x"},
-        {"headroom": "10%"},
-    ],
-)
-def test_settings_of_plans_that_are_no_numbers_are_refused(options: dict[str, Any]) -> None:
+def test_a_headroom_that_is_no_number_is_refused() -> None:
     graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=1)])
-    with pytest.raises(StreamplaceError, match=r"(robust|error|headroom) is .*; it must be a"):
-        streamplace.plan(graph, offers=[Offer("m", 1.0)], **options)
+    with pytest.raises(StreamplaceError, match="headroom is '10%'; it must be a number"):
+        streamplace.plan(graph, offers=[Offer("m", 1.0)], headroom="10%")  # type: ignore[arg-type]

@@ -293,15 +293,6 @@ def test_what_nothing_can_carry_is_refused_with_the_reason(
         planned(graph, Catalogue.of(offers), ASKED)
 
 
-def test_a_refusal_counts_the_reserve_for_higher_costs() -> None:
-    """The operator needs 1.5 MIPS, and as much again for an error of 100 %."""
-    graph = StreamGraph.of("g", [Operator("v", ipt=1500, rate=1000)])
-    offers = Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)])
-    told = "need 3 MIPS of CPU with the reserve for higher costs, most of it 'v', and all machines"
-    with pytest.raises(ProblemError, match=told):
-        planned(graph, offers, replace(ASKED, robust=1, error=1.0))
-
-
 def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
     """Small machines are the cheapest at low rates; the highest rate is that of large ones."""
     graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=1)])
@@ -334,7 +325,7 @@ def test_bounds_are_told_rounded_down_and_gaps_rounded_up() -> None:
 
     def told(share: Fraction) -> str:
         bounded = replace(result, bound=share * result.bound)
-        curve = PlanCurve("rate", (bounded.rate,), (bounded,))
+        curve = PlanCurve((bounded.rate,), (bounded,))
         return " ".join(f"{bounded} {curve.report()}".split())
 
     assert f"No plan costs less than {0.666666 * result.cost:.6g};" in told(Fraction(2, 3))

@@ -1,13 +1,12 @@
 """Traces: reading, levels, hours, and what is refused."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from planning_cases import pipeline
 
-from streamplace import Offer, plan, plan_frontier, plan_robustness, plan_schedule
+from streamplace import Offer, plan, plan_schedule
 from streamplace.errors import GraphError, ProblemError, SettingError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.model.operators import Window
@@ -259,18 +258,3 @@ def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
         plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
     with pytest.raises(SettingError, match="a trace has its own rates"):
         plan(pipeline(), rate=5, trace=parse_trace(b"time,rate\n0,1", "t"), offers=[Offer("a", 1)])
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        plan,
-        lambda graph, **options: plan_frontier(graph, [1.0], **options),
-        lambda graph, **options: plan_robustness(graph, [0], **options),
-        lambda graph, **options: plan_schedule(graph, parse_trace(TWO, "rates.csv"), **options),
-    ],
-    ids=["plan", "frontier", "robustness", "schedule"],
-)
-def test_an_error_of_no_operators_is_refused(ask: Callable[..., object]) -> None:
-    with pytest.raises(SettingError, match="error has no effect without robust"):
-        ask(joined(), error=0.5, offers=[Offer("a", 1.0)])

@@ -301,23 +301,6 @@ def test_nothing_is_wider_than_the_window(
     chromium.size(1280, 900)
 
 
-def test_the_price_of_robustness_is_a_chart(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
-    example["plan"]["along"] = "robust"
-    shown(chromium, example, tmp_path)
-    (chart,) = chromium.run(
-        "return [...document.querySelectorAll('figcaption')].map((c) => c.textContent)"
-        ".filter((text) => text === 'Price of robustness')"
-    )
-    cells = chromium.run("""
-        const tables = [...document.querySelectorAll('table')];
-        const table = tables.find((t) => t.caption?.textContent.startsWith('The price'));
-        return [...table.querySelectorAll('tbody tr')].map((row) => row.lastChild.textContent);
-    """)
-    assert (chart, cells) == ("Price of robustness", ["0 %", "50.0 %"])
-
-
 def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) -> None:
     shown(chromium, example, tmp_path)
     for label in ("Devices", "Pass", "Graph", "Compare", "Devices", "Compare"):

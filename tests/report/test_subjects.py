@@ -210,21 +210,6 @@ def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
     assert all(Fraction(point["bound"]) <= Fraction(point["cost"]) for point in frontier)
 
 
-def test_the_price_of_robustness(run: Callable, graph: str) -> None:
-    """A row per number of protected operators, and the plan that protects most of them."""
-    Path("offers.toml").write_text(OFFERS, encoding="utf-8")
-    plan = ("plan", graph, "--offers", "offers.toml", "--evaluations", "200", "--rate", "9000")
-    answer = run(*plan, "--robust", "0..2", "--error", "0.5", "-o", "robust.html", "--json")
-    assert answer.status == 0
-    part = read(Path("robust.html"))["plan"]
-    written = json.loads(answer.out)
-    assert part["along"] == "robust"
-    points = [(point["at"], point["cost"], point["bound"]) for point in part["curve"]]
-    assert points == [(p["robust"], p["cost"], p["bound"]) for p in written]
-    assert [at for at, *_ in points] == [0, 1, 2]
-    assert part["cost"] == points[-1][1] > points[0][1]
-
-
 @pytest.mark.parametrize(
     ("operators", "devices", "limit"),
     [(100, 8, 500_000), pytest.param(5000, 100, 2_000_000, marks=pytest.mark.slow)],

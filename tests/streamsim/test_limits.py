@@ -8,7 +8,6 @@ from engine_cases import mixed_placements, random_dag, source_and_sink
 from hypothesis import given
 from streamsim import Instance, bottleneck, resource_loads, throughput
 from streamsim.engine import Settings, simulate
-from streamsim.robust import robust_throughput
 from streamsim.steady import is_plain
 from streamsim_strategies import Description, Ints, placed
 
@@ -62,14 +61,6 @@ def test_a_source_at_its_limit_beside_a_constant_load_leaves_the_others_alone() 
     changes |= {"constant": [[0.0], [0.0], [1.0]], "cores": [2, 2]}
     instance = pair([np.inf, np.inf, 20.0], **changes)
     assert throughput(instance, [[0, 0, 0]])[0] == pytest.approx((100 + 20) / 200)
-
-
-def test_errors_of_costs_leave_the_limit_alone() -> None:
-    """Costs that are twice as high are those of the CPU."""
-    instance = pair([np.inf, 50.0])
-    assert robust_throughput(instance, [[0, 1]], 1, 0.5, [0, 1])[0] == pytest.approx(0.5)
-    dear = pair([np.inf, 50.0], seconds=[[0.0], [1.5e-2]])
-    assert robust_throughput(dear, [[0, 1]], 1, 0.5, [0, 1])[0] == pytest.approx(1 / 2.25)
 
 
 def test_the_short_kernel_is_not_used_where_a_subtask_may_limit() -> None:

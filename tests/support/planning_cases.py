@@ -12,7 +12,6 @@ from streamsim import throughput
 from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.devices import Device
 from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
@@ -94,18 +93,15 @@ def question(seed: int) -> dict[str, Any]:
     graph = _beside_constants(graph, np.random.default_rng((seed, 1)), 1.0 if on_cluster else 5.0)
     graph = _with_messages(graph, np.random.default_rng((seed, 2)), 1.0 if on_cluster else 5.0)
     graph = _with_limits(graph, np.random.default_rng((seed, 3)))
-    asked = {
+    return {
         "graph": graph,
         "offers": None if on_cluster else _any_offers(random),
         "cluster": _any_cluster(random) if on_cluster else None,
         "headroom": float(random.choice([0.0, 0.0, 0.2])),
-        "robust": int(random.integers(3)),
-        "error": 0.4,
         "keep_parallelism": keep,
         "seed": int(random.integers(4)),
         "budget": Budget(None, int(random.choice([200, 2000, 20_000]))),
     }
-    return asked if asked["robust"] else {**asked, "error": USUAL_ERROR}
 
 
 def _any_offers(random: np.random.Generator) -> Catalogue:

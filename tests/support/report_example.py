@@ -155,7 +155,6 @@ def _plan() -> PlanPart:
         carries=26000,
         cheaper=PlanStepPart(machines={"small": 2}, cost=0.4, rate=17000),
         dearer=PlanStepPart(machines={"small": 4}, cost=0.8, rate=34000),
-        along="rate",
         curve=[
             CurvePart(at=20000, cost=0.4, bound=0.4, gap=0, machines={"small": 2}),
             CurvePart(at=25000, cost=0.6, bound=0.55, gap=0.0909, machines={"small": 3}),

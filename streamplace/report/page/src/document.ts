@@ -233,7 +233,6 @@ export interface PlanPart {
   carries: number | null;
   cheaper: PlanStepPart | null;
   dearer: PlanStepPart | null;
-  along: "rate" | "robust";
   curve: CurvePart[];
 }
 

@@ -4,7 +4,7 @@ import { type Series, chart } from "./chart";
 import { h } from "./dom";
 import type { PlanPart, PlanStepPart } from "./document";
 import { type Cell, sortable } from "./table";
-import { counted, number, percent, shown } from "./text";
+import { number, percent, shown } from "./text";
 
 export function planSection(plan: PlanPart): HTMLElement {
   const element = h("section", { class: "block" }, h("h2", {}, "Plan"));
@@ -26,10 +26,6 @@ function cards(plan: PlanPart): HTMLElement {
     [plan.priced ? "Price per hour" : "Machines", number(plan.cost), proof],
     ["Rate", `${number(plan.rate)}/s`, plan.carries === null ? "" : `carries up to ${number(plan.carries)} tuples/s`],
   ];
-  const last = plan.curve.at(-1);
-  if (plan.along === "robust" && last) {
-    items.push(["Protected", counted(last.at, "operator"), "on each machine may cost more than the graph says"]);
-  }
   return h(
     "dl",
     { class: "cards" },
@@ -71,24 +67,7 @@ function steps(plan: PlanPart): HTMLElement {
   return h("p", {}, words.trim());
 }
 
-const CURVES = {
-  rate: {
-    title: "Cost against rate",
-    x: "rate (tuples/s)",
-    caption: "The frontier",
-    head: "Rate, tuples/s",
-  },
-  robust: {
-    title: "Price of robustness",
-    x: "operators that may cost more on each machine",
-    caption: "The price of robustness",
-    head: "Operators protected",
-  },
-} as const;
-
 function curve(plan: PlanPart): HTMLElement[] {
-  const { title, x, caption, head: first } = CURVES[plan.along];
-  const priced = plan.along === "robust";
   const series: Series[] = [
     { name: "cost of the plan", kind: "line", points: plan.curve.map((p) => [p.at, p.cost]) },
     {
@@ -104,19 +83,14 @@ function curve(plan: PlanPart): HTMLElement[] {
     { text: number(point.bound), value: point.bound },
     { text: percent(point.gap), value: point.gap },
     { text: listed(point.machines) },
-    ...(priced ? [priceOf(point.cost / plan.curve[0].cost - 1)] : []),
   ]);
-  const head = [first, "Cost", "Bound", "Gap", "Machines", ...(priced ? ["Price of protection"] : [])];
+  const head = ["Rate, tuples/s", "Cost", "Bound", "Gap", "Machines"];
   return [
     h(
       "div",
       { class: "charts" },
-      chart({ title, x, y: plan.priced ? "price per hour" : "machines" }, series),
+      chart({ title: "Cost against rate", x: "rate (tuples/s)", y: plan.priced ? "price per hour" : "machines" }, series),
     ),
-    sortable({ caption, head, rows }),
+    sortable({ caption: "The frontier", head, rows }),
   ];
-}
-
-function priceOf(share: number): Cell {
-  return { text: percent(share), value: share };
 }
