@@ -148,22 +148,19 @@ def _without_cheapest(
         for offer in catalogue.offers
         if counts.get(offer.name)
     )
-    for share in (1.0, 0.99, 0.97) if result.cheaper is not None else ():
-        assert result.cheaper is not None
-        try:
-            fewer = plan(
-                facts.graph,
-                rate=share * result.cheaper.rate,
-                offers=replace(catalogue, offers=offers),
-                keep_parallelism=facts.fixed,
-                budget=SEARCH_SECONDS,
-            )
-        except ProblemError:
-            continue
-        other = expand(fewer.graph)
-        carried = capacity(other, fewer.cluster, fewer.placement)
-        return max(best, (carried, other, fewer.placement), key=lambda one: one[0])
-    return best
+    try:
+        fewer = plan(
+            facts.graph,
+            rate="max",
+            offers=replace(catalogue, offers=offers),
+            keep_parallelism=facts.fixed,
+            budget=SEARCH_SECONDS,
+        )
+    except ProblemError:
+        return best
+    other = expand(fewer.graph)
+    carried = capacity(other, fewer.cluster, fewer.placement)
+    return max(best, (carried, other, fewer.placement), key=lambda one: one[0])
 
 
 def replace_devices(cluster: Cluster, rows: Sequence[int]) -> Cluster:

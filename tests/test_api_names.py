@@ -41,8 +41,7 @@ PARAMETERS = {
     "by_subtask": "subtasks", "present": "relocation", "startup": "relocation",
     "passes": "relocation", "evaluations": "budget", "graph_file": "graph", "objectives":
     "objective", "export": "to", "format_name": "format", "preset": "preset",
-    "offers_file": "offers", "seconds": "budget", "restart": "headroom", "catch_up": "headroom",
-    "latency": "headroom", "variability": "headroom", "trace_file": "trace",
+    "offers_file": "offers", "seconds": "budget", "trace_file": "trace",
     "scale": "", "change": "",  # of what_if
     "keep": "keep_parallelism",
 }  # fmt: skip
@@ -52,7 +51,7 @@ SINGLE = {
     "simulate": {"engine", "duration", "dt", "capacity", "policy", "preset", "output"},
     "describe": {"output"},  # the picture
     "import": {"output"},
-    "plan": {"output", "is_schedule", "policies", "slot", "move_price", "lag"},
+    "plan": {"output", "is_schedule", "policies", "slot", "move_price", "lag", "restart"},
 }
 """Options of a command that its function leaves to another function or to a loop."""
 

@@ -30,7 +30,6 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.trust import check_trust
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.curve import PlanCurve
-from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import USUAL_BUDGET, PlanProblem, PlanSettings
@@ -51,7 +50,7 @@ class PlanOptions(TypedDict, total=False):
 
     offers: OffersLike | None
     cluster: ClusterLike | None
-    headroom: float | Headroom
+    headroom: float
     keep_parallelism: bool | Iterable[str]
     confidence: float | None
     ledger: FilePath | None
@@ -80,9 +79,9 @@ class PlanRequest:
         for name in options.keys() - PlanOptions.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {name!r}")
         machines = _machines(options.get("offers"), options.get("cluster"))
-        headroom, kept = options.get("headroom", 0.0), options.get("keep_parallelism", False)
+        kept = options.get("keep_parallelism", False)
         settings = PlanSettings(
-            headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom),
+            options.get("headroom", 0.0),
             kept if isinstance(kept, bool) else frozenset(texts_of("keep_parallelism", kept)),
             budget=budget_of(options.get("budget")) or USUAL_BUDGET,
             seed=seed_of(options.get("seed", 0)),
@@ -151,7 +150,7 @@ class PlanRequest:
 
     def _bound(self, graph: StreamGraph) -> float:
         """Cost that no plan for a graph is below, also without any headroom."""
-        bare = replace(self.settings, headroom=Headroom(), errors=None)
+        bare = replace(self.settings, headroom=0.0, errors=None)
         problem = PlanProblem.of(graph, self.machines, bare)
         bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
         return 0.0 if bound is None else float(bound.value)

@@ -19,7 +19,6 @@ from streamplace.control.schedule import PlanSchedule
 from streamplace.errors import SettingError
 from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.planning.curve import PlanCurve
-from streamplace.planning.headroom import Headroom
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, read_trace
 
@@ -37,7 +36,7 @@ def plan(
     quantile: float = 1.0,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
-    headroom: float | Headroom = 0.0,
+    headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
     ledger: FilePath | None = None,
@@ -66,8 +65,8 @@ def plan(
     cluster
         Available machines, instead of offers; the plan uses as few as possible.
     headroom
-        Share h, or a `Headroom` that determines it: the plan is for 1 / (1 − h) times the rate, so
-        h of each resource whose use is proportional to the rate stays free.
+        Share h of each resource whose use is proportional to the rate that stays free: the plan is
+        for 1 / (1 − h) times the rate.
     keep_parallelism
         Whether operators keep the parallelism of the graph, so that only machines and placement
         are planned; or the name of an operator that keeps it, or several.

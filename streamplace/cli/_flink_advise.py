@@ -1,6 +1,5 @@
 """``streamplace flink advise``: the cost of a running job, and the cheapest machines for a rate."""
 
-import math
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,13 +76,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="With --offers, share h of CPU and network cards that stays free: the plan is for "
     "1 / (1 − h) times the rate.",
-)
-@click.option(
-    "--catch-up",
-    type=_options.TIME,
-    default=math.inf,
-    help="Time within which the job must process the tuples that have arrived during a restart, in "
-    "seconds or with a unit, as in '10 min'.  [default: no limit]",
 )
 @click.option(
     "--budget",

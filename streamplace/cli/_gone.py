@@ -10,6 +10,10 @@ GONE: dict[tuple[str, str], str] = {
     ("place", "--error"): "use --confidence, for a graph that was measured",
     ("plan", "--robust"): "use --headroom, or --confidence for a graph that was measured",
     ("plan", "--error"): "use --headroom, or --confidence for a graph that was measured",
+    ("plan", "--catch-up"): "use --headroom",
+    ("plan", "--latency"): "use --headroom",
+    ("plan", "--variability"): "use --headroom",
+    ("flink advise", "--catch-up"): "use --headroom",
 }
 """(command without its program, option or subcommand): what to use instead."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -21,9 +21,6 @@ from streamplace.cli._what_ifs import what_ifs
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.messages import quoted
-
-if TYPE_CHECKING:
-    from streamplace.planning.headroom import Headroom
 
 F = TypeVar("F", bound=Callable[..., Any])
 POINTS = 9
@@ -45,27 +42,6 @@ OPTIONS = (
         show_default=True,
         help="Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times "
         "the rate.",
-    ),
-    click.option(
-        "--restart",
-        help="Time for which a restart stops the job, as in '30 s'. Needs --catch-up.  [default: "
-        "0 s; 5 s with --schedule]",
-    ),
-    click.option(
-        "--catch-up",
-        help="Time within which the job must process the tuples that have arrived during a "
-        "restart, as in '10 min'.",
-    ),
-    click.option(
-        "--latency",
-        help="Mean time that a tuple may wait for CPU on its way through the graph, as in '50 ms'.",
-    ),
-    click.option(
-        "--variability",
-        type=click.FloatRange(0),
-        default=1.0,
-        show_default=True,
-        help="Mean squared coefficient of variation of arrivals and of service, for --latency.",
     ),
     TRUST,
     CONFIDENCE,
@@ -105,28 +81,18 @@ OPTIONS = (
 
 
 def plan_options(function: F) -> F:
-    """Options of all plans, passed on with ``--seed`` as one `PlanOptions`.
-
-    ``--restart`` is also passed on as typed, and what-ifs as one `WhatIf`.
-    """
+    """Options of all plans, passed on with ``--seed`` as one `PlanOptions`; what-ifs as one too."""
 
     def wrapper(*args: Any, **given: Any) -> Any:
         from streamplace.api.plan_request import PlanOptions
         from streamplace.placers.registry import Budget
 
-        headroom = _headroom(
-            given["restart"],
-            given.pop("catch_up"),
-            given.pop("latency"),
-            given.pop("variability"),
-            given.pop("headroom"),
-        )
         kept, every = given.pop("keep"), given.pop("keep_parallelism")
         limits = given.pop("seconds"), given.pop("evaluations")
         options = PlanOptions(
             offers=given.pop("offers_file"),
             cluster=given.pop("cluster_file"),
-            headroom=headroom,
+            headroom=given.pop("headroom"),
             keep_parallelism=every or kept,
             confidence=given.pop("confidence"),
             ledger=given.pop("ledger"),
@@ -138,24 +104,6 @@ def plan_options(function: F) -> F:
         return function(*args, options=options, **given)
 
     return with_options(wrapper, function, *reversed(OPTIONS))
-
-
-def _headroom(
-    restart: str | None, catch_up: str | None, latency: str | None, variability: float, flat: float
-) -> "Headroom":
-    from streamplace.model.units import seconds
-    from streamplace.planning.headroom import Headroom
-
-    stopped = 0.0 if restart is None else seconds(restart)
-    if catch_up is None and stopped:
-        raise SettingError("--restart needs --catch-up; add the time to work off what waited")
-    return Headroom(
-        stopped,
-        inf if catch_up is None else seconds(catch_up),
-        inf if latency is None else seconds(latency),
-        variability,
-        flat,
-    )
 
 
 def _ends(text: str) -> tuple[str, str, str]:

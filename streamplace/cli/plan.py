@@ -32,8 +32,7 @@ NEEDED = {
     "slot": "is_schedule",
     "move_price": "is_schedule",
     "lag": "is_schedule",
-    "catch_up": "restart",
-    "variability": "latency",
+    "restart": "is_schedule",
 }
 """Options that have an effect beside another one only."""
 
@@ -85,6 +84,12 @@ NEEDED = {
     help="Price of a move: as much as running the mean of both plans for this time.",
 )
 @LAG
+@click.option(
+    "--restart",
+    default="5 s",
+    show_default=True,
+    help="Time for which a move stops the job, with --schedule.",
+)
 @plan_options
 @_options.seeded(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
@@ -102,7 +107,7 @@ def command(
     slot: str,
     move_price: str,
     lag: str,
-    restart: str | None,
+    restart: str,
     what_if: WhatIf,
     options: "PlanOptions",
     as_json: bool,
@@ -157,13 +162,11 @@ def _check_schedule(
         raise SettingError("a schedule carries all rates; drop --quantile, or --schedule")
 
 
-def _terms(price: str, lag: str, outage: str | None) -> "MoveTerms":
+def _terms(price: str, lag: str, outage: str) -> "MoveTerms":
     from streamplace.control.day import MoveTerms
     from streamplace.model.units import seconds
 
-    usual = MoveTerms()
-    stopped = usual.outage if outage is None else seconds(outage)
-    return MoveTerms(seconds(price), usual.delay, stopped, seconds(lag))
+    return MoveTerms(seconds(price), outage=seconds(outage), lag=seconds(lag))
 
 
 def _answer(request: "PlanRequest", rates: list[float]) -> "PlanResult | PlanCurve":

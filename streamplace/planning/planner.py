@@ -5,9 +5,7 @@ The planner proves a bound, searches, improves the plan that it finds, and check
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf, isfinite
-from typing import NamedTuple
 
 import numpy as np
 
@@ -45,7 +43,7 @@ from streamplace.planning.rates import (
     use_at,
 )
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
-from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
+from streamplace.planning.result import PlanLimit, PlanResult
 from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.subtasks import PlanSlots, slot_groups, slots_of
 from streamplace.planning.verification import contradictions
@@ -54,12 +52,10 @@ LOG = logging.getLogger(__name__)
 
 PROOF = 0.4
 """Share of the time budget for the bound."""
-SEARCH = 0.85
-"""Share of the time budget after which the search ends if neighbouring steps follow."""
+SEARCH = 0.93
+"""Share of the time budget after which the search ends, so that one machine less can be tried."""
 CHEAPEST = 0.95
 """Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
-CHEAPER = 0.93
-"""Share of the time budget after which the step with one machine less ends."""
 
 
 def planned(
@@ -67,44 +63,22 @@ def planned(
 ) -> PlanResult:
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
 
-    The machines of a cluster cost 1 each, so that the plan uses few of them. If the headroom
-    depends on the machines, several plans share the budget; see `PlanProblem.parts`.
+    The machines of a cluster cost 1 each, so that the plan uses few of them.
     """
-    problems = PlanProblem.of(graph, machines, settings).parts()
-    check_tags(problems[0])
-    attempts = [_attempt(asked, Meter(asked.settings.budget, 1)) for asked in problems]
-    found = [one.result for one in attempts if one.result is not None]
-    bounds = [one.bound for one in attempts if one.bound is not None]
-    if not found:
-        asked, bound, _ = next((one for one in attempts if one.bound is not None), attempts[0])
-        if not slow_operator(asked):
-            check_offers(asked)
-        raise ProblemError(refusal(asked, bound, problems))
-    least = min(bounds, key=lambda bound: bound.value)
-    cheapest = min(found, key=lambda result: result.cost)
-    return replace(cheapest, bound=least.value, bounds=least.by_strength)
-
-
-class _Attempt(NamedTuple):
-    """A problem, the bound of its plans unless there are none, and the plan that was found."""
-
-    asked: PlanProblem
-    bound: CostBound | None
-    result: PlanResult | None
-
-
-def _attempt(asked: PlanProblem, meter: Meter) -> _Attempt:
-    """Prove a bound, and search for a plan until the time is over."""
+    asked = PlanProblem.of(graph, machines, settings)
+    check_tags(asked)
+    meter = Meter(settings.budget, 1)
     problem, bound = asked.with_useful_offers(), _bound(asked, meter)
     packings = [] if bound is None else _cheapest(problem, bound, meter)
     if bound is None or not packings:
-        return _Attempt(asked, bound, None)
+        if not slow_operator(asked):
+            check_offers(asked)
+        raise ProblemError(refusal(asked, bound))
     for packed in packings:
-        least, steps = _with_steps(problem, packed, meter)
-        result = result_of(problem, least, bound, steps)
+        result = result_of(problem, _with_fewer_machines(problem, packed, meter), bound)
         reasons = list(contradictions(asked, result))
         if not reasons:
-            return _Attempt(asked, bound, result)
+            return result
         LOG.error("a plan for %s failed its check: %s", asked.graph.name, "; ".join(reasons))
     raise DefectError(
         f"the plan for {quoted(asked.graph.name)} was refused, because it failed its check: "
@@ -133,12 +107,11 @@ def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
-    problems = PlanProblem.of(graph, machines, settings).parts()
-    check_tags(problems[0])
-    rate = highest_found(problems, graph, machines, settings)
+    asked = PlanProblem.of(graph, machines, settings)
+    check_tags(asked)
+    rate = highest_found(asked)
     if not rate:
-        asked = problems[0]
-        raise ProblemError(refusal(asked, _bound(asked, Meter(asked.settings.budget, 1)), problems))
+        raise ProblemError(refusal(asked, _bound(asked, Meter(settings.budget, 1))))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(
@@ -170,56 +143,24 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[Pack
     return [packed, cheapest]
 
 
-def _with_steps(
+def _with_fewer_machines(
     problem: PlanProblem, packed: PackedMachines, meter: Meter
-) -> tuple[PackedMachines, PlanSteps]:
-    """Return machines, and their steps with one machine less and one more if they are bought.
-
-    As long as one machine less is found to carry the rate, it is left out.
-    """
+) -> PackedMachines:
+    """Leave out one machine of the cheapest type that allows it as long as the rest is enough."""
     if problem.cluster is not None:
-        return packed, (None, None)
-    while True:
-        less, more = _neighbours(problem, packed)
-        cheaper, fewer = _step(problem, less, 0.0, _ended(meter, CHEAPER))
-        if fewer is None or rate_of(problem, fewer) < problem.rate * (1 - ROUNDING):
-            break
-        packed = fewer
-    dearer, _ = _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0))
-    return packed, (cheaper, dearer)
-
-
-def _neighbours(
-    problem: PlanProblem, packed: PackedMachines
-) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Numbers of machines with one less and one more of the cheapest type that allows it."""
-    offers = problem.catalogue.offers
-    counts = packed.counts(len(offers))
+        return packed
+    offers, stop = problem.catalogue.offers, _ended(meter, 1.0)
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
-    less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
-    more = next((t for t in by_price if counts[t] < offers[t].at_most), None)
-
-    def changed(kind: int | None, change: int) -> tuple[int, ...] | None:
-        if kind is None or sum(counts) + change == 0:
-            return None
-        return tuple(n + change * (t == kind) for t, n in enumerate(counts))
-
-    return changed(less, -1), changed(more, 1)
-
-
-def _step(
-    problem: PlanProblem, counts: tuple[int, ...] | None, least: float, stop: Callable[[], bool]
-) -> tuple[PlanStep | None, PackedMachines | None]:
-    """Return the step of these machines, at ``least`` or more tuples/s, and what was packed.
-
-    There is no step if time runs out.
-    """
-    if counts is None:
-        return None, None
-    rate, packed = largest_rate(problem, counts, stop)
-    if packed is None and not least and stop():
-        return None, None
-    return step_of(problem.catalogue, counts, max(rate, least)), packed
+    while True:
+        counts = packed.counts(len(offers))
+        less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
+        if less is None or sum(counts) == 1:
+            return packed
+        fewer = tuple(n - (t == less) for t, n in enumerate(counts))
+        _, smaller = largest_rate(problem, fewer, stop)
+        if smaller is None or rate_of(problem, smaller) < problem.rate * (1 - ROUNDING):
+            return packed
+        packed = smaller
 
 
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:
@@ -233,9 +174,7 @@ def _ended(meter: Meter, share: float) -> Callable[[], bool]:
     return ended
 
 
-def result_of(
-    problem: PlanProblem, packed: PackedMachines, bound: CostBound, steps: PlanSteps
-) -> PlanResult:
+def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) -> PlanResult:
     """Return the plan of packed machines, with names in place of numbers."""
     demand, catalogue, graph = problem.demand, problem.catalogue, problem.graph
     deployment = deployed(problem, packed)
@@ -244,7 +183,6 @@ def result_of(
     if deployment.is_apart:
         use = np.maximum(use, _simulated_use(deployment, packed))
     counts = packed.counts(len(catalogue.offers))
-    cheaper, dearer = steps
     names, slots = _machines(problem, packed)
     limit = _limit(demand, packed, packing, names, use)
     if problem.cluster is not None:
@@ -266,8 +204,6 @@ def result_of(
         limit=limit,
         free=_free(packing.capacity[packed.kinds], use),
         carries=rate_of(problem, packed) / (1 - problem.headroom),
-        cheaper=cheaper,
-        dearer=dearer,
         seed=problem.settings.seed,
         slots=slots,
         priced=problem.cluster is None,
@@ -304,11 +240,6 @@ def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, 
         largest = dict(zip(names, taken.tolist(), strict=True))
     separate = int(packed.parallelism.sum())
     return names, PlanSlots(catalogue.slot_sharing, separate, shared, largest)
-
-
-def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:
-    """Cost and rate of these numbers of machines, as a step."""
-    return PlanStep(_named(catalogue, counts), Prices.of(catalogue).per_hour(counts), rate)
 
 
 def _named(catalogue: Catalogue, counts: tuple[int, ...]) -> dict[str, int]:

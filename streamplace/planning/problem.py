@@ -4,21 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
+from numbers import Real
 
 import numpy as np
 
-from streamplace.errors import GraphError
+from streamplace.errors import GraphError, SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.intervals import PredictionErrors
+from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import ROOM
-from streamplace.planning.demand import Demand, demand_of, unchained
-from streamplace.planning.headroom import MOST_FREE, Headroom
+from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.subtasks import least_parallelism
 
@@ -26,10 +27,12 @@ ROUNDING = 1e-9
 """Share by which rates may be exceeded by rounding."""
 HALVINGS = 60
 """Bisection steps on the logarithm of the rate for the largest at which joins have equal inputs."""
+MOST_FREE = 1 - 1e-12
+"""Largest share that stays free, so that the rest is not 0 by rounding."""
+FREE = "the share that stays free"
 UNKNOWN = "what the profile does not know"
 VARIED = "CPU per tuple that varied in the profile"
-"""Reasons of the reserve for errors of predictions, and of more of it for an unsteady profile."""
-NO_HEADROOM = Headroom()
+"""Purposes of the reserve: headroom, errors of predictions, and more of it for varying CPU."""
 USUAL_BUDGET = Budget(PLAN_SECONDS)
 
 
@@ -37,7 +40,9 @@ USUAL_BUDGET = Budget(PLAN_SECONDS)
 class PlanSettings:
     """Settings of a plan, besides the graph and the machines."""
 
-    headroom: Headroom = NO_HEADROOM  # purposes for which the plan is made for more than the rate
+    # Share h of each resource whose use is proportional to the rate that stays free: the plan is
+    # for 1 / (1 − h) times the rate. Memory, slots and constant loads do not grow with it.
+    headroom: float = 0.0
     # Whether every operator keeps the parallelism of the graph, or the names of those that do.
     keep_parallelism: bool | frozenset[str] = False
     seed: int = 0  # the same seed gives the same plan, unless the budget ends the search
@@ -45,6 +50,13 @@ class PlanSettings:
     # Errors of predictions for the graph; the plan then carries the rate even at the lower end of
     # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.headroom, Real) or isinstance(self.headroom, bool):
+            raise SettingError(f"headroom is {quoted(self.headroom)}; it must be a number")
+        if not 0 <= self.headroom < 1:
+            rule = "it must be at least 0 and less than 1"
+            raise SettingError(f"headroom is {self.headroom:g}; {rule}")
 
 
 USUAL_SETTINGS = PlanSettings()
@@ -73,35 +85,11 @@ class PlanProblem:
         settings: PlanSettings = USUAL_SETTINGS,
     ) -> "PlanProblem":
         """Return the problem of a graph on offers or on the machines of a cluster."""
+        headroom, reserves = _reserve(settings)
         if isinstance(machines, Catalogue):
-            headroom, reserves = _reserve(graph, machines, settings)
             return cls(graph, settings, machines, headroom, reserves=reserves)
         catalogue, members = catalogue_of(machines)
-        headroom, reserves = _reserve(graph, catalogue, settings)
         return cls(graph, settings, catalogue, headroom, machines, members, reserves)
-
-    def parts(self) -> "list[PlanProblem]":
-        """Problems of which each plan is one: of all machines, and of faster ones alone.
-
-        Each has the headroom that its own machines need, and an equal part of the budget.
-        """
-        catalogues = self.settings.headroom.catalogues(unchained(self.graph), self.catalogue)
-        seconds, evaluations = self.settings.budget.seconds, self.settings.budget.evaluations
-        budget = Budget(
-            None if seconds is None else seconds / len(catalogues),
-            None if evaluations is None else max(1, evaluations // len(catalogues)),
-        )
-        settings = replace(self.settings, budget=budget)
-        return [self._on(catalogue, settings) for catalogue in catalogues]
-
-    def _on(self, catalogue: Catalogue, settings: PlanSettings) -> "PlanProblem":
-        """Return the same problem with some of its types of machines alone."""
-        headroom, reserves = _reserve(self.graph, catalogue, settings)
-        types = zip(self.catalogue.offers, self.members, strict=True) if self.members else ()
-        members = tuple(devices for offer, devices in types if offer in catalogue.offers)
-        return PlanProblem(
-            self.graph, settings, catalogue, headroom, self.cluster, members, reserves
-        )
 
     @cached_property
     def demand(self) -> Demand:
@@ -193,14 +181,10 @@ class PlanProblem:
             return None
 
 
-def _reserve(
-    graph: StreamGraph, catalogue: Catalogue, settings: PlanSettings
-) -> tuple[float, dict[str, float]]:
+def _reserve(settings: PlanSettings) -> tuple[float, dict[str, float]]:
     """Share that stays free, and the multiples of the rate by purpose."""
-    graph = unchained(graph)
-    share = settings.headroom.share(graph, catalogue)
-    reserves = settings.headroom.factors(graph, catalogue)
-    errors = settings.errors
+    share, errors = min(MOST_FREE, 1 - (1 - settings.headroom)), settings.errors
+    reserves = {FREE: 1 / (1 - settings.headroom)} if settings.headroom else {}
     if errors is not None and errors.least < 1:
         reserves[UNKNOWN] = 1 / (errors.least * errors.of_spread)
         if errors.of_spread > 1:

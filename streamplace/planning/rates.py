@@ -1,16 +1,14 @@
 """Rates: the largest one that machines carry, and the highest one for which a plan is found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import chain
 from math import exp, floor, inf, log, log10, sqrt
 
 import numpy as np
 
-from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import MOST_DEVICES, Cluster
-from streamplace.model.graph import StreamGraph
+from streamplace.model.cluster import MOST_DEVICES
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import (
     CORE,
@@ -19,16 +17,14 @@ from streamplace.planning.contents import (
     INGRESS,
     SLACK,
     Packing,
-    allowed,
     packing_of,
 )
 from streamplace.planning.cuts import item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import has_loops
 from streamplace.planning.links import deployed, fullest_link, load_apart
-from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
-from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import PlanSearch
 from streamplace.planning.subtasks import least_parallelism
 
@@ -48,8 +44,6 @@ DIVISIONS = 20
 """Most divisions of the rate by four until one is carried."""
 PROBE_STEPS = 2_000
 """Moves of the walks that find the rate that machines carry."""
-RAISES, NEAR = 16, 1e-3
-"""Most bisection steps for the highest rate with its own headroom, and how close they get."""
 LOOKS = 8
 """Most rates at which the loads of partners that are apart are looked at."""
 MANY_MACHINES = 2_000
@@ -206,72 +200,11 @@ def promised_rate(problem: PlanProblem) -> float:
     return 0.0
 
 
-def highest_found(
-    problems: Sequence[PlanProblem],
-    graph: StreamGraph,
-    machines: Catalogue | Cluster,
-    settings: PlanSettings,
-) -> float:
-    """Return the highest rate for which a plan is found with the headroom of that rate; else 0.
-
-    The headroom for short queues depends on the rate if sending messages takes CPU. So the rate is
-    sought again with the headroom at the rate that was found, until it does not fall any more. It
-    may then have fallen too far, as the headroom of the rate before was larger, and is raised.
-    """
-    rate = max(map(_highest_promised, problems))
-    while rate:
-        there = PlanProblem.of(graph.at_rate(rate), machines, settings).parts()
-        if [one.headroom for one in there] == [one.headroom for one in problems]:
-            break
-        problems, found = there, max(map(_highest_promised, there))
-        if found >= rate:
-            return _raised_rate(rate, found, graph, machines, settings)
-        rate = found
-    return rate
-
-
-def _raised_rate(
-    low: float,
-    high: float,
-    graph: StreamGraph,
-    machines: Catalogue | Cluster,
-    settings: PlanSettings,
-) -> float:
-    """Return the highest rate from ``low`` to ``high`` that is found with its own headroom."""
-    for _ in range(RAISES):
-        if high <= low * (1 + NEAR):
-            break
-        middle = _rounded_down(sqrt(low * high))
-        if _is_found(graph, middle, machines, settings):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _is_found(
-    graph: StreamGraph, rate: float, machines: Catalogue | Cluster, settings: PlanSettings
-) -> bool:
-    """Whether a plan is found for a rate with the headroom of that rate."""
-    try:
-        there = PlanProblem.of(graph.at_rate(rate), machines, settings).parts()
-        return any(_has_tags(one) and packed_at(one.with_useful_offers()) for one in there)
-    except GraphError:
-        return False
-
-
-def _highest_promised(problem: PlanProblem) -> float:
+def highest_found(problem: PlanProblem) -> float:
     """Return the highest rate for which a plan is found; 0 if none is."""
-    if not _has_tags(problem):
-        return 0.0
     fastest = problem.possible_at(highest_rate(problem))
     rate = 0.0 if fastest is None else promised_rate(fastest)
     return rate or promised_rate(problem)
-
-
-def _has_tags(problem: PlanProblem) -> bool:
-    """Whether each operator has a type of machine with the tags that it requires."""
-    return bool(allowed(problem.demand, problem.catalogue).any(axis=0).all())
 
 
 def packed_at(

@@ -1,6 +1,5 @@
 """Refusals: messages on why no machines carry a rate, and which rate they do carry."""
 
-from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -20,7 +19,6 @@ from streamplace.planning.cuts import (
     resource_needs,
 )
 from streamplace.planning.demand import ALL_TO_ALL, Demand
-from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.rates import promised_rate
@@ -53,14 +51,11 @@ def check_offers(problem: PlanProblem) -> None:
         )
 
 
-def refusal(problem: PlanProblem, bound: CostBound | None, parts: Sequence[PlanProblem]) -> str:
-    """Reason why no machines carry a rate, and the largest rate for which a plan was found.
-
-    The rate is that of any of the ``parts`` of the problem, each with its own headroom.
-    """
+def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
+    """Reason why no machines carry a rate, and the largest rate for which a plan was found."""
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
-    promised = max(promised_rate(part) for part in parts)
+    promised = promised_rate(problem)
     carried = (
         f"a plan was found for up to {digits(promised, 6)} tuples/s"
         if promised
@@ -112,8 +107,7 @@ def _large_reserve(problem: PlanProblem) -> str:
     reason, factor = max(problem.reserves.items(), key=itemgetter(1), default=("", 1.0))
     if factor < LARGE_RESERVE:
         return ""
-    less = " (a longer latency needs less)" if reason == SHORT_QUEUES else ""
-    return f", where room for {digits(factor, 3)} times as much is reserved for {reason}{less}"
+    return f", where room for {digits(factor, 3)} times as much is reserved for {reason}"
 
 
 def slow_operator(problem: PlanProblem) -> str:

@@ -22,7 +22,7 @@ from streamplace.model.messages import counted
 from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
 from streamplace.model.units import digits, floor_digits
-from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
+from streamplace.planning.hours import PlanHour, hour_parts
 from streamplace.planning.subtasks import PlanSlots
 
 if TYPE_CHECKING:
@@ -66,29 +66,6 @@ class PlanLimit:
     use: float
 
 
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """A plan with one machine less or more.
-
-    Attributes
-    ----------
-    machines
-        Number of machines of each type.
-    cost
-        Price per hour of all machines; their number if they are those of a cluster.
-    rate
-        Largest rate for which a placement was found, in tuples/s.
-    """
-
-    machines: Mapping[str, int]
-    cost: float
-    rate: float
-
-
-PlanSteps = tuple[PlanStep | None, PlanStep | None]
-"""Steps with one machine less and one more; None if there is no such plan."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanResult(Pictured):
     """Machines that carry a rate, the subtasks on them, and a lower bound of the cost.
@@ -127,8 +104,6 @@ class PlanResult(Pictured):
         the rate up to which its inputs are equal.
     slots
         The slots that the subtasks need.
-    cheaper, dearer
-        Plans with one machine less and one more; None if there is no such plan.
     seed
         Seed of the search.
     priced
@@ -157,8 +132,6 @@ class PlanResult(Pictured):
     free: Mapping[str, float]
     carries: float
     slots: PlanSlots
-    cheaper: PlanStep | None
-    dearer: PlanStep | None
     seed: int
     priced: bool = True
     prices: Mapping[str, float] = field(default_factory=dict)
@@ -226,9 +199,6 @@ class PlanResult(Pictured):
             *_reserve(self),
             str(self.slots),
         ]
-        for word, step in (("less", self.cheaper), ("more", self.dearer)):
-            if step is not None:
-                parts.append(_neighbour(word, step))
         if self.hours:
             parts += hour_parts(self.hours, self.cost, self.priced)
         return Report(tuple(parts), subject=self)
@@ -278,7 +248,6 @@ class PlanResult(Pictured):
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
-        steps = {"cheaper": self.cheaper, "dearer": self.dearer}
         return {
             "graph": self.graph.name,
             "rate": plain(self.rate),
@@ -302,15 +271,9 @@ class PlanResult(Pictured):
             "carries": self.carries if isfinite(self.carries) else None,
             **_likely_json(self),
             "slots": self.slots.to_json(),
-            **{name: None if step is None else _step(step) for name, step in steps.items()},
             **({"hours": [hour.to_json() for hour in self.hours]} if self.hours else {}),
             "seed": self.seed,
         }
-
-
-def _step(step: PlanStep) -> dict[str, Any]:
-    rate = step.rate if isfinite(step.rate) else None
-    return {"machines": dict(step.machines), "cost": plain(step.cost), "rate": rate}
 
 
 def _rate(rate: float) -> str:
@@ -388,9 +351,3 @@ def gap_in_words(gap: float) -> str:
 def _limit(limit: PlanLimit) -> str:
     where = WORDS[limit.resource].format(machine=limit.machine, operator=limit.operator)
     return f"What limits is {where} ({percent(limit.use)} in use)."
-
-
-def _neighbour(word: str, step: PlanStep) -> str:
-    rate = f"a placement for {_rate(step.rate)}" if step.rate > 0 else "no placement"
-    machines = machines_in_words(step.machines)
-    return f"With one machine {word} ({machines}; {step.cost:g} per hour), {rate} was found."

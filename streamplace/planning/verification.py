@@ -52,7 +52,6 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     yield from _of_rates(subtasks.graph)
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
-    yield from _of_steps(result)
     if isfinite(result.carries):
         most = asked.rate_limit / (1 - asked.headroom)
         full = expand(result.graph.at_rate(min(result.carries, most))).graph
@@ -100,19 +99,6 @@ def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> It
     taken = slots_of(groups, subtasks.fold(result.placement).T)
     if (taken > limits).any():
         yield "a machine has too few slots"
-
-
-def _of_steps(result: PlanResult) -> Iterator[str]:
-    """Check that one machine less carries less than the rate, and one more no less."""
-    cheaper, dearer = result.cheaper, result.dearer
-    if cheaper is not None and (
-        cheaper.cost > result.cost or cheaper.rate > result.rate * (1 + CLOSE)
-    ):
-        yield f"with one machine less it carries {digits(cheaper.rate, 6)} tuples/s"
-    if dearer is not None and (
-        dearer.cost < result.cost or dearer.rate < result.rate * (1 - CLOSE)
-    ):
-        yield f"with one machine more it carries {digits(dearer.rate, 6)} tuples/s"
 
 
 def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:

@@ -18,7 +18,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import digits
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
-from streamplace.planning.result import PlanResult, PlanStep, contents_of
+from streamplace.planning.result import PlanResult, contents_of
 from streamplace.report.document import ProblemPart, ReportDocument, column, finite
 from streamplace.report.placements import Shown
 from streamplace.report.problems import errors_part, objective_part, problem_part
@@ -28,7 +28,6 @@ from streamplace.report.results_document import (
     CurvePart,
     MachinesPart,
     PlanPart,
-    PlanStepPart,
 )
 
 
@@ -148,8 +147,6 @@ def plan_part(
         parallelism=dict(plan.parallelism),
         free=dict(plan.free),
         carries=finite(plan.carries),
-        cheaper=_step(plan.cheaper),
-        dearer=_step(plan.dearer),
         curve=[] if curve is None else _curve(curve),
     )
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
@@ -185,9 +182,3 @@ def planned_problem(plan: PlanResult) -> Problem:
     is_split = plan.placement.operators != plan.graph.operators.name
     graph = expand(plan.graph).graph if is_split else plan.graph
     return Problem(graph, plan.cluster, known=plan.placement)
-
-
-def _step(step: PlanStep | None) -> PlanStepPart | None:
-    if step is None or not isfinite(step.rate):
-        return None
-    return PlanStepPart(machines=dict(step.machines), cost=plain(step.cost), rate=plain(step.rate))

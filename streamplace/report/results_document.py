@@ -48,14 +48,6 @@ class MachinesPart(TypedDict):
     contents: str
 
 
-class PlanStepPart(TypedDict):
-    """Rate of the plan with one machine more or fewer."""
-
-    machines: dict[str, int]
-    cost: float
-    rate: float
-
-
 class CurvePart(TypedDict):
     """A plan of a curve; ``at`` is its rate."""
 
@@ -79,6 +71,4 @@ class PlanPart(TypedDict):
     parallelism: dict[str, int]
     free: dict[str, float]  # free share of each resource
     carries: float | None  # largest rate with this placement; null if no resource is used
-    cheaper: PlanStepPart | None
-    dearer: PlanStepPart | None
     curve: list[CurvePart]  # plans for a range of rates, ascending; empty for a single plan

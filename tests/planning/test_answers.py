@@ -236,24 +236,12 @@ def test_impossible_rates_are_refused_with_the_largest_one(
         streamplace.plan(StreamGraph.of("g", [operator]), rate=rate, offers=[offer])
 
 
-def test_one_machine_less_is_exact() -> None:
-    """Two machines of one MIPS carry two thirds of what three are planned for."""
-    graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
-    result = streamplace.plan(graph, offers=[Offer("a", 1.0, mips=1.0)], budget=Budget(None, 10**5))
-    assert result.cost == 3
-    assert result.cheaper is not None
-    assert result.cheaper.rate == pytest.approx(2000 / 3, rel=1e-6)
-
-
-def test_one_machine_less_does_not_carry_the_rate() -> None:
+def test_a_machine_that_is_not_needed_is_left_out() -> None:
     """A short search finds four machines; one less is found to carry the rate, and is the plan."""
     ends = [Operator("u", ipt=1500, rate=1000), Operator("v", ipt=1500)]
     graph = StreamGraph.of("g", ends, [Stream("u", "v", partitioning="rebalance")])
     result = streamplace.plan(graph, offers=[Offer("a", 1.0, mips=1.01)], budget=Budget(None, 1))
     assert result.cost == result.bound == 3
-    assert result.cheaper is not None
-    assert result.cheaper.cost == 2
-    assert result.cheaper.rate < 1000
 
 
 @pytest.mark.parametrize(("selectivity", "headroom"), [(2e6, 0.0), (1.0, 0.9995)])
@@ -268,8 +256,6 @@ def test_rates_that_no_graph_can_have_are_not_tried(selectivity: float, headroom
     assert most == pytest.approx(2e4 * (1 - headroom) / selectivity, rel=1e-4)
     slower = streamplace.plan(graph, offers=offers, headroom=headroom, budget=budget, rate=most / 3)
     assert slower.cost == 1
-    assert slower.dearer is not None
-    assert slower.dearer.rate == pytest.approx(most, rel=1e-3)
 
 
 PIPE = StreamGraph.of(
@@ -293,8 +279,6 @@ FEW = PlanSettings(budget=Budget(None, 10**4))
         (lambda r: {"machines": {"box": 2}}, "its cluster has other machines than it lists"),
         (lambda r: {"carries": 2 * r.carries}, "it says that it carries"),
         (lambda r: {"parallelism": {"source": 1, "count": 1}}, "its graph has other parallelisms"),
-        (lambda r: {"cheaper": replace(r.cheaper, rate=1001)}, "with one machine less it carries"),
-        (lambda r: {"dearer": replace(r.dearer, rate=999)}, "with one machine more it carries"),
         (lambda r: {"graph": PIPE.at_rate(500)}, "its graph has other operators or rates"),
     ],
 )

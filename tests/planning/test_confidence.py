@@ -16,7 +16,6 @@ from streamplace.model.intervals import PredictionErrors
 from streamplace.model.operators import Operator, Window
 from streamplace.model.streams import Stream
 from streamplace.placers.registry import Budget
-from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanProblem, PlanSettings
@@ -28,7 +27,7 @@ OFFERS = Catalogue.of(
 )
 ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs of the ledger")
 """Every job has carried 80 % of what was predicted."""
-ASKED = PlanSettings(Headroom(restart=30, catch_up=300), budget=Budget(None, 5_000))
+ASKED = PlanSettings(1 - 1 / 1.1, budget=Budget(None, 5_000))
 CONFIDENT = replace(ASKED, errors=ERRORS)
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
 
@@ -88,11 +87,11 @@ def test_the_reserve_is_told_part_by_part() -> None:
     result = planned(pipeline(), OFFERS, CONFIDENT)
     told = " ".join(str(result.report()).split())
     assert (
-        "The plan is for 1.38 times the rate: 1.1 for a restart, times 1.25 for what the profile "
-        "does not know."
+        "The plan is for 1.38 times the rate: 1.1 for the share that stays free, times 1.25 for "
+        "what the profile does not know."
     ) in told
     assert result.to_json()["reserves"] == pytest.approx(
-        {"a restart": 1.1, "what the profile does not know": 1.25}
+        {"the share that stays free": 1.1, "what the profile does not know": 1.25}
     )
     assert result.interval is not None
     assert result.interval.value == result.carries
@@ -106,7 +105,7 @@ def test_the_reserve_for_an_unsteady_profile_is_told_apart() -> None:
     steady, more = 1.25, 1.25 ** (np.hypot(0.1, 0.1) / np.hypot(0.1, 0.03) - 1)
     assert result.to_json()["reserves"] == pytest.approx(
         {
-            "a restart": 1.1,
+            "the share that stays free": 1.1,
             "what the profile does not know": steady,
             "CPU per tuple that varied in the profile": more,
         }

@@ -13,7 +13,6 @@ from streamplace.errors import ProblemError
 from streamplace.model.expansion import with_parallelism
 from streamplace.planning import planner
 from streamplace.planning.demand import demand_of
-from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.verification import contradictions
@@ -90,13 +89,6 @@ def test_a_plan_with_fewer_subtasks_does_not_pass_its_check() -> None:
     spoiled = replace(fewer, graph=with_parallelism(graph, fewer.graph.operators.parallelism))
     told = list(contradictions(problem, spoiled))
     assert any("ask#0 would read 118.750000% of the 100 tuples/s" in one for one in told)
-
-
-def test_the_headroom_for_short_queues_knows_how_long_a_subtask_waits() -> None:
-    """With 10 ms per tuple and two operators on the path, 40 ms of waiting need a third."""
-    quick = PlanSettings(headroom=Headroom(latency=0.04), budget=Budget(None, 2000))
-    problem = PlanProblem.of(asking(100, 100), ONE_CORE, quick)
-    assert problem.headroom == pytest.approx(0.01 / (0.02 + 0.01))
 
 
 def test_a_demand_tells_the_subtasks_that_equal_parts_keep_at_their_limit() -> None:

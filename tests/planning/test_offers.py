@@ -1,6 +1,7 @@
 """Offers: reading, units, and what is refused."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,7 +125,19 @@ def test_whole_numbers_of_offers_may_come_as_floats() -> None:
     assert repr((offer.cores, offer.slots, offer.at_most)) == "(4, 2, 3)"
 
 
-def test_a_headroom_that_is_no_number_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("headroom", "message"),
+    [("10%", "headroom is '10%'; it must be a number"), (1, "headroom is 1; it must be at least")],
+)
+def test_an_impossible_headroom_is_refused(headroom: Any, message: str) -> None:
     graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=1)])
-    with pytest.raises(StreamplaceError, match="headroom is '10%'; it must be a number"):
-        streamplace.plan(graph, offers=[Offer("m", 1.0)], headroom="10%")  # type: ignore[arg-type]
+    with pytest.raises(StreamplaceError, match=message):
+        streamplace.plan(graph, offers=[Offer("m", 1.0)], headroom=headroom)
+
+
+def test_a_refusal_names_the_headroom_that_makes_a_plan_large() -> None:
+    """Else the operator's limit seems to be the reason."""
+    graph = StreamGraph.of("keyed", [Operator("source", ipt=8000, rate=500, max_parallelism=8)])
+    told = "where room for 1000 times as much is reserved for the share that stays free"
+    with pytest.raises(StreamplaceError, match=told):
+        streamplace.plan(graph, offers=[Offer("m", 1.0, mips=1.0)], headroom=0.999)

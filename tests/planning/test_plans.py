@@ -227,15 +227,6 @@ def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() 
     assert result.carries < result.rate  # by the last bit
 
 
-def test_neighbours_share_the_budget() -> None:
-    """Without time left, one machine more carries what the plan carries, and one less is open."""
-    settings = PlanSettings(budget=Budget(1e-9))
-    result = planned(pipeline(4000.0), Catalogue.of([SMALL]), settings)
-    assert result.cheaper is None
-    assert result.dearer is not None
-    assert result.dearer.rate == 4000
-
-
 @pytest.mark.parametrize(
     ("graph", "offers", "message"),
     [
@@ -313,10 +304,9 @@ def test_a_graph_that_uses_nothing_takes_the_cheapest_machine() -> None:
     assert (result.cost, result.bound, result.gap) == (1, 1, 0)
     assert result.is_cheapest
     document = result.to_json()
-    assert document["carries"] is document["dearer"]["rate"] is None
+    assert document["carries"] is None
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert "The placement carries any rate." in str(result)
-    assert "a placement for any rate was found" in str(result)
     assert "report.html" in result.files()
 
 

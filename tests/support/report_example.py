@@ -22,7 +22,6 @@ from streamplace.report.results_document import (
     MachinesPart,
     ObjectivePart,
     PlanPart,
-    PlanStepPart,
 )
 
 FILE = Path(__file__).parents[1] / "report" / "example.json"
@@ -153,8 +152,6 @@ def _plan() -> PlanPart:
         parallelism={"parse": 2, "count": 1},
         free={"cpu": 0.2, "memory": 0.6},
         carries=26000,
-        cheaper=PlanStepPart(machines={"small": 2}, cost=0.4, rate=17000),
-        dearer=PlanStepPart(machines={"small": 4}, cost=0.8, rate=34000),
         curve=[
             CurvePart(at=20000, cost=0.4, bound=0.4, gap=0, machines={"small": 2}),
             CurvePart(at=25000, cost=0.6, bound=0.55, gap=0.0909, machines={"small": 3}),

@@ -12,7 +12,7 @@ from shop_flink import CPU, OFFERS, SETTINGS, Shop, ShopFlink, advised, shop_mak
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.advise.advise import advise
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
@@ -23,7 +23,6 @@ from streamplace.engines.flink.program.fixed import PlannedProgram
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model import Cluster
-from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 
 
@@ -214,22 +213,6 @@ def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
     assert "Today: 0 machines that cost 0 per hour." in text
     assert "No offer has the cores, speed and memory of 'dev-0', 'dev-1', 'dev-2'" in text
     assert "what sending a tuple to another TaskManager costs is not measured" in text
-
-
-@pytest.mark.parametrize(
-    ("machines", "rate"), [(OFFERS, "2x"), (None, "1x"), (Cluster.uniform(3), "1x")]
-)
-def test_a_plan_can_catch_up_after_the_restart(
-    shop: Shop, machines: Catalogue | Cluster | None, rate: str
-) -> None:
-    """An outage of 3 s that is made up for in 3 s takes machines for twice the rate."""
-    few = Budget(None, 20_000)
-    settings = AdviceSettings(catch_up=3.0, headroom=0.0, budget=few, confidence=0.0)
-    advice = advise(shop().rest, "job", rate, machines, settings)
-    assert advice.plan.headroom == pytest.approx(0.5)
-    assert advice.plan.carries >= 2 * advice.rate
-    assert advice.catch_up is not None
-    assert advice.catch_up <= 3.0
 
 
 def test_machines_that_are_the_plan_stay(shop: Shop) -> None:

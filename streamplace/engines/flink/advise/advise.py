@@ -71,7 +71,6 @@ from streamplace.model.trust import WRONG, check_trust
 from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
-from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.planner import planned
 from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
@@ -97,7 +96,6 @@ class AdviceSettings:
     seconds: float = 10.0  # length of each of two windows, whose rates must agree
     warm_up: float = WARM_UP_SECONDS  # seconds for which a job must have run before it is measured
     headroom: float = HEADROOM  # share of the CPU and network cards of offers that stays free
-    catch_up: float = math.inf  # seconds after a restart in which the backlog is worked off
     # Random seed and budget of the search for a plan.
     seed: int = 0
     budget: Budget = USUAL_BUDGET
@@ -116,7 +114,7 @@ class AdviceSettings:
     cards: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        Headroom(catch_up=self.catch_up, flat=self.headroom)  # refuses what no plan can have
+        PlanSettings(self.headroom)  # refuses what no plan can have
 
 
 class _Reading(NamedTuple):
@@ -310,7 +308,6 @@ def _planned(
 ) -> tuple[CurrentMachines, PlanResult]:
     """Current machines, and the plan for a graph at its rate."""
     usual = PlanSettings(
-        Headroom(reading.outage, settings.catch_up),
         keep_parallelism=kept,
         seed=settings.seed,
         budget=settings.budget,
@@ -324,8 +321,7 @@ def _planned(
         shared = replace(machines, slot_sharing=True)
         speed = parsed_mips(settings.mips)
         offers = left_for_operators(shared, reading.java, reading.sending, speed)
-        spare = replace(usual.headroom, flat=settings.headroom)
-        return current, planned(graph, offers, replace(usual, headroom=spare))
+        return current, planned(graph, offers, replace(usual, headroom=settings.headroom))
     cluster = reading.cluster.cluster() if machines is None else machines
     return used_machines(reading.sizes, subtasks), planned(graph, cluster, usual)
 

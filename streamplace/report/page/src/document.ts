@@ -206,12 +206,6 @@ export interface ComparisonPart {
   failures: Record<string, string>;
 }
 
-export interface PlanStepPart {
-  machines: Record<string, number>;
-  cost: number;
-  rate: number;
-}
-
 export interface CurvePart {
   at: number;
   cost: number;
@@ -231,8 +225,6 @@ export interface PlanPart {
   parallelism: Record<string, number>;
   free: Record<string, number>;
   carries: number | null;
-  cheaper: PlanStepPart | null;
-  dearer: PlanStepPart | null;
   curve: CurvePart[];
 }
 

@@ -2,13 +2,13 @@
 
 import { type Series, chart } from "./chart";
 import { h } from "./dom";
-import type { PlanPart, PlanStepPart } from "./document";
+import type { PlanPart } from "./document";
 import { type Cell, sortable } from "./table";
 import { number, percent, shown } from "./text";
 
 export function planSection(plan: PlanPart): HTMLElement {
   const element = h("section", { class: "block" }, h("h2", {}, "Plan"));
-  if (plan.machines.length > 0) element.append(cards(plan), machines(plan), steps(plan));
+  if (plan.machines.length > 0) element.append(cards(plan), machines(plan));
   if (plan.curve.length > 0) element.append(...curve(plan));
   const free = Object.entries(plan.free);
   if (free.length > 0) {
@@ -51,20 +51,10 @@ function machines(plan: PlanPart): HTMLElement {
   return sortable({ caption: "Machines", head: ["Type", "Number", "Price per hour", "Contents"], rows });
 }
 
-function step(name: string, part: PlanStepPart | null): string {
-  if (!part) return "";
-  return ` ${name} (${listed(part.machines)}) costs ${number(part.cost)} and carries ${number(part.rate)} tuples/s.`;
-}
-
 function listed(machines: Record<string, number>): string {
   return Object.entries(machines)
     .map(([name, count]) => `${count} × ${shown(name, 30)}`)
     .join(", ");
-}
-
-function steps(plan: PlanPart): HTMLElement {
-  const words = step("One step cheaper", plan.cheaper) + step("One step dearer", plan.dearer);
-  return h("p", {}, words.trim());
 }
 
 function curve(plan: PlanPart): HTMLElement[] {
