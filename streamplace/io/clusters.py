@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tomli_w
 
 from streamplace.errors import UnitError
-from streamplace.io import toml
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
@@ -48,12 +48,12 @@ def cluster_text(cluster: Cluster) -> str:
     for row, key, value in _plain_bandwidths(tables):
         if value < LEAST_PLAIN_BPS:
             row[key] = f"{value!r} bps"
-    return toml.text_of(tables)
+    return tomli_w.dumps(tables)
 
 
 def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
     """Write constraints as a TOML file, which `read_constraints` and ``--constraints`` read."""
-    write_text(Path(path), toml.text_of(constraints_to_tables(constraints)))
+    write_text(Path(path), tomli_w.dumps(constraints_to_tables(constraints)))
 
 
 def parse_cluster(content: bytes, where: str) -> Cluster:

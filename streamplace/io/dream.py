@@ -19,8 +19,9 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError, StreamplaceError
 from streamplace.io.fields import Amount
 from streamplace.io.files import read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, parse_foreign
+from streamplace.io.foreign import distinct, files_of
 from streamplace.io.lines import name_of
+from streamplace.io.parsing import parse_as
 from streamplace.io.registry import reader
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
@@ -82,7 +83,7 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
     >>> graph.operators["op0"].payload, graph.input_rate.tolist()
     (62500.0, [10000.0, 10000.0])
     """
-    document = parse_foreign(DreamJson, content, where)
+    document = parse_as(DreamJson, content, where, extra="ignore")
     try:
         graph = _graph(document, name)
     except StreamplaceError as error:

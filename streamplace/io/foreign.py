@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from streamplace.errors import FormatError
-from streamplace.io.fields import unrepeated
 from streamplace.io.files import is_folder, read_bytes, spot
-from streamplace.io.parsing import utf8, valid
+from streamplace.io.parsing import parse_as
 from streamplace.model.messages import shown
 
 T = TypeVar("T")
@@ -35,16 +34,8 @@ def files_of(path: Path, suffix: str) -> Iterator[Path]:
 
 
 def read_foreign(kind: type[T], path: Path) -> T:
-    """Read a JSON file that a typed dictionary describes."""
-    return parse_foreign(kind, read_bytes(path), spot(path))
-
-
-def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
-    """Parse a JSON text that a typed dictionary describes; other fields are ignored."""
-    text = utf8(content, where)
-    document = valid(kind, text, where)
-    unrepeated(text, where)
-    return document
+    """Read a JSON file that a typed dictionary describes; other fields are ignored."""
+    return parse_as(kind, read_bytes(path), spot(path), extra="ignore")
 
 
 def distinct(

@@ -2,16 +2,15 @@
 
 import codecs
 import json
+import tomllib
 from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from streamplace.errors import FormatError
-from streamplace.io import toml
-from streamplace.io.fields import check_json, check_known, fields_at, path_text
 from streamplace.io.schema import FILES
 from streamplace.model.messages import quoted, shown, suggestion
 
@@ -20,6 +19,7 @@ _T = TypeVar("_T")
 GRAPHS = ("graph", "problem")
 """Formats that other commands write."""
 _MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
@@ -32,18 +32,13 @@ def parse_json(name: str, content: bytes, where: str) -> Any:
         raise FormatError(f"{where}: {remedy}") from None
 
 
-def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
-    """Parse a JSON document that a typed dictionary describes."""
+def parse_as(
+    kind: type[_T], content: bytes, where: str, extra: Literal["forbid", "ignore"] = "forbid"
+) -> _T:
+    """Parse a JSON document of a type; errors begin with ``where``."""
     text = utf8(content, where)
-    document = valid(kind, text, where)
-    check_json(text, document, where, kind)
-    return document
-
-
-def valid(kind: type[_T], text: bytes, where: str) -> _T:
-    """Parse a JSON text that a typed dictionary describes, without a check for other fields."""
     try:
-        document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
+        document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra=extra)
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error, kind)}") from None
     return document
@@ -55,12 +50,24 @@ def parse_toml(name: str, content: bytes, where: str) -> Any:
 
 
 def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
-    """Parse any TOML document to tables."""
+    r"""Parse any TOML document to tables.
+
+    >>> parse_toml_text(b"[training]\nepochs = 3", "here")
+    {'training': {'epochs': 3}}
+    """
+    text = utf8(content, where)
     try:
-        text = utf8(content, where).decode()
+        return tomllib.loads(text.decode())
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
-    return toml.tables(text, where)
+    except RecursionError:
+        raise FormatError(f"{where}: is nested too deep; flatten it") from None
+    except (ValueError, OverflowError) as error:
+        if text.lstrip().startswith(b"{"):
+            why = "is JSON, but a TOML file is expected here; correct the path"
+        else:
+            why = f"is not valid TOML: {shown(str(error), 200)}"
+        raise FormatError(f"{where}: {why}") from None
 
 
 def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
@@ -71,10 +78,9 @@ def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
 def checked(kind: type[_T], tables: object, where: str) -> _T:
     """Check tables against the typed dictionary that describes them."""
     try:
-        document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="ignore")
+        document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="forbid")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error, kind)}") from None
-    check_known(tables, document, where, kind)
     return document
 
 
@@ -96,29 +102,34 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def first_fault(error: ValidationError, kind: Any) -> str:
-    """Describe the first fault of a document of a type: place, value and remedy."""
-    fault = error.errors(include_url=False, include_context=False)[0]
+    """Describe the first fault of a document of a type: place, value and remedy.
+
+    What is missing may be there under a wrong name, so unknown fields are named before it.
+    """
+    faults = error.errors(include_url=False, include_context=False)
+    fault = faults[0]
+    if fault["type"] == "missing":
+        fault = next((one for one in faults if one["type"] in _UNKNOWN), fault)
     path = _path(fault["loc"])
     message = shown(fault["msg"].replace("Input should", "it should"), 200)
     if fault["type"] == "json_invalid":
         return f"is not valid JSON: {message.removeprefix('Invalid JSON: ')}"
-    if fault["type"] == "extra_forbidden":
-        return f"{path} is not a known field; correct or remove it"
+    if fault["type"] in _UNKNOWN:
+        near = suggestion(str(fault["loc"][-1]), _fields_beside(kind, fault["loc"]))
+        return f"{path} is not a known field{near or '; correct or remove it'}"
     if fault["type"] == "missing":
-        return _missing(fault["loc"], fault["input"], kind)
+        return f"{path} is missing; add it"
     return f"{path or 'the document'} is {quoted(fault['input'])}; {message}"
 
 
-def _missing(location: tuple[int | str, ...], table: object, kind: Any) -> str:
-    """Describe a missing field, or an unknown one that probably stands for it."""
-    *above, name = location
-    known = fields_at(kind, tuple(above))
-    for given in table if isinstance(table, dict) else ():
-        if given in known:
-            continue
-        if near := suggestion(str(given), [str(name)]):
-            return f"{_path((*above, str(given)))} is not a known field{near}"
-    return f"{_path(location)} is missing; add it"
+def _fields_beside(kind: Any, location: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields that a type allows in the table of a place in a document."""
+    schema = part = _adapter(kind).json_schema()
+    for step in location[:-1]:
+        part = part.get("items" if isinstance(step, int) else "properties", {})
+        part = part if isinstance(step, int) else part.get(step, {})
+        part = schema.get("$defs", {}).get(part.get("$ref", "").rpartition("/")[2], part)
+    return [*part.get("properties", ())]
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -126,7 +137,9 @@ def _path(location: tuple[int | str, ...]) -> str:
     parts = location
     if len(parts) > 1 and parts[0] not in _MAPS and parts[-1] in _UNION_BRANCHES:
         parts = parts[: 2 if parts[0] == "attributes" else -1]
-    return path_text(parts)
+    return "".join(
+        f"[{step}]" if isinstance(step, int) else f".{shown(str(step))}" for step in parts
+    ).lstrip(".")
 
 
 def remedy_for(name: str, content: bytes, fault: str) -> str:

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, ProblemError
 from streamplace.io.fields import ListOf, TableOf
 from streamplace.io.files import located
-from streamplace.io.parsing import utf8, valid
+from streamplace.io.parsing import parse_as
 from streamplace.library.entries import ObjectiveName
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
@@ -54,7 +54,7 @@ class InstanceJson(TypedDict):
 
 def instance_problem(content: bytes, where: str) -> Problem:
     """Problem of a file of an instance; errors begin with ``where``."""
-    document = valid(InstanceJson, utf8(content, where), where)
+    document = parse_as(InstanceJson, content, where, extra="ignore")
     with located(where):
         _check_sizes(document)
         return library_problem({**document})

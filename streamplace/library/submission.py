@@ -20,7 +20,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import claim_folder
 from streamplace.io.fields import STRICT
 from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
-from streamplace.io.parsing import parse_as, utf8, valid
+from streamplace.io.parsing import parse_as, utf8
 from streamplace.library.checking import CLOSED, check_files
 from streamplace.library.entries import LibraryEntry, ObjectiveName
 from streamplace.library.folder import BEST, Library, open_library, write_checksums
@@ -103,7 +103,7 @@ def submit(
         raise SettingError(f"the time of the search is {seconds} s; it must be a number from 0 on")
     path = Path(file)
     content = read_bytes(path, LARGEST)
-    document = valid(SubmittedJson, utf8(content, spot(path)), spot(path))
+    document = parse_as(SubmittedJson, content, spot(path), extra="ignore")
     opened = open_library(library)
     with claim_folder(opened.folder, "submitting to it; try again"):
         complete_pending(opened.folder)

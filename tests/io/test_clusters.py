@@ -127,7 +127,7 @@ def test_constraints_are_read(tmp_path: Path) -> None:
             "link a→a: time '1 x' has the unknown unit 'x'",
         ),
         ("devices = 2020-01-01", "devices is datetime.date(2020, 1, 1); it should be"),
-        ("devices" + ".a" * 5000 + " = 1", "is nested too deep; flatten it"),
+        ("devices = " + "[" * 5000, "is nested too deep; flatten it"),
         (b"\xff", "is not UTF-8 text (byte 0)"),
         (
             'devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]',

@@ -56,10 +56,6 @@ def test_what_place_prints_is_read_with_and_without_a_byte_order_mark(mark: byte
             '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0", "x\\n": "d0"}}',
             r"'x\n' is placed but is not an operator of the graph; remove it",
         ),
-        (
-            '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0", "v0": "d1"}}',
-            "'v0' appears twice; remove one of them",
-        ),
         ('{"assignment": {}, "relative_throughput": -1}', "relative_throughput is -1; it should"),
         ('{"assignment": {}, "comment": ""}', "comment is not a known field"),
         ('{"assignment": {}, "queue": "fifo"}', "queue is 'fifo'; it should be"),
