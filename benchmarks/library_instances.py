@@ -4,17 +4,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from streamplace import Cluster, Offer, Operator, Problem, Stream, StreamGraph, generate
-from streamplace.io.problems import read_problems
-from streamplace.library.documents import instance_document
-from streamplace.library.plans import plan_document
-from streamplace.library.planted import (
+from library_plan_instances import plan_document
+from library_planted import (
     PlantedInstance,
     PlantedShape,
     planted_makespan,
     planted_plan,
     planted_throughput,
 )
+
+from streamplace import Cluster, Offer, Operator, Problem, Stream, StreamGraph, generate
+from streamplace.io.problems import read_problems
+from streamplace.library.documents import instance_document
 from streamplace.model import Device
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue

@@ -15,7 +15,8 @@ from streamplace.library.tables import (
     SAME,
     MethodSummary,
     as_markdown,
-    summarise,
+    current_runs,
+    summaries,
     table_report,
 )
 from streamplace.placers.registry import PLACERS
@@ -127,7 +128,7 @@ def provenance(library: Library, options: argparse.Namespace) -> str:
 def verdict(library: Library, records: Sequence[LibraryRun], objective: ObjectiveName) -> str:
     """Sentence about the best method of an objective within a second, and the best other one."""
     chosen = [run for run in records if run.objective == objective and run.limit == SECONDS]
-    rows = summarise(library, chosen)
+    rows = summaries(library, current_runs(library, chosen))
     ours, other = (next((row for row in rows if is_own(row) == own), None) for own in (True, False))
     words = [
         f"`{row.method}` is at the best known solution on {row.solved:.0%} of the entries, with a "
@@ -169,7 +170,8 @@ def draw(library: Library, records: Sequence[LibraryRun], path: Path) -> None:
     titles = {"throughput": "Throughput", "makespan": "Makespan"}
     figure, axes = panels(titles.values())
     for axis, objective in zip(axes, titles, strict=True):
-        rows = summarise(library, [run for run in records if run.objective == objective])
+        chosen = current_runs(library, [run for run in records if run.objective == objective])
+        rows = summaries(library, chosen)
         names = sorted({row.method for row in rows if row.limit != SECONDS})
         for i, name in enumerate(names):
             line = sorted((row.limit, shown(row)) for row in rows if row.method == name)

@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from library_planted import PlantedShape, planted_throughput
 
 from streamplace import Budget, place
 from streamplace.library.documents import library_problem
-from streamplace.library.planted import PlantedShape, planted_throughput
 from streamplace.objectives.registry import OBJECTIVES
 
 CHECKER = Path(__file__).parents[1] / "checker/check.py"

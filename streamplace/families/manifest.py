@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from streamplace.errors import FormatError
 from streamplace.io.fields import STRICT
 from streamplace.io.files import CHUNK, json_text, read_bytes, read_lines, reading, spot, write_text
 from streamplace.io.lines import files_of
@@ -85,26 +84,6 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
     if not manifest.shards:
         del document["shards"]
     write_text(path, json_text(document))
-
-
-def verify(path: Path) -> Manifest:
-    """Manifest of a data set; FormatError for other content, but not if it is only packed anew."""
-    manifest = read_manifest(manifest_path(path))
-    if packed_sha256(path) == manifest.packed_sha256:
-        return manifest
-    for shard in manifest.shards:
-        _check_content(path.with_name(shard.name), shard.content_sha256)
-    _check_content(path, manifest.content_sha256)
-    return manifest
-
-
-def _check_content(path: Path, expected: str) -> None:
-    actual = content_sha256(path)
-    if actual != expected:
-        raise FormatError(
-            f"{spot(path)}: its content has the SHA-256 {actual}, but its manifest says "
-            f"{expected}; generate it again or restore the file"
-        )
 
 
 def packed_sha256(path: Path) -> str:

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
@@ -81,13 +81,6 @@ class OpenVinoNode(TypedDict):
     made: list[tuple[list[int], float]]
 
 
-class Tensors(NamedTuple):
-    """Input and output tensors of an operation."""
-
-    taken: list[Tensor]
-    made: list[Tensor]
-
-
 @reader("openvino", package="openvino")
 def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
     """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``.
@@ -116,7 +109,7 @@ def _nodes(path: Path) -> list[OpenVinoNode]:
 
 def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
-    names = names_of([node["name"] for node in nodes])
+    names = distinct([node["name"] for node in nodes], [f"#{row}" for row in range(len(nodes))])
     outer = [node["name"] for node in nodes if node["kind"] in WITH_BODIES]
     if outer:
         LOG.warning(
@@ -141,28 +134,6 @@ def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
         for source, size in _sent(node, made).items()
     ]
     return StreamGraph.of(name, operators, streams, fires=ALL)
-
-
-def held_rows(graph: StreamGraph) -> set[int]:
-    """Rows of the operations that depend on no input: weights, and operations on weights alone."""
-    feeders: dict[int, list[int]] = {}
-    for u, v in zip(graph.streams.source.tolist(), graph.streams.target.tolist(), strict=True):
-        feeders.setdefault(v, []).append(u)
-    held: set[int] = set()
-    for v in graph.order.tolist():
-        alone = v in feeders and held.issuperset(feeders[v])
-        if alone or graph.operators.kind[v] == "Constant":
-            held.add(v)
-    return held
-
-
-def names_of(given: list[str]) -> list[str]:
-    """Names of the operations, in order; names that occur several times get their row number.
-
-    >>> names_of(["a", "b", "a"])
-    ['a#0', 'b', 'a#2']
-    """
-    return distinct(given, [f"#{row}" for row in range(len(given))])
 
 
 def _constant(nodes: list[OpenVinoNode]) -> list[bool]:

@@ -75,11 +75,6 @@ def gap_between(entry: LibraryEntry, value: float | None, reference: float) -> f
     return min(1.0, max(0.0, entry.sense * (reference - value) / largest)) if largest else 0.0
 
 
-def summarise(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
-    """Summaries of methods and time limits, best first, of the runs that `current_runs` leaves."""
-    return _summaries(library, current_runs(library, runs))
-
-
 def current_runs(library: Library, runs: Iterable[LibraryRun]) -> list[LibraryRun]:
     """Runs on the instances of the library, without those on other versions of them."""
     entries = {(entry.instance, entry.objective) for entry in library.entries}
@@ -98,7 +93,8 @@ def current_runs(library: Library, runs: Iterable[LibraryRun]) -> list[LibraryRu
     return chosen
 
 
-def _summaries(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
+def summaries(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
+    """Summaries of methods and time limits, best first, of the runs that `current_runs` leaves."""
     entries = {(entry.instance, entry.objective): entry for entry in library.entries}
     groups: dict[tuple[str, float], list[tuple[LibraryEntry, LibraryRun]]] = defaultdict(list)
     for run in runs:
@@ -146,7 +142,7 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
             f"{objective.capitalize()}: {len(entries)} {noun}; the best known value is proven to "
             f"be the best possible for {closed}."
         )
-        rows = tuple(_row(row) for row in _summaries(library, chosen))
+        rows = tuple(_row(row) for row in summaries(library, chosen))
         parts.append(Sheet(HEAD, rows, names=0))
     if left_out := len(runs) - len(current):
         parts.append(f"Left out: {counted(left_out, 'run')} on other versions of the instances.")
@@ -234,5 +230,5 @@ def summaries_document(library: Library, runs: Sequence[LibraryRun]) -> list[dic
     return [
         {"objective": objective, **asdict(row)}
         for objective in objectives
-        for row in _summaries(library, [run for run in current if run.objective == objective])
+        for row in summaries(library, [run for run in current if run.objective == objective])
     ]

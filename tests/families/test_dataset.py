@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifests import verify
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.families.dataset import read_recipe, write_dataset
-from streamplace.families.manifest import manifest_path, packed_sha256, read_manifest, verify
+from streamplace.families.manifest import manifest_path, packed_sha256, read_manifest
 from streamplace.families.parameters import options
 from streamplace.families.random_dag import RandomDag
 from streamplace.families.registry import FAMILIES

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifests import verify
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched
 from streamplace.families.dataset import write_dataset
-from streamplace.families.manifest import manifest_path, read_manifest, verify
+from streamplace.families.manifest import manifest_path, read_manifest
 from streamplace.families.registry import FAMILIES
 from streamplace.families.shards import write_shards
 from streamplace.io.graphs import read_graphs
@@ -111,7 +112,7 @@ def test_a_spoiled_shard_is_named(tmp_path: Path) -> None:
     write_shards("branched", SMALL, 7, path, 2)
     shard = tmp_path / "s-00001-of-00002.jsonl"
     shard.write_bytes(shard.read_bytes().replace(b"train", b"test!"))
-    with pytest.raises(FormatError, match=r"s-00001-of-00002\.jsonl: its content has"):
+    with pytest.raises(FormatError, match=r"s-00001-of-00002\.jsonl: its manifest says"):
         verify(path)
 
 

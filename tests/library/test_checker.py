@@ -18,17 +18,12 @@ from strategies import graphs, placements
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import ProblemError, SettingError
 from streamplace.library.documents import instance_document, library_problem, solution_document
-from streamplace.library.plans import plan_document
-from streamplace.library.planted import (
-    PlantedShape,
-    planted_makespan,
-    planted_plan,
-    planted_throughput,
-)
 from streamplace.model import Cluster, Constraints, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
+INSTANCES = benchmark_modules("library_plan_instances", "library_planted")
+PLANTED = INSTANCES.library_planted
 SAME = 1e-12
 FEW = settings(max_examples=settings().max_examples // 4)
 """Examples of which each tries all placements, or all orders of the operators too."""
@@ -228,7 +223,9 @@ def small_plans(draw: Any) -> dict[str, Any]:
         Offer("large", draw(st.integers(4, 7)), cores=2, slots=draw(st.integers(2, 5))),
     ]
     try:
-        return plan_document(StreamGraph.of("plan", operators, streams), Catalogue.of(offers))
+        return INSTANCES.library_plan_instances.plan_document(
+            StreamGraph.of("plan", operators, streams), Catalogue.of(offers)
+        )
     except ProblemError:
         assume(False)
         raise
@@ -289,21 +286,21 @@ def test_no_worths_prove_a_bound_above_the_cheapest_plan(
     assert not proves(document, best + 1, {"worth": worth, "weights": weights})
 
 
-@pytest.mark.parametrize("make", [planted_throughput, planted_makespan, planted_plan])
+@pytest.mark.parametrize("make", ["planted_throughput", "planted_makespan", "planted_plan"])
 @pytest.mark.parametrize("large", [0, 2])
-def test_planted_solutions_are_the_best(make: Any, large: int) -> None:
-    planted = make(PlantedShape(24, 3, 0.3, large), 7)
+def test_planted_solutions_are_the_best(make: str, large: int) -> None:
+    planted = getattr(PLANTED, make)(PLANTED.PlantedShape(24, 3, 0.3, large), 7)
     assert judged(planted.document, planted.solution) == Fraction(planted.bound)
     assert proves(planted.document, Fraction(planted.bound), planted.proof)
 
 
 def test_a_planted_plan_has_an_operator_of_one_piece_for_each_machine() -> None:
     """It fills the machine; without one, fewer machines would be enough."""
-    least = planted_plan(PlantedShape(4, 3), 0)
+    least = PLANTED.planted_plan(PLANTED.PlantedShape(4, 3), 0)
     assert judged(least.document, least.solution) == Fraction(least.bound)
     assert proves(least.document, Fraction(least.bound), least.proof)
     with pytest.raises(SettingError, match="of 4 operators, too few have a single piece"):
-        planted_plan(PlantedShape(4, 4), 0)
+        PLANTED.planted_plan(PLANTED.PlantedShape(4, 4), 0)
 
 
 @pytest.mark.slow
@@ -318,14 +315,14 @@ def test_the_planner_costs_what_column_generation_proves(made: SimpleNamespace) 
         [Stream("a", "b", partitioning="hash")],
     )
     offers = Catalogue.of([Offer("m", 1, cores=2)])
-    document = plan_document(graph, offers)
+    document = INSTANCES.library_plan_instances.plan_document(graph, offers)
     columns = made.columns.PlanColumns(document)
     columns.solve()
     assert plan(graph, offers=offers, seed=0).cost == columns.least_cost() == 2
 
 
 def test_weights_of_zero_prove_nothing() -> None:
-    planted = planted_throughput(PlantedShape(12, 3), 0)
+    planted = PLANTED.planted_throughput(PLANTED.PlantedShape(12, 3), 0)
     assert not proves(planted.document, Fraction(1, 2), planted.proof | {"weights": [0]})
 
 
@@ -379,14 +376,14 @@ def small_documents(draw: Any, objective: str) -> dict[str, Any]:
 
 
 def test_operators_have_pieces_in_plans_only() -> None:
-    document = planted_makespan(PlantedShape(4, 2), 0).document
+    document = PLANTED.planted_makespan(PLANTED.PlantedShape(4, 2), 0).document
     document["operators"][0]["pieces"] = 2
     with pytest.raises(check.RefusedError, match="2 is no whole number in its range"):
         check.Instance(document)
 
 
 def test_a_search_ends_at_its_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = planted_throughput(PlantedShape(12, 3), 0)
+    planted = PLANTED.planted_throughput(PLANTED.PlantedShape(12, 3), 0)
     monkeypatch.setattr(check, "NODES", 7)
     with pytest.raises(check.RefusedError, match="too many nodes"):
         check.no_placement(

@@ -15,7 +15,7 @@ from streamplace.library import run as run_methods
 from streamplace.library.entries import ObjectiveName
 from streamplace.library.folder import Library
 from streamplace.library.runs import read_runs
-from streamplace.library.tables import as_markdown, as_page, gap_between, summarise
+from streamplace.library.tables import as_markdown, as_page, current_runs, gap_between, summaries
 
 PROGRAM = """
 import json, sys, time
@@ -213,7 +213,7 @@ def test_means_are_those_of_the_definition(folder: Path) -> None:
         a_run(library, "random-pass-00", "makespan", value=time.value),
         a_run(library, "giph-11", "makespan", status="failed", value=None),
     ]
-    (row,) = summarise(library, runs)
+    (row,) = summaries(library, runs)
     assert (row.entries, row.answers) == (3, 2)
     assert row.solved == pytest.approx(1 / 3)
     assert row.ratio_to_best == pytest.approx(2**0.5)
@@ -228,7 +228,7 @@ def test_runs_on_other_versions_of_an_instance_are_left_out(
     library = open_library(folder)
     now = a_run(library, "random-00", "throughput", value=0.5)
     old = replace(now, digest="0" * 64, value=1.0)
-    (row,) = summarise(library, [old, now])
+    (row,) = summaries(library, current_runs(library, [old, now]))
     assert (row.entries, row.solved) == (1, 0.0)
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(asdict(r)) + "\n" for r in (old, now)))
     (tmp_path / "old.jsonl").write_text(json.dumps(asdict(old)) + "\n")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_modules import benchmark_modules
 from planning_cases import carried
 from planning_cases import question as drawn
 from streamsim import resource_loads
@@ -23,7 +24,6 @@ from streamsim import resource_loads
 import streamplace
 from streamplace import Budget, Offer, Operator, Stream, StreamGraph
 from streamplace.errors import DefectError, ProblemError
-from streamplace.library.plans import plan_document
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
 from streamplace.planning import planner
@@ -32,6 +32,7 @@ from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions
 
+INSTANCES = benchmark_modules("library_plan_instances").library_plan_instances
 CHECKER = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "checker/check.py")))
 LARGEST = r"a plan was found for up to ([0-9.e+-]+) tuples/s"
 
@@ -140,7 +141,7 @@ def assert_checked(question: dict[str, Any], result: PlanResult) -> None:
     if question["headroom"] or any(isfinite(offer.slots) for offer in offers.offers):
         return
     try:
-        document = plan_document(graph, offers)
+        document = INSTANCES.plan_document(graph, offers)
     except ProblemError:
         return
     for kind in document["kinds"]:
