@@ -1,6 +1,5 @@
 """Python is as wide as the command line, and every public name is documented."""
 
-import importlib
 import inspect
 import re
 import subprocess
@@ -64,19 +63,8 @@ def command(name: str) -> click.Command:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_public_name_is_imported_and_documented(name: str) -> None:
-    item = getattr(streamplace, name)
-    home = item.__module__ if inspect.isroutine(item) or inspect.isclass(item) else ""
-    listed = re.findall(r"^::: (\S+)$", REFERENCE, re.MULTILINE)
-    assert {f"{home}.{name}", home} & set(listed)
-
-
-def test_the_reference_lists_what_there_is() -> None:
-    for path in re.findall(r"^::: (\S+)$", REFERENCE, re.MULTILINE):
-        module, _, name = path.rpartition(".")
-        try:
-            importlib.import_module(path)
-        except ModuleNotFoundError:
-            assert hasattr(importlib.import_module(module), name), path
+    assert getattr(streamplace, name).__doc__
+    assert f"| `{name}` |" in REFERENCE
 
 
 def test_every_command_has_a_function() -> None:
