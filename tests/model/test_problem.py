@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from problems import chain, diamond, heterogeneous
+from problems import chain, diamond, fork_join, heterogeneous
 from strategies import placements, problems
 from streamsim import throughput
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model import Cluster, Constraints, Placement, Problem
+from streamplace.model.problem import random_placements
 
 
 @st.composite
@@ -130,3 +131,18 @@ def test_copies_compile_anew(duplicate: Callable[[Any], Any]) -> None:
     again = Problem(duplicate(problem.graph), duplicate(problem.cluster))
     assert np.array_equal(again.one_pass.streams, problem.one_pass.streams)
     assert np.array_equal(again.one_pass.links, problem.one_pass.links)
+
+
+@given(problems(), st.integers(0, 99))
+def test_random_placements_are_legal(problem: Problem, seed: int) -> None:
+    """Whatever the rules."""
+    found = random_placements(problem, 20, np.random.default_rng(seed))
+    assert found.shape == (20, problem.n_operators)
+    assert problem.legal(found).all()
+
+
+def test_random_placements_use_any_number_of_devices() -> None:
+    fork = Problem(fork_join(3), Cluster.uniform(4))
+    found = random_placements(fork, 500, np.random.default_rng(0))
+    assert {len(set(row)) for row in found.tolist()} == {1, 2, 3, 4}
+    assert set(found.ravel().tolist()) == {0, 1, 2, 3}

@@ -17,6 +17,9 @@ from dream_reference import linear, lstm, parameter
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.tensors.draws import child
+from streamplace.model import Problem
+from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.hdp.module import HdpModule
 
 Floats = NDArray[np.float64]
@@ -65,12 +68,12 @@ def log_probabilities(
 def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]) -> None:
     """All steps of all problems at once, and step by step, agree with plain loops."""
     of = hdp_policy(**changes)
-    batch = of.on(ALL).encoded(np.arange(len(ALL)), np.random.default_rng(0))
-    drawn = batch.drawn(2, torch.Generator().manual_seed(3))
+    batch = encoded(of, ALL)
+    drawn = batch.drawn(2, child(torch.tensor(3), torch.arange(len(ALL))))
     likely = batch.likelihood(drawn)
-    for g, part in enumerate(batch.parts):
-        for s, devices in enumerate(part.decisions(drawn[g]).tolist()):
-            wanted = log_probabilities(of.module, part.features, part.open, devices)
+    for g in range(len(ALL)):
+        for s in range(2):
+            devices, wanted = literally(of, batch, drawn, g, s)
             taken = sum(row[d] for row, d in zip(wanted, devices, strict=True))
             assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
             some = [row[np.isfinite(row)] for row in wanted]
@@ -78,26 +81,41 @@ def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]
             assert likely.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
 
 
+def encoded(of: TraitPolicy, problems: list[Problem]) -> Any:
+    """Problems in a batch, padded."""
+    rows = torch.arange(len(problems))
+    return of.on(problems).encoded(rows, max(p.n_operators for p in problems) + 1, rows)
+
+
+def literally(
+    of: TraitPolicy, batch: Any, placements: torch.Tensor, g: int, s: int
+) -> tuple[list[int], list[Floats]]:
+    """Devices along the nodes of a sample, and what the equations say of them."""
+    nodes = batch.read.nodes
+    size = int(nodes.present[g].sum())
+    features, may = nodes.features[g, :size].double().numpy(), nodes.open[g, :size].numpy()
+    devices = placements[g, s][batch.first[g, :size]].tolist()
+    return devices, log_probabilities(of.module, features, may, devices)
+
+
 def test_the_likeliest_answer_is_likelier_than_its_neighbours() -> None:
     of = hdp_policy()
-    batch = of.on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
-    (greedy,) = batch.drawn(1, None)
-    part = batch.parts[0]
-    devices = part.decisions(greedy)[0].tolist()
-    wanted = log_probabilities(of.module, part.features, part.open, devices)
+    batch = encoded(of, [PAPER])
+    devices, wanted = literally(of, batch, batch.drawn(1, None), 0, 0)
     assert [row.argmax() for row in wanted] == devices
 
 
 def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
     """Whole groups where a graph has more operators than the model groups."""
+    n = PAPER.n_operators
     for order in ("bfs", "reversed-topological"):
-        fine = hdp_policy(order=order).on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
-        assert fine.parts[0].order.tolist() == decision_order(PAPER, order).tolist()
-    coarse = hdp_policy(groups=6).on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
-    label = coarse.parts[0].nodes.label
-    assert len(coarse.parts[0].order) == 6
-    (drawn,) = coarse.drawn(2, torch.Generator().manual_seed(0))
-    for group in range(label.max() + 1):
+        fine = encoded(hdp_policy(order=order), [PAPER])
+        assert fine.order[0, :n].tolist() == decision_order(PAPER, order).tolist()
+    coarse = encoded(hdp_policy(groups=6), [PAPER])
+    label = coarse.place[0, :n]
+    assert label.unique().tolist() == [*range(6)]
+    drawn = coarse.drawn(2, torch.tensor([1]))[0, :, :n]
+    for group in range(6):
         assert (drawn[:, label == group] == drawn[:, label == group][:, :1]).all()
 
 

@@ -25,6 +25,7 @@ from strategies import problems as any_problem
 from streamplace.errors import FormatError, SettingError
 from streamplace.learn.config import configured
 from streamplace.learn.registry import MODELS
+from streamplace.learn.tensors.draws import child, uniform
 from streamplace.model import Problem
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag.module import ALONE, HsdagModule, parse
@@ -103,12 +104,14 @@ def literally(
     return found
 
 
-def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[HsdagModule, GroupingRounds, Any]:
+KEYS = child(torch.tensor(4), torch.arange(len(ALL)))
+
+
+def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[Any, GroupingRounds, Any]:
     """All problems side by side, and which of their edges are there in every round."""
     of = hsdag_policy(dropout=dropout, rounds=rounds)
-    made = of.on(ALL).encoded(np.arange(len(ALL)), np.random.default_rng(4))
-    size = rounds, sum(part.nodes.edges.shape[1] for part in made.parts)
-    return of.module, made, np.random.default_rng(4).random(size) >= dropout
+    made = of.on(ALL).encoded(torch.arange(len(ALL)), max(p.n_operators for p in ALL), KEYS)
+    return of, made, (uniform(KEYS, rounds, 99) >= dropout).numpy()
 
 
 @given(st.data())
@@ -129,18 +132,17 @@ def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
 
 def test_choices_have_the_probabilities_of_the_equations() -> None:
     """Groups and distributions of every round, and what samples of each round are worth."""
-    module, made, kept = episode()
-    drawn = made.drawn(7, torch.Generator().manual_seed(3))
-    likely, at = made.likelihood(drawn), 0
-    for g, part in enumerate(made.parts):
-        here = slice(at, at := at + part.nodes.edges.shape[1])
-        wanted = literally(module, part, kept[:, here])
+    of, made, kept = episode()
+    drawn = made.drawn(7, KEYS)
+    likely = made.likelihood(drawn)
+    for g, problem in enumerate(ALL):
+        part = DescribedNodes.of(problem, of.traits, of.module.config)
+        wanted = literally(of.module, part, kept[g, :, : part.nodes.edges.shape[1]])
         for t, (groups, rows) in enumerate(wanted):
-            nodes = slice(made.start[g], made.start[g + 1])
-            group = made.rounds[t].group[nodes].numpy()
+            group = made.rounds[t].group[made.owner == g].numpy()
             assert groups == [set(np.flatnonzero(group == c)) for c in np.unique(group)]
             for s in range(t, 7, 3):
-                by_node = drawn[g][s][part.nodes.first]
+                by_node = drawn[g, s][part.nodes.first].tolist()
                 taken = sum(row[by_node[min(c)]] for c, row in zip(groups, rows, strict=True))
                 assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
                 some = [row[np.isfinite(row)] for row in rows]
@@ -152,8 +154,7 @@ def test_choices_have_the_probabilities_of_the_equations() -> None:
 def test_operators_of_a_group_go_together() -> None:
     """In the round that a sample is of; no operator with a stream is alone."""
     _, made, _ = episode(dropout=0.0)
-    (drawn, *_) = made.drawn(6, torch.Generator().manual_seed(0))
-    for s, placement in enumerate(drawn):
+    for s, placement in enumerate(made.drawn(6, KEYS)[0, :, : PAPER.n_operators].numpy()):
         group = made.rounds[s % 3].group[: PAPER.n_operators].numpy()
         assert np.bincount(group).min() >= 2
         for c in np.unique(group):

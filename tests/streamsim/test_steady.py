@@ -18,7 +18,7 @@ from streamsim import (
 from streamsim.incremental import Incremental
 from streamsim.instance import with_constants_as_loads
 from streamsim.steady import is_plain
-from streamsim_strategies import Description, Ints, placed, placed_joins
+from streamsim_strategies import Description, Ints, flowing, placed, placed_joins
 
 TOLERANCE = 1e-9
 
@@ -161,18 +161,6 @@ def test_the_bottleneck_is_the_fullest_resource(
     found = bottleneck(resource_loads(chain(**changes), placement))
     assert (found.kind, found.device, found.peer) == expected[:3]
     assert found.load == pytest.approx(expected[3])
-
-
-def flowing(problem: Description) -> Description:
-    """The same without constant loads of operators that nothing reaches."""
-    if problem.constant is None:
-        return problem
-    reached = problem.instance.input_rate > 0
-    rows = [
-        row if flows else [0.0] * len(row)
-        for row, flows in zip(problem.constant, reached, strict=True)
-    ]
-    return problem.but(constant=rows)
 
 
 @pytest.mark.parametrize(

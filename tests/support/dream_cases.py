@@ -9,7 +9,12 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
+from streamplace.learn.models.dream.module import (
+    DecisionsSoFar,
+    Encoded,
+    EncoderDecoder,
+    built_module,
+)
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.model import Cluster, Problem
 
@@ -53,13 +58,13 @@ def in_decision_order(problem: Problem, placement: Sequence[int], order: str) ->
 def step_by_step(policy: EncoderDecoder, batch: GraphBatch, placements: Tensor) -> Tensor:
     """Log-probabilities [G, N, S, D] of all decisions along placements, step by step."""
     encoded: Encoded = policy.encode(batch)
-    graphs, samples, steps = placements.shape
-    chosen = torch.zeros(graphs, steps, samples, batch.n_devices)
+    samples, steps = placements.shape[1:]
+    so_far = DecisionsSoFar(encoded.earlier, samples)
     state = encoded.start.repeat_interleave(samples, dim=0)
     cell = torch.zeros_like(state)
     rows = []
     for t in range(steps):
-        row, state, cell = policy.decoder.step(encoded, chosen, t, state, cell)
+        row, state, cell = policy.decoder.step(encoded, so_far, state, cell)
         rows.append(row)
-        chosen[:, t] = torch.nn.functional.one_hot(placements[:, :, t], batch.n_devices).float()
+        so_far.decide(placements[:, :, t])
     return torch.stack(rows, dim=1)

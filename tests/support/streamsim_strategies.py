@@ -170,3 +170,15 @@ def placed_joins(draw: DrawFn, count: int = 1, **options: Any) -> tuple[Descript
     """A problem with joins and a batch [count, N] of placements for it."""
     description = draw(joining(**options))
     return description, draw(placements(description, count))
+
+
+def flowing(problem: Description) -> Description:
+    """The same without constant loads of operators that nothing reaches."""
+    if problem.constant is None:
+        return problem
+    reached = problem.instance.input_rate > 0
+    rows = [
+        row if flows else [0.0] * len(row)
+        for row, flows in zip(problem.constant, reached, strict=True)
+    ]
+    return problem.but(constant=rows)

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from streamplace.learn.algorithms.memory import RowMemory
-from streamplace.model.arrays import Bools, Floats, Longs
+from streamplace.learn.tensors.memory import TensorMemory
+from streamplace.model.arrays import Floats
 
-Baseline = Callable[[Floats, Bools], Floats]
+Baseline = Callable[[Tensor, Tensor], Tensor]
 """Baseline [G, S] of every sample from the rewards [G, S] and a mask of those that exist."""
 
 SPREAD = 1e-3
@@ -16,51 +19,52 @@ UNSEEN = 1e9
 """Average of a problem without samples: no reward is so large, and it is finite for files."""
 
 
-def mean(rewards: Floats, valid: Bools) -> Floats:
+def mean(rewards: Tensor, valid: Tensor) -> Tensor:
     """Mean over all samples of a problem, as in equation 4 of the DREAM paper."""
-    count = np.maximum(valid.sum(axis=1, keepdims=True), 1)
-    return np.asarray(np.sum(rewards, axis=1, where=valid, keepdims=True) / count)
+    return (rewards * valid).sum(1, keepdim=True) / valid.sum(1, keepdim=True).clamp(min=1)
 
 
-def others(rewards: Floats, valid: Bools) -> Floats:
+def others(rewards: Tensor, valid: Tensor) -> Tensor:
     """Mean over the other samples of a problem, which leaves the gradient unbiased."""
-    count = valid.sum(axis=1, keepdims=True)
-    total = np.sum(rewards, axis=1, where=valid, keepdims=True)
-    return np.asarray(np.where(count > 1, (total - rewards) / np.maximum(count - 1, 1), 0.0))
+    count = valid.sum(1, keepdim=True)
+    total = (rewards * valid).sum(1, keepdim=True)
+    return torch.where(count > 1, (total - rewards) / (count - 1).clamp(min=1), 0.0)
 
 
-def nothing(rewards: Floats, valid: Bools) -> Floats:
+def nothing(rewards: Tensor, valid: Tensor) -> Tensor:
     """Baseline 0."""
-    return np.zeros((len(rewards), 1))
+    return torch.zeros_like(rewards[:, :1])
 
 
 BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothing}
 
 
-class MovingAverage(RowMemory):
+class MovingAverage(TensorMemory):
     """A moving average of the rewards of every problem; it begins with the mean of the first.
 
     The papers do not say how fast theirs moves.
 
     Examples
     --------
-    >>> baseline, there = MovingAverage(problems=1, decay=0.5), np.array([[True]])
-    >>> [baseline.of(np.array([0]))(np.array([[r]]), there).item() for r in (0.25, 0.75, 0.75)]
+    >>> baseline = MovingAverage(problems=1, device="cpu", decay=0.5)
+    >>> row, there = torch.tensor([0]), torch.tensor([[True]])
+    >>> [baseline.of(row)(torch.tensor([[r]]), there).item() for r in (0.25, 0.75, 0.75)]
     [0.25, 0.25, 0.5]
     """
 
-    def __init__(self, problems: int, decay: float = 0.9) -> None:
-        self._values: Floats = np.full(problems, UNSEEN)
+    def __init__(self, problems: int, device: str, decay: float = 0.9) -> None:
+        self._values = torch.full((problems,), UNSEEN, dtype=torch.float64, device=device)
         self._decay = decay
         super().__init__({"average": self._values})
 
-    def of(self, rows: Longs) -> Baseline:
+    def of(self, rows: Tensor) -> Baseline:
         """Baseline of these problems, which moves when it is asked."""
         return lambda rewards, valid: self._moved(rows, mean(rewards, valid)[:, 0])[:, None]
 
-    def _moved(self, rows: Longs, means: Floats) -> Floats:
+    def _moved(self, rows: Tensor, means: Tensor) -> Tensor:
         """Averages before, which then move towards these means."""
-        before = np.where(self._values[rows] == UNSEEN, means, self._values[rows])
+        before = self._values[rows]
+        before = torch.where(before == UNSEEN, means.double(), before)
         self._values[rows] = self._decay * before + (1 - self._decay) * means
         return before
 
@@ -98,14 +102,14 @@ def more_than_others(values: Floats) -> Floats:
     return np.asarray(differences / (differences.std() + SPREAD))
 
 
-def advantages(rewards: Floats, valid: Bools, baseline: Baseline, *, normalised: bool) -> Floats:
+def advantages(rewards: Tensor, valid: Tensor, baseline: Baseline, *, normalised: bool) -> Tensor:
     """Weights (r - b) / S of the log-probabilities of the S valid samples of a problem; [G, S].
 
     If normalised, the differences are divided by their deviation.
     """
-    count = valid.sum(axis=1, keepdims=True)
-    advantage = np.where(valid, rewards - baseline(rewards, valid), 0.0)
+    count = valid.sum(1, keepdim=True)
+    advantage = torch.where(valid, rewards - baseline(rewards, valid), 0.0)
     if normalised:
-        deviation = np.sqrt((advantage**2).sum(axis=1, keepdims=True) / count)
+        deviation = (advantage.square().sum(1, keepdim=True) / count).sqrt()
         advantage = advantage / (deviation + SPREAD)
-    return np.asarray(advantage / count)
+    return advantage / count

@@ -10,10 +10,6 @@ from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Floats, Longs
 
-Devices = NDArray[np.int8]
-
-EMPTY = -1.0
-
 
 class ProblemMemory(Protocol):
     """Facts about training problems that last from epoch to epoch."""
@@ -65,62 +61,3 @@ class BestRewards(RowMemory):
         """Return the best reward of a problem, this one included."""
         self.rewards[row] = max(self.rewards[row], reward)
         return float(self.rewards[row])
-
-
-class PlacementMemory(RowMemory):
-    """The best placements seen of every problem, each once.
-
-    Placements are canonical rows in operator order. Shapes: P problems, C places for each, N
-    operators of the largest.
-    """
-
-    def __init__(self, problems: int, places: int, operators: int) -> None:
-        self.placements: Devices = np.zeros((problems, places, operators), np.int8)
-        self.rewards: Floats = np.full((problems, places), EMPTY)
-        super().__init__({"memory.placements": self.placements, "memory.rewards": self.rewards})
-
-    def add(self, row: int, placements: NDArray[Any], rewards: Floats) -> None:
-        """Keep the best of the remembered placements of a problem and of new ones [S, n]."""
-        n, places = placements.shape[1], self.rewards.shape[1]
-        least = self.rewards[row, -1]
-        better = rewards > least
-        if not better.any():
-            return
-        candidates = np.concatenate(
-            [self.placements[row, :, :n], placements[better].astype(np.int8)]
-        )
-        values = np.concatenate([self.rewards[row], rewards[better]])
-        best = _best_distinct(candidates, values, places)
-        self.rewards[row] = EMPTY
-        self.rewards[row, : len(best)] = values[best]
-        self.placements[row, : len(best), :n] = candidates[best]
-
-    def replay(
-        self, row: int, most: int, threshold: float, operators: int
-    ) -> tuple[Devices, Floats]:
-        """Best placements [≤ most, n] of a problem with a reward of the threshold or more.
-
-        If none has it, the single best; none if nothing is remembered.
-        """
-        rewards = self.rewards[row, :most]
-        good = int((rewards >= max(threshold, 0.0)).sum())
-        count = max(good, int((rewards[:1] > EMPTY).sum()))
-        return self.placements[row, :count, :operators], rewards[:count]
-
-    def best(self, row: int) -> float:
-        """Best reward known of a problem, 0 if none is."""
-        return max(float(self.rewards[row, 0]), 0.0)
-
-
-def _best_distinct(placements: Devices, rewards: Floats, most: int) -> Longs:
-    """Rows of the best different placements, best first, of equals the first."""
-    keys: set[bytes] = set()
-    best: list[int] = []
-    for i in np.argsort(-rewards, kind="stable").tolist():
-        if rewards[i] == EMPTY or len(best) == most:
-            break
-        key = placements[i].tobytes()
-        if key not in keys:
-            keys.add(key)
-            best.append(i)
-    return np.array(best, np.int64)

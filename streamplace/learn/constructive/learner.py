@@ -8,113 +8,41 @@ over the S samples of every problem, drawn just now or replayed.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from streamsim.canonical import canonical
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
-from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, check_places
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
-from streamplace.learn.constructive.policy import ConstructivePolicy, Placements, PreparedProblems
-from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.constructive.policy import (
+    ConstructivePolicy,
+    EncodedBatch,
+    PreparedProblems,
+)
+from streamplace.learn.learner import StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import Reward
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
-from streamplace.model.problem import Problem, random_placements
+from streamplace.learn.tensors.draws import child
+from streamplace.learn.tensors.memory import (
+    EMPTY,
+    Outlines,
+    PlacementMemory,
+    canonical,
+    neighbours,
+    random_placements,
+)
+from streamplace.learn.tensors.rewards import judge_of
+from streamplace.model.arrays import Longs
+from streamplace.model.problem import Problem
 
 LEAST_REWARD = 1e-6
 """Smaller rewards are raised to this, since their inverse has no bound."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
-    """Placements [S, N] of one problem to learn from, and their rewards [S]."""
-
-    placements: Placements
-    rewards: Floats
-
-
-class NoReplay(BestRewards):
-    """Only the present samples are learned from."""
-
-    def __init__(self, problems: Sequence[Problem], reward: Reward) -> None:
-        super().__init__(len(problems))
-        self._problems, self._reward = problems, reward
-
-    def samples(
-        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
-    ) -> Sampled:
-        """Reward the samples."""
-        rewards = rewarded(self._problems[row], self._reward, drawn)[1]
-        self.meet(row, rewards.max())
-        return Sampled(drawn, rewards)
-
-    def best(self, row: int) -> float:
-        """Best reward met."""
-        return float(self.rewards[row])
-
-
-class MemoryReplay(PlacementMemory):
-    """A memory of good placements that are replayed, fed by random ones, too (DREAM §3.3)."""
-
-    def __init__(self, problems: Sequence[Problem], reward: Reward, config: MemoryConfig) -> None:
-        most = max(problem.n_operators for problem in problems)
-        super().__init__(len(problems), config.places, most)
-        self._problems, self._reward, self._config = problems, reward, config
-        self._devices = np.array([problem.n_devices for problem in problems])
-
-    def samples(
-        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
-    ) -> Sampled:
-        """Reward samples, remember them and random ones, and add replayed ones."""
-        config = self._config
-        rewards = self._remember(row, drawn)
-        self._explore(row, order, epoch, rng)
-        replayed, again = self.replay(row, config.replayed, config.threshold, len(order))
-        placements = canonical_along(self._problems[row], order, replayed)
-        return Sampled(np.concatenate([drawn, placements]), np.concatenate([rewards, again]))
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore the memories."""
-        check_places(state["memory.placements"], self._devices[rows])
-        super().restore(state, rows)
-
-    def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:
-        """Put random samples into a memory, more while no good placement is known."""
-        config, problem = self._config, self._problems[row]
-        size = exploration(config.exploration, config.exploration_decay, epoch)
-        if self.best(row) < config.threshold:
-            size = max(size, config.exploration_while_poor)
-        near = round(config.near * size)
-        if size > near:
-            self._remember(row, random_placements(problem, size - near, rng))
-        if near:
-            remembered = self.placements[row, self.rewards[row] >= 0, : len(order)]
-            bases = remembered[rng.integers(len(remembered), size=near)]
-            self._remember(row, neighbours(problem, order, bases, rng))
-
-    def _remember(self, row: int, placements: Placements) -> Floats:
-        """Rewards [S] of placements [S, N]; the good ones are remembered."""
-        problem = self._problems[row]
-        legal, rewards = rewarded(problem, self._reward, placements)
-        good = rewards > self.rewards[row, -1]
-        if good.any():
-            self.add(row, problem.canonical(legal[good]), rewards[good])
-        return rewards
-
-
-def rewarded(problem: Problem, reward: Reward, placements: Placements) -> tuple[Ints, Floats]:
-    """Placements [S, N] after repair, and their rewards [S]."""
-    legal = problem.repaired(placements.astype(np.int32))
-    return legal, reward(problem, legal)
+BEST_ONLY = MemoryConfig(replayed=0, places=1, exploration=0.0)
+"""The memory of a policy that replays nothing."""
 
 
 def exploration(first: float, decay: float, epoch: int) -> int:
@@ -126,29 +54,6 @@ def exploration(first: float, decay: float, epoch: int) -> int:
     return round(first * math.exp(-decay * epoch))
 
 
-def neighbours(
-    problem: Problem, order: NDArray[Any], bases: NDArray[Any], rng: np.random.Generator
-) -> Ints:
-    """Legal placements that differ from given ones [S, N] in one run of operators.
-
-    A run is contiguous in the order; its length is geometric with mean 2.
-    """
-    size, n = bases.shape
-    start = rng.integers(n, size=(size, 1))
-    length = rng.geometric(0.5, size=(size, 1))
-    position = np.empty(n, np.int64)
-    position[order] = np.arange(n)
-    moved = (position >= start) & (position < start + length)
-    device = rng.integers(problem.n_devices, size=(size, 1), dtype=np.int32)
-    return problem.repaired(np.where(moved, device, bases))
-
-
-def canonical_along(problem: Problem, order: NDArray[Any], placements: NDArray[Any]) -> Ints:
-    """Placements [S, N] with interchangeable devices renumbered by first appearance in an order."""
-    rows = np.ascontiguousarray(placements, np.int32)
-    return canonical(rows, order.astype(np.int32), np.array(problem.interchangeable))
-
-
 class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     """A policy on its training problems; see `streamplace.learn.policy_learner`."""
 
@@ -157,14 +62,21 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     ) -> None:
         super().__init__(task, config, policy.module)
         self.policy = policy
-        self.replay = (
-            MemoryReplay(task.training, self.reward, config)
-            if isinstance(config, MemoryConfig)
-            else NoReplay(task.training, self.reward)
+        self._replay = config if isinstance(config, MemoryConfig) else BEST_ONLY
+        self._outlines = Outlines.of(task.training, task.device)
+        self._sizes = super().sizes
+        self.memory = PlacementMemory(self._outlines, self._replay.places, self._sizes.max())
+        self._average = (
+            MovingAverage(self.n_problems, task.device) if config.baseline == "moving" else None
         )
-        self._average = MovingAverage(self.n_problems) if config.baseline == "moving" else None
-        self.memories = (self.replay,) if self._average is None else (self.replay, self._average)
+        self.memories = (self.memory,) if self._average is None else (self.memory, self._average)
+        self.judge = judge_of(self.reward, task.training, task.device)
         self._training = policy.on(task.training)
+
+    @property
+    def sizes(self) -> Longs:
+        """Operators of each training problem."""
+        return self._sizes
 
     @cached_property
     def _validation(self) -> PreparedProblems:
@@ -172,28 +84,44 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
-        rng = np.random.default_rng(seed)
-        generator = torch.Generator(self.task.device).manual_seed(int(rng.integers(2**62)))
-        batch = self._training.encoded(rows, rng)
-        drawn = batch.drawn(self.config.on_policy, generator)
-        samples = [
-            self.replay.samples(row, order, placements, epoch, rng)
-            for row, order, placements in zip(rows.tolist(), batch.orders, drawn, strict=True)
-        ]
-        rewards, valid = stacked(samples)
-        weights = self._weights(rows, rewards, valid) * batch.weights(rewards.shape[1])
-        likelihood = batch.likelihood([each.placements for each in samples])
-        now = len(drawn[0])
-        entropy = likelihood.entropy[:, :now].mean(1)
-        factors = torch.from_numpy(weights.astype(np.float32)).to(entropy.device)
-        gained = (factors * likelihood.log_probability).sum(1)
-        loss = -(gained + self.config.entropy * entropy).sum()
-        return loss, StepReport(
-            problems=len(rows),
-            reward=sum(float(each.rewards[:now].mean()) for each in samples),
-            best=sum(self.replay.best(row) for row in rows.tolist()),
-            entropy=float(entropy.detach().sum()),
+        replay, device = self._replay, self.task.device
+        explored = exploration(replay.exploration, replay.exploration_decay, epoch)
+        loss, sums = self.step(
+            torch.from_numpy(rows).to(device),
+            torch.tensor(seed, device=device),
+            torch.tensor(explored, device=device),
+            n=int(self._sizes[rows].max()),
+            most=max(explored, replay.exploration_while_poor),
         )
+        reward, best, entropy = sums.tolist()
+        return loss, StepReport(len(rows), reward, best, entropy)
+
+    def step(
+        self, rows: Tensor, seed: Tensor, explored: Tensor, *, n: int, most: int
+    ) -> tuple[Tensor, Tensor]:
+        """Loss on problems of at most n operators; sums of rewards, best rewards and entropies.
+
+        As many random samples as ``explored`` says, at most ``most``, which sets the shapes.
+        """
+        keys = child(seed, rows)
+        batch = self._training.encoded(rows, n, child(keys, 0))
+        drawn = batch.drawn(self.config.on_policy, child(keys, 1))
+        rewards = self._remember(rows, drawn)
+        self._explore(rows, child(keys, 2), batch, explored, most)
+        replayed, again, good = self.memory.replay(
+            rows, self._replay.replayed, self._replay.threshold, n
+        )
+        outlines = self._outlines.of_rows(rows)
+        placements = torch.cat([drawn, canonical(replayed, batch.order, outlines)], dim=1)
+        valid = torch.cat([torch.ones_like(rewards, dtype=torch.bool), good], dim=1)
+        weights = self._weights(rows, torch.cat([rewards, again], dim=1), valid)
+        weights = weights * batch.weights(weights.shape[1])
+        likelihood = batch.likelihood(placements)
+        entropy = likelihood.entropy[:, : drawn.shape[1]].mean(1)
+        gained = (weights.float() * likelihood.log_probability).sum(1)
+        loss = -(gained + self.config.entropy * entropy).sum()
+        parts = rewards.mean(1), self.memory.best(rows), entropy.detach().double()
+        return loss, torch.stack(parts).sum(1)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the greedy placements."""
@@ -207,7 +135,35 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         """Names of the policy's features, and their scale."""
         return self.policy.features()
 
-    def _weights(self, rows: Longs, rewards: Floats, valid: Bools) -> Floats:
+    def _explore(
+        self, rows: Tensor, keys: Tensor, batch: EncodedBatch, explored: Tensor, most: int
+    ) -> None:
+        """Put random samples into the memories, more of them where no good placement is known."""
+        replay, n, outlines = self._replay, batch.order.shape[1], self._outlines.of_rows(rows)
+        poor = self.memory.best(rows) < replay.threshold
+        count = torch.where(poor, explored.clamp(min=replay.exploration_while_poor), explored)
+        near = round(replay.near * most)
+        if most > near:
+            random = random_placements(child(keys, 0), most - near, n, outlines)
+            self._remember(rows, random, (count * (1 - replay.near)).ceil())
+        if near:
+            known = self.memory.placements[rows, :, :n], self.memory.rewards[rows]
+            moved = neighbours(child(keys, 1), near, batch.order, outlines, *known)
+            self._remember(rows, moved, (count * replay.near).round())
+
+    def _remember(self, rows: Tensor, placements: Tensor, count: Tensor | None = None) -> Tensor:
+        """Rewards [G, S] of placements [G, S, N]; the memories keep the best of the first ones."""
+        legal, rewards = self.judge(rows, placements)
+        kept, n = rewards, placements.shape[2]
+        if count is not None:
+            number = torch.arange(rewards.shape[1], device=rewards.device)
+            kept = rewards.masked_fill(number >= count[:, None], EMPTY)
+        outlines = self._outlines.of_rows(rows)
+        order = torch.arange(n, device=rows.device).expand(len(rows), -1)
+        self.memory.add(rows, canonical(legal, order, outlines), kept)
+        return rewards
+
+    def _weights(self, rows: Tensor, rewards: Tensor, valid: Tensor) -> Tensor:
         """Advantages [G, S] over their number."""
         config = self.config
         baseline = BASELINES[config.baseline] if self._average is None else self._average.of(rows)
@@ -215,18 +171,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return advantages(signal, valid, baseline, normalised=config.normalised)
 
 
-def _root(rewards: Floats) -> Floats:
-    return -1 / np.sqrt(np.maximum(rewards, LEAST_REWARD))
-
-
-SIGNALS = {"reward": lambda rewards: rewards, "root": _root}
-
-
-def stacked(samples: Sequence[Sampled]) -> tuple[Floats, Bools]:
-    """Rewards [G, S] of several problems, padded, and which of them are no padding."""
-    size = len(samples), max(len(each.rewards) for each in samples)
-    rewards, valid = np.zeros(size), np.zeros(size, bool)
-    for i, each in enumerate(samples):
-        rewards[i, : len(each.rewards)] = each.rewards
-        valid[i, : len(each.rewards)] = True
-    return rewards, valid
+SIGNALS = {
+    "reward": lambda rewards: rewards,
+    "root": lambda rewards: -rewards.clamp(min=LEAST_REWARD).rsqrt(),
+}

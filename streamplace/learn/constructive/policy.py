@@ -9,17 +9,15 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.tensors.draws import child, mixed
 from streamplace.learn.threads import one_thread
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-
-Placements = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,24 +32,30 @@ class EncodedBatch(Protocol):
     """Problems that were encoded once, for samples and for likelihoods."""
 
     @property
-    def orders(self) -> Sequence[Longs]:
-        """Operators of each problem in the order of decision."""
+    def order(self) -> Tensor:
+        """Operators [G, N] of each problem in the order of decision; padding comes last."""
 
-    def drawn(self, samples: int, generator: torch.Generator) -> list[Placements]:
-        """Placements [S, N] of each problem; some may break constraints and need repair."""
+    def drawn(self, samples: int, keys: Tensor) -> Tensor:
+        """Placements [G, S, N], drawn by keys [G]; some may break constraints and need repair.
 
-    def weights(self, samples: int) -> Floats:
+        Padding is on device 0.
+        """
+
+    def weights(self, samples: int) -> Tensor:
         """Weights [S] of the samples of a problem in the loss."""
 
-    def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
-        """Likelihood of placements [≤ S, N] of each problem, with gradients."""
+    def likelihood(self, placements: Tensor) -> Likelihood:
+        """Likelihood of placements [G, S, N], with gradients."""
 
 
 class PreparedProblems(Protocol):
     """Problems, prepared once for a policy."""
 
-    def encoded(self, rows: Longs, rng: np.random.Generator) -> EncodedBatch:
-        """Encode some of the problems with the present parameters, as in training."""
+    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
+        """Encode some of the problems with the present parameters, as in training.
+
+        None of them has more than ``n`` operators; what is random comes from keys [G].
+        """
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest placement [N] of some of the problems, legal."""
@@ -85,11 +89,13 @@ class TrainedConstructor:
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Legal placements [S, N] of one problem, drawn from the policy."""
-        generator = torch.Generator().manual_seed(seed % 2**63)
+        keys = mixed(torch.tensor([seed % 2**63]))
         with one_thread(), torch.no_grad():
-            batch = self.policy.on([problem]).encoded(np.array([0]), np.random.default_rng(seed))
-            drawn = batch.drawn(samples, generator)[0]
-        return problem.repaired(drawn.astype(np.int32))
+            batch = self.policy.on([problem]).encoded(
+                torch.tensor([0]), problem.n_operators, child(keys, 0)
+            )
+            drawn = batch.drawn(samples, child(keys, 1))[0]
+        return problem.repaired(drawn.numpy().astype(np.int32))
 
 
 def scale_of(document: Mapping[str, Any], size: int, where: str) -> tuple[Floats, Floats]:

@@ -103,5 +103,4 @@ def tanh_(values: Tensor) -> Tensor:
 
 def one_hot(devices: Tensor, n_devices: int) -> Tensor:
     """One-hot rows [..., D] of devices [...], as float32."""
-    rows = torch.zeros(*devices.shape, n_devices, device=devices.device)
-    return rows.scatter_(-1, devices[..., None], 1)
+    return (devices[..., None] == torch.arange(n_devices, device=devices.device)).float()

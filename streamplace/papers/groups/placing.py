@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from streamplace.learn.config import Config
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.constructive.policy import Placements, PreparedProblems, TrainedConstructor
+from streamplace.learn.constructive.policy import PreparedProblems, TrainedConstructor
 from streamplace.learn.learner import Selection
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.parameters import fill
@@ -41,7 +42,7 @@ def placed_in_batches(
     problems: Sequence[Problem],
     rows: Selection,
     size: int,
-    drawn: Callable[[Sequence[int]], Sequence[Placements]],
+    drawn: Callable[[Sequence[int]], Tensor],
 ) -> list[Ints]:
     """Place ``size`` problems at once: the last legal placement of those that are drawn of each."""
     numbers = np.arange(len(problems))[rows].tolist()
@@ -49,9 +50,10 @@ def placed_in_batches(
     with torch.no_grad():
         for start in range(0, len(numbers), size):
             some = numbers[start : start + size]
+            last = drawn(some)[:, -1].cpu().numpy().astype(np.int32)
             placements += [
-                problems[i].repaired(devices[-1].astype(np.int32))
-                for i, devices in zip(some, drawn(some), strict=True)
+                problems[i].repaired(devices[: problems[i].n_operators])
+                for i, devices in zip(some, last, strict=True)
             ]
     return placements
 

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.parameters import normal
+from streamplace.learn.tensors.draws import gumbel
 from streamplace.papers.hdp.options import HdpConfig
 
 CLOSED = -1e9
@@ -98,16 +99,12 @@ class HdpModule(nn.Module):
         return self._decided(read, by_graph, opened).view(graphs, samples, n, -1)
 
     @torch.no_grad()
-    def decide(
-        self, read: ReadSequences, samples: int, generator: torch.Generator | None
-    ) -> Tensor:
-        """Devices [G, S, N], step by step: drawn, or without a generator the likeliest."""
+    def decide(self, read: ReadSequences, samples: int, keys: Tensor | None) -> Tensor:
+        """Devices [G, S, N], step by step: drawn by keys [G], or without the likeliest."""
         graphs, n, devices = read.nodes.open.shape
-        noise = read.start.new_zeros(n, graphs, samples, devices)
-        if generator is not None:  # the largest of log p + Gumbel noise is a draw from p
-            noise.exponential_(generator=generator).log_().neg_()
+        noise = None if keys is None else gumbel(keys, samples, n, devices)
         state = read.start.repeat_interleave(samples, dim=0)
-        cell, before = torch.zeros_like(state), noise.new_zeros(graphs * samples, devices)
+        cell, before = torch.zeros_like(state), state.new_zeros(len(state), devices)
         decided = []
         for t in range(n):
             gates = read.inputs[:, t].repeat_interleave(samples, dim=0)
@@ -115,7 +112,7 @@ class HdpModule(nn.Module):
             state, cell = lstm_step(gates, cell)
             opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
             log_p = self._decided(read, state.view(graphs, samples, -1), opened)
-            decided.append((log_p + noise[t]).argmax(-1))
+            decided.append((log_p if noise is None else log_p + noise[:, :, t]).argmax(-1))
             before = one_hot(decided[-1].flatten(), devices)
         return torch.stack(decided, dim=-1)
 

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import Likelihood, Placements
+from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import one_hot
 from streamplace.learn.learner import ALL, Selection
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.options import Trait
@@ -28,68 +27,35 @@ BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NodeSequence:
-    """A problem as a sequence of nodes."""
-
-    nodes: Nodes
-    order: Longs  # [V] nodes in the order of decision
-    features: Floats  # [V, F] in this order
-    open: Bools  # [V, D]
-
-    @classmethod
-    def of(cls, problem: Problem, traits: Traits, config: HdpConfig) -> "NodeSequence":
-        """Nodes in the order of their first operators."""
-        check_devices(problem, config.devices)
-        nodes = Nodes.at_most(problem, config.groups)
-        along = nodes.label[decision_order(problem, config.order)]
-        order = np.array(list(dict.fromkeys(along.tolist())))
-        opened = np.zeros((nodes.n_nodes, config.devices), bool)
-        opened[:, : problem.n_devices] = nodes.allowed[order]
-        return cls(nodes, order, traits.rows(nodes)[order], opened)
-
-    def placements(self, decided: NDArray[Any]) -> Placements:
-        """Placements [S, N] of operators from devices [S, V] in the order of decision."""
-        by_node = np.empty_like(decided)
-        by_node[:, self.order] = decided
-        return by_node[:, self.nodes.label]
-
-    def decisions(self, placements: Placements) -> NDArray[Any]:
-        """Devices [S, V] in the order of decision: those of the nodes' first operators."""
-        return placements[:, self.nodes.first[self.order]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class EncodedSequences:
     """Encoded sequences; see `streamplace.learn.constructive.policy.EncodedBatch`."""
 
     module: HdpModule
-    parts: Sequence[NodeSequence]
     read: ReadSequences
+    place: Tensor  # [G, N] decision about an operator
+    first: Tensor  # [G, V] first operator of the node that a decision is about
 
     @property
-    def orders(self) -> list[Longs]:
+    def order(self) -> Tensor:
         """Operators, those of one node together."""
-        return [np.argsort(np.argsort(p.order)[p.nodes.label], kind="stable") for p in self.parts]
+        return self.place.argsort(dim=1, stable=True)
 
-    def drawn(self, samples: int, generator: torch.Generator | None) -> list[Placements]:
-        """Placements [S, N], drawn node by node."""
-        decided = self.module.decide(self.read, samples, generator).cpu().numpy()
-        return [
-            part.placements(rows[:, : len(part.order)])
-            for part, rows in zip(self.parts, decided, strict=True)
-        ]
+    def drawn(self, samples: int, keys: Tensor | None) -> Tensor:
+        """Placements [G, S, N], drawn node by node, or without keys the likeliest."""
+        decided = self.module.decide(self.read, samples, keys)
+        end = torch.zeros_like(decided[:, :, :1])  # the decision about padding
+        where = self.place[:, None].expand(-1, samples, -1)
+        return torch.cat([decided, end], dim=2).gather(2, where)
 
-    def weights(self, samples: int) -> Floats:
+    def weights(self, samples: int) -> Tensor:
         """All samples count the same."""
-        return np.ones(samples)
+        return torch.ones(samples, dtype=torch.float64, device=self.place.device)
 
-    def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
+    def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
-        graphs, n, devices = self.read.nodes.open.shape
-        chosen = np.zeros((graphs, max(map(len, placements)), n), np.int64)
-        for row, part, given in zip(chosen, self.parts, placements, strict=True):
-            row[: len(given), : len(part.order)] = part.decisions(given)
-        decided = torch.from_numpy(chosen).to(self.read.start.device)
+        devices = self.read.nodes.open.shape[2]
+        first = self.first[:, None].expand(-1, placements.shape[1], -1)
+        decided = placements.gather(2, first) * self.read.nodes.present[:, None]
         each = self.module.log_probabilities(self.read, decided)
         taken = (each * one_hot(decided, devices)).sum((2, 3))
         spread = -(each.exp() * each).sum((2, 3)) / self.read.nodes.present.sum(1)[:, None]
@@ -97,37 +63,48 @@ class EncodedSequences:
 
 
 class PreparedSequences:
-    """Problems as sequences."""
+    """Problems as sequences of nodes, in the order of the nodes' first operators."""
 
     def __init__(self, module: HdpModule, traits: Traits, problems: Sequence[Problem]) -> None:
-        self._module, self._problems = module, problems
-        self._parts = [NodeSequence.of(problem, traits, module.config) for problem in problems]
+        self._module, self._problems, config = module, problems, module.config
+        parts = [Nodes.at_most(problem, config.groups) for problem in problems]
+        self.sizes = np.array([[part.n_nodes, len(part.label)] for part in parts])
+        p, (v, n) = len(parts), self.sizes.max(axis=0)
+        features = np.zeros((p, v, len(traits.names)), np.float32)
+        opened, present = np.zeros((p, v, config.devices), bool), np.zeros((p, v), bool)
+        opened[:, :, 0] = True
+        place, first = np.full((p, n), v), np.zeros((p, v), np.int64)
+        for i, (problem, nodes) in enumerate(zip(problems, parts, strict=True)):
+            check_devices(problem, config.devices)
+            along = nodes.label[decision_order(problem, config.order)]
+            order = np.array(list(dict.fromkeys(along.tolist())))
+            size = len(order)
+            features[i, :size], present[i, :size] = traits.rows(nodes)[order], True
+            opened[i, :size] = False
+            opened[i, :size, : problem.n_devices] = nodes.allowed[order]
+            place[i, : len(along)] = np.argsort(order)[nodes.label]
+            first[i, :size] = nodes.first[order]
+        self._device = next(module.parameters()).device
+        arrays = (features, present, opened, place, first)
+        self._columns = [torch.from_numpy(array).to(self._device) for array in arrays]
 
-    def encoded(self, rows: Longs, rng: np.random.Generator) -> EncodedSequences:
+    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedSequences:
         """Encode problems."""
-        return self._encoded([self._parts[row] for row in rows.tolist()])
+        features, present, opened, place, first = (column[rows] for column in self._columns)
+        v = min(n, present.shape[1])
+        nodes = Sequences(features[:, :v], present[:, :v], opened[:, :v])
+        read = self._module.encode(nodes)
+        return EncodedSequences(self._module, read, place[:, :n].clamp(max=v), first[:, :v])
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device, node by node."""
 
-        def drawn(some: Sequence[int]) -> list[Placements]:
-            return self._encoded([self._parts[i] for i in some]).drawn(1, None)
+        def drawn(some: Sequence[int]) -> Tensor:
+            numbers = torch.tensor(some, device=self._device)
+            n = int(self.sizes[some, 1].max())
+            return self.encoded(numbers, n, numbers).drawn(1, None)
 
         return placed_in_batches(self._problems, rows, BATCH, drawn)
-
-    def _encoded(self, parts: Sequence[NodeSequence]) -> EncodedSequences:
-        most = max(len(part.order) for part in parts)
-        features = np.zeros((len(parts), most, parts[0].features.shape[1]), np.float32)
-        opened = np.zeros((len(parts), most, self._module.config.devices), bool)
-        present = np.zeros((len(parts), most), bool)
-        opened[:, :, 0] = True
-        for i, part in enumerate(parts):
-            n = len(part.order)
-            features[i, :n], opened[i, :n], present[i, :n] = part.features, part.open, True
-        device = next(self._module.parameters()).device
-        arrays = (features, present, opened)
-        nodes = Sequences(*(torch.from_numpy(array).to(device) for array in arrays))
-        return EncodedSequences(self._module, parts, self._module.encode(nodes))
 
 
 def traits_of(problems: Sequence[Problem], config: HdpConfig) -> Traits:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from streamplace.learn.config import check_devices
-from streamplace.learn.constructive.policy import Likelihood, Placements
+from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.learner import ALL, Selection
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.learn.tensors.draws import child, gumbel, uniform
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
@@ -40,46 +42,39 @@ class DescribedNodes:
 class GroupingRounds:
     """Rounds through some problems; see `streamplace.learn.constructive.policy.EncodedBatch`.
 
-    Sample s of a problem is drawn in round s modulo T.
+    Sample s of a problem is drawn in round s modulo T. All operators are placed at once.
     """
 
     config: HsdagConfig
-    parts: Sequence[DescribedNodes]
-    start: Longs  # [G + 1] first node of every problem
+    order: Tensor  # [G, N] operators by row
+    node: Tensor  # [G, N] node of an operator; for padding, the number of nodes
+    owner: Tensor  # [V] problem of a node
+    place: Tensor  # [V] place of a node among those of its problem
+    first: Tensor  # [V] first operator of a node
     rounds: Sequence[GroupingRound]  # T
 
-    @property
-    def orders(self) -> list[Longs]:
-        """Row order, since all operators are placed at once."""
-        return [np.arange(part.nodes.problem.n_operators) for part in self.parts]
-
-    def drawn(self, samples: int, generator: torch.Generator | None) -> list[Placements]:
-        """Placements [S, N], drawn group by group, or without a generator the likeliest."""
-        by_node = np.empty((samples, self.start[-1]), np.int64)
+    def drawn(self, samples: int, keys: Tensor | None) -> Tensor:
+        """Placements [G, S, N], drawn group by group, or without keys the likeliest."""
+        by_node = self.node.new_zeros(samples, len(self.owner) + 1)
         for t, now in enumerate(self.rounds):
-            mine = by_node[t :: len(self.rounds)]
+            mine = range(t, samples, len(self.rounds))
             log_p = now.log_p.detach().expand(len(mine), -1, -1)
-            if generator is not None:  # the largest of log p + Gumbel noise is a draw from p
-                noise = torch.empty_like(log_p, memory_format=torch.contiguous_format)
-                log_p = log_p - noise.exponential_(generator=generator).log_()
-            mine[:] = log_p.argmax(-1)[:, now.group].cpu().numpy()
-        return [
-            by_node[:, a:b][:, part.nodes.label]
-            for part, a, b in zip(self.parts, self.start[:-1], self.start[1:], strict=True)
-        ]
+            if keys is not None:  # of a group, those of its first node
+                first = child(child(keys, t)[now.owner], self.place[now.first])
+                log_p = log_p + gumbel(first, len(mine), log_p.shape[2]).transpose(0, 1)
+            by_node[t :: len(self.rounds), :-1] = log_p.argmax(-1)[:, now.group]
+        return by_node[:, self.node].transpose(0, 1)
 
-    def weights(self, samples: int) -> Floats:
+    def weights(self, samples: int) -> Tensor:
         """γ^t of the round t of every sample (equation 14)."""
-        return np.asarray(self.config.discount ** (np.arange(samples) % len(self.rounds)))
+        number = torch.arange(samples, device=self.node.device) % len(self.rounds)
+        return self.config.discount ** number.double()
 
-    def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
+    def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, each in its round: that of its groups' devices."""
-        chosen = np.concatenate(
-            [p[:, part.nodes.first] for p, part in zip(placements, self.parts, strict=True)], axis=1
-        )
-        device, samples = self.rounds[0].log_p.device, len(chosen)
-        by_node = torch.from_numpy(chosen).to(device)
-        size = samples, len(self.parts)
+        by_node = placements[self.owner, :, self.first].t()
+        samples, graphs, device = len(by_node), len(placements), placements.device
+        size = samples, graphs
         taken, spread = torch.zeros(size, device=device), torch.zeros(size, device=device)
         for t, now in enumerate(self.rounds):
             rows = torch.arange(t, samples, len(self.rounds), device=device)
@@ -100,40 +95,53 @@ class PreparedGraphs:
         self._module, self._problems = module, problems
         self._parts = [DescribedNodes.of(problem, traits, module.config) for problem in problems]
 
-    def encoded(self, rows: Longs, rng: np.random.Generator) -> GroupingRounds:
+    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> GroupingRounds:
         """Run an episode, in which every round joins groups along another part of the streams."""
         config = self._module.config
         parts = [self._parts[row] for row in rows.tolist()]
-        size = config.rounds, sum(part.nodes.edges.shape[1] for part in parts)
-        return self._rounds(parts, rng.random(size) >= config.dropout)
+        most = max(part.nodes.edges.shape[1] for part in parts)
+        kept = uniform(keys, config.rounds, most) >= config.dropout
+        there = [one[:, : part.nodes.edges.shape[1]] for one, part in zip(kept, parts, strict=True)]
+        return self._rounds(parts, n, torch.cat(there, dim=1))
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device of every group of the last round."""
 
-        def drawn(some: Sequence[int]) -> list[Placements]:
+        def drawn(some: Sequence[int]) -> Tensor:
             parts = [self._parts[i] for i in some]
             size = self._module.config.rounds, sum(p.nodes.edges.shape[1] for p in parts)
-            return self._rounds(parts, np.ones(size, bool)).drawn(size[0], None)
+            n = max(len(part.nodes.label) for part in parts)
+            return self._rounds(parts, n, torch.ones(size, dtype=torch.bool)).drawn(size[0], None)
 
         return placed_in_batches(self._problems, rows, BATCH, drawn)
 
-    def _rounds(self, parts: Sequence[DescribedNodes], present: Bools) -> GroupingRounds:
+    def _rounds(self, parts: Sequence[DescribedNodes], n: int, present: Tensor) -> GroupingRounds:
         """Rounds in which edges of the parts side by side are present [T, E]."""
         start = np.concatenate([[0], np.cumsum([part.nodes.n_nodes for part in parts])])
         opened = np.zeros((start[-1], self._module.config.devices), bool)
-        for part, a, b in zip(parts, start[:-1], start[1:], strict=True):
+        node = np.full((len(parts), n), start[-1])
+        for row, part, a, b in zip(node, parts, start[:-1], start[1:], strict=True):
             opened[a:b, : part.nodes.problem.n_devices] = part.nodes.allowed
+            row[: len(part.nodes.label)] = part.nodes.label + a
         edges = [part.nodes.edges + a for part, a in zip(parts, start[:-1], strict=True)]
-        arrays = (
-            np.concatenate([part.features for part in parts]).astype(np.float32),
-            np.repeat(np.arange(len(parts)), np.diff(start)),
-            np.concatenate(edges, axis=1),
-            opened,
-        )
+        owner = np.repeat(np.arange(len(parts)), np.diff(start))
         device = next(self._module.parameters()).device
-        graphs = GraphsSideBySide(*(torch.from_numpy(array).to(device) for array in arrays))
-        there = [torch.from_numpy(row).to(device) for row in present]
-        return GroupingRounds(self._module.config, parts, start, self._module.rounds(graphs, there))
+        features, owners, pairs, open_devices, nodes, place, first = (
+            torch.from_numpy(array).to(device)
+            for array in (
+                np.concatenate([part.features for part in parts]).astype(np.float32),
+                owner,
+                np.concatenate(edges, axis=1),
+                opened,
+                node,
+                np.arange(start[-1]) - start[owner],
+                np.concatenate([part.nodes.first for part in parts]),
+            )
+        )
+        graphs = GraphsSideBySide(features, owners, pairs, open_devices)
+        rounds = self._module.rounds(graphs, list(present.to(device)))
+        order = torch.arange(n, device=device).expand(len(parts), -1)
+        return GroupingRounds(self._module.config, order, nodes, owners, place, first, rounds)
 
 
 def traits_of(problems: Sequence[Problem], config: HsdagConfig) -> Traits:

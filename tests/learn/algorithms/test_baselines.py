@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,35 +18,35 @@ def test_what_is_not_there_counts_for_nothing(
     rewards: list[float], padding: int, name: str
 ) -> None:
     """Padded rows have the weights of the bare ones, and 0 where nothing is."""
-    bare = np.array([rewards])
-    padded = np.concatenate([bare, np.full((1, padding), 0.7)], axis=1)
-    valid = np.arange(padded.shape[1])[None] < len(rewards)
-    every = np.ones_like(bare, bool)
+    bare = torch.tensor([rewards], dtype=torch.float64)
+    padded = torch.cat([bare, torch.full((1, padding), 0.7)], dim=1)
+    valid = torch.arange(padded.shape[1])[None] < len(rewards)
+    every = torch.ones_like(bare, dtype=torch.bool)
     weights = advantages(padded, valid, BASELINES[name], normalised=False)
-    assert weights[valid] == pytest.approx(
-        advantages(bare, every, BASELINES[name], normalised=False)[0]
-    )
+    expected = advantages(bare, every, BASELINES[name], normalised=False)[0]
+    assert weights[valid].tolist() == pytest.approx(expected.tolist())
     assert (weights[~valid] == 0).all()
 
 
 def test_every_baseline_is_what_it_says() -> None:
-    rewards, valid = np.array([[0.2, 0.4, 0.9]]), np.ones((1, 3), bool)
+    rewards, valid = torch.tensor([[0.2, 0.4, 0.9]]), torch.ones(1, 3, dtype=torch.bool)
     found = {
-        name: (3 * advantages(rewards, valid, baseline, normalised=False)[0]).round(6).tolist()
+        name: (3 * advantages(rewards, valid, baseline, normalised=False)[0]).tolist()
         for name, baseline in BASELINES.items()
     }
-    assert found == {
+    expected = {
         "mean": [-0.3, -0.1, 0.4],
         "others": [-0.45, -0.15, 0.6],
         "none": [0.2, 0.4, 0.9],
     }
+    assert found == {name: pytest.approx(row, abs=1e-6) for name, row in expected.items()}
 
 
 def test_weights_of_equation_4() -> None:
     """Advantages over the mean of the valid samples, over their number; normalised if so wished."""
-    rewards = np.array([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
-    valid = np.array([[True, True, False], [True, True, True]])
+    rewards = torch.tensor([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
+    valid = torch.tensor([[True, True, False], [True, True, True]])
     plain = advantages(rewards, valid, mean, normalised=False)
-    assert plain == pytest.approx(np.array([[-0.05, 0.05, 0], [0, 0, 0]]))
+    assert plain.numpy() == pytest.approx(np.array([[-0.05, 0.05, 0], [0, 0, 0]]), abs=1e-6)
     normalised = advantages(rewards, valid, mean, normalised=True)
-    assert normalised == pytest.approx(np.array([[-0.5, 0.5, 0], [0, 0, 0]]), abs=0.01)
+    assert normalised.numpy() == pytest.approx(np.array([[-0.5, 0.5, 0], [0, 0, 0]]), abs=0.01)

@@ -23,6 +23,7 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.recurrence import lstm_states, tanh_
 from streamplace.learn.models.dream.graphs import GraphBatch
 from streamplace.learn.models.dream.module import EncoderDecoder
+from streamplace.learn.tensors.draws import child
 from streamplace.model import Cluster, Problem, StreamGraph
 
 DIAMOND, CHAIN, FORK, WIDE, LONE = PROBLEMS
@@ -37,7 +38,8 @@ VARIANTS = [
 
 
 def drawn(policy: EncoderDecoder, batch: GraphBatch, samples: int = 4, seed: int = 0) -> Tensor:
-    return policy.decide(policy.encode(batch), samples, torch.Generator().manual_seed(seed))
+    keys = child(torch.tensor(seed), torch.arange(len(batch.order)))
+    return policy.decide(policy.encode(batch), samples, keys)
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
@@ -178,7 +180,7 @@ def test_padding_changes_nothing() -> None:
     policy = policy_of("dream")
     together, alone = batch_of([LONE, DIAMOND, WIDE]), batch_of([DIAMOND])
     sampled = drawn(policy, alone)
-    padded = torch.zeros(3, sampled.shape[1], together.n_operators, dtype=torch.long)
+    padded = torch.zeros(3, sampled.shape[1], together.order.shape[1], dtype=torch.long)
     padded[1, :, :4] = sampled
     found = policy.likelihood(together, policy.encode(together), padded).log_probability
     expected = policy.likelihood(alone, policy.encode(alone), sampled).log_probability

@@ -108,8 +108,10 @@ class GraphBatch:
 
     features: Tensor  # [G, N, F] standardised
     present: Tensor  # [G, N] false for padding
-    edges: Tensor  # [2, E] real streams, as rows of the flattened operators [G · N]
-    stream_features: Tensor  # [E, 1] standardised
+    streams: Tensor  # [G, N, N] number of streams into the row's operator from the column's
+    order: Tensor  # [G, N] operators
+    ends: Tensor  # [G, 2, M] operators at both ends of every stream, -1 for padding
+    stream_features: Tensor  # [G, M, 1] standardised
     upstream: Tensor  # [G, N, N] weights that average over the upstream operators decided before
     inbound: Tensor  # [G, N, N] share of a link from operators decided before
     allowed: Tensor  # [G, N, D] devices that an operator may use
@@ -117,21 +119,6 @@ class GraphBatch:
     load: Tensor  # [G, N, D] share of a device
     mates: Tensor | None  # [G, N, N] 1 for operators decided before to share with; None: no rules
     rivals: Tensor | None  # [G, N, N] 1 for operators decided before to keep apart from
-
-    @property
-    def n_graphs(self) -> int:
-        """Number of graphs, G."""
-        return len(self.features)
-
-    @property
-    def n_operators(self) -> int:
-        """Operators of the largest graph, N."""
-        return self.features.shape[1]
-
-    @property
-    def n_devices(self) -> int:
-        """Devices that the model supports, D."""
-        return self.allowed.shape[2]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +129,7 @@ class Graphs:
     present: Tensor  # [P, N]
     ends: Tensor  # [P, 2, M] operators at both ends of every stream, -1 for padding
     stream_features: Tensor  # [P, M, 1] standardised
-    upstream: Tensor  # [P, N, N] 1 where there is a stream
+    streams: Tensor  # [P, N, N] number of streams
     inbound: Tensor  # [P, N, N] share of a link
     allowed: Tensor  # [P, N, D]
     lower: Tensor  # [P, D, D]
@@ -178,41 +165,32 @@ class Graphs:
 
     def batch(self, rows: Tensor, order: Tensor) -> GraphBatch:
         """Batch of rows [G], decided in these orders [G, N] (padding last, in its place)."""
+        n = order.shape[1]
 
         def sorted_rows(of_operators: Tensor) -> Tensor:
             index = order[:, :, None].expand(-1, -1, of_operators.shape[2])
-            return of_operators[rows].gather(1, index)
+            return of_operators[rows, :n].gather(1, index)
 
-        def earlier(pairs: Tensor) -> Tensor:
-            return (
-                sorted_rows(pairs).gather(2, order[:, None].expand(-1, len(order[0]), -1)).tril(-1)
-            )
+        def sorted_pairs(pairs: Tensor) -> Tensor:
+            return sorted_rows(pairs[:, :, :n]).gather(2, order[:, None].expand(-1, n, -1))
 
-        upstream = earlier(self.upstream)
-        edges, real = self._edges(rows, order)
+        streams = sorted_pairs(self.streams)
+        upstream = (streams > 0).float().tril(-1)
         return GraphBatch(
             features=sorted_rows(self.features),
-            present=self.present[rows].gather(1, order),
-            edges=edges,
-            stream_features=self.stream_features[rows][real],
+            present=self.present[rows, :n].gather(1, order),
+            streams=streams,
+            order=order,
+            ends=self.ends[rows],
+            stream_features=self.stream_features[rows],
             upstream=upstream / upstream.sum(2, keepdim=True).clamp(min=1),
-            inbound=earlier(self.inbound),
+            inbound=sorted_pairs(self.inbound).tril(-1),
             allowed=sorted_rows(self.allowed),
             lower=self.lower[rows],
             load=sorted_rows(self.load),
-            mates=None if self.mates is None else earlier(self.mates),
-            rivals=None if self.rivals is None else earlier(self.rivals),
+            mates=None if self.mates is None else sorted_pairs(self.mates).tril(-1),
+            rivals=None if self.rivals is None else sorted_pairs(self.rivals).tril(-1),
         )
-
-    def _edges(self, rows: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-        """Real streams [2, E] between rows of flattened operators, and which [G, M] are real."""
-        ends = self.ends[rows]
-        real = ends[:, 0] >= 0
-        graphs, n = order.shape
-        position = order.argsort(1)[:, None].expand(-1, 2, -1)
-        start = torch.arange(graphs, device=ends.device)[:, None, None] * n
-        indices = position.gather(2, ends.clamp(min=0)) + start
-        return indices.transpose(0, 1)[:, real], real
 
 
 def padded_orders(orders: Sequence[Longs]) -> Longs:
@@ -239,8 +217,8 @@ def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
     load = np.zeros((n, devices), np.float32)
     load[:, :d] = instance.full_load[:, instance.device_type]
-    upstream, inbound = np.zeros((2, n, n), np.float32)
-    upstream[instance.target, instance.source] = 1
+    streams, inbound = np.zeros((2, n, n), np.float32)
+    np.add.at(streams, (instance.target, instance.source), 1)
     np.add.at(inbound, (instance.target, instance.source), stream_transfers(problem))
     lower = np.zeros((devices, devices), np.float32)
     classes = problem.interchangeable
@@ -250,7 +228,7 @@ def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
         "present": np.ones(n, bool),
         "ends": np.stack([instance.source, instance.target]).astype(np.int64),
         "stream_features": scale.streams(problem).astype(np.float32),
-        "upstream": upstream,
+        "streams": streams,
         "inbound": inbound,
         "lower": lower,
         "load": load,

@@ -1,7 +1,7 @@
 """The DREAM paper's models in torch: encoders of graphs (§3.1) and of sequences, and the decoder.
 
-Shapes: G graphs, N operators (padded), V = G · N, E streams, m dimensions per view, W = 2 m, T
-steps, S samples per graph, R = G · S rows, D devices.
+Shapes: G graphs, N operators and M streams (padded), m dimensions per view, W = 2 m, T steps, S
+samples per graph, R = G · S rows, D devices.
 
 The graph-aware decoder (§3.2) is an LSTM over decisions with attention and an MLP:
 
@@ -10,8 +10,8 @@ The graph-aware decoder (§3.2) is an LSTM over decisions with attention and an 
     α_j = s_t · h_j, α̃ = softmax(α) over the operators of the graph;
     P(d_v) = softmax(MLP([s_t : Σ_j α̃_j h_j])) over the devices that are open.
 
-The inputs from earlier decisions are linear maps of these in one-hot form, so the same function
-serves a single step and all steps at once. Linear maps of an operator are computed once per graph:
+The inputs from earlier decisions are linear maps of these in one-hot form: products for all steps
+at once, running sums step by step. Linear maps of an operator are computed once per graph:
 its part of the LSTM's input, and its part of the MLP's first layer, which can be moved out of the
 attention's sum because both are linear.
 """
@@ -27,6 +27,7 @@ from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, on
 from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, STREAM_FEATURES, GraphBatch
 from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import normal
+from streamplace.learn.tensors.draws import gumbel
 
 CLOSED = -1e9
 """Logit of a device that is not open."""
@@ -45,22 +46,18 @@ class Hop(nn.Module):
         self.update_view = nn.Linear(n_in + m, m)
         self.of_streams = stream_features > 0
 
-    def forward(self, h: Tensor, edges: Tensor, stream_features: Tensor) -> Tensor:
-        """View [V, m] from the one before [V, in] and edges [2, E] from u to v."""
-        source, target = edges
+    def forward(self, h: Tensor, batch: GraphBatch, *, upward: bool) -> Tensor:
+        """View [G, N, m] from the one before [G, N, in]; upward, from operators upstream."""
+        into = batch.streams if upward else batch.streams.transpose(1, 2)
         if self.of_streams:
-            sent = torch.tanh(self.incoming(torch.cat([h[source], stream_features], dim=1)))
+            at = (batch.ends[..., None] == batch.order[:, None, None]).float()  # [G, 2, M, N]
+            leaves, enters = (at if upward else at.flip(1)).unbind(1)
+            sent = torch.tanh(self.incoming(torch.cat([leaves @ h, batch.stream_features], dim=2)))
+            total = enters.transpose(1, 2) @ sent
         else:
-            sent = torch.tanh(self.incoming(h))[source]
-        pooled = _mean(sent, target, len(h))
-        return torch.tanh(self.update_view(torch.cat([h, pooled], dim=1)))
-
-
-def _mean(sent: Tensor, target: Tensor, n: int) -> Tensor:
-    """Means [n, m] of what arrives [E, m] at each target, 0 where nothing does."""
-    total = sent.new_zeros(n, sent.shape[1]).index_add(0, target, sent)
-    count = sent.new_zeros(n).index_add(0, target, sent.new_ones(len(target)))
-    return total / count.clamp(min=1)[:, None]
+            total = into @ torch.tanh(self.incoming(h))
+        pooled = total / into.sum(2, keepdim=True).clamp(min=1)
+        return torch.tanh(self.update_view(torch.cat([h, pooled], dim=2)))
 
 
 class GraphEncoder(nn.Module):
@@ -83,11 +80,10 @@ class GraphEncoder(nn.Module):
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] and graphs [G, W]; the vectors of padding operators mean nothing."""
-        edges, features = batch.edges, batch.stream_features
-        up = down = batch.features.flatten(0, 1)
+        up = down = batch.features
         for hop_up, hop_down in zip(self.up, self.down, strict=True):
-            up, down = hop_up(up, edges, features), hop_down(down, edges.flip(0), features)
-        nodes = torch.cat([up, down], dim=1).view(*batch.present.shape, -1)
+            up, down = hop_up(up, batch, upward=True), hop_down(down, batch, upward=False)
+        nodes = torch.cat([up, down], dim=2)
         pooled = cast(Tensor, self.pool(nodes))
         return nodes, pooled.masked_fill(~batch.present[:, :, None], -torch.inf).amax(1)
 
@@ -113,58 +109,80 @@ class SequenceEncoder(nn.Module):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepInputs:
-    """Inputs of T steps from earlier decisions."""
+    """Inputs of T steps from earlier decisions, each [G, T, S, D]."""
 
-    previous: Tensor  # [G, T, S, D] one-hot decision of the step before, zero at the first
-    upstream: Tensor  # [G, T, S, D] share of the upstream operators on each device
-    open: Tensor  # [G, T, S, D] whether the decision may fall on a device
+    previous: Tensor  # one-hot decision of the step before, zero at the first
+    loads: Tensor  # load of every device
+    used: Tensor  # number of operators on every device
+    upstream: Tensor  # share of the upstream operators on each device
+    inbound: Tensor  # transfer from each device to this operator
+    rules: tuple[Tensor, ...]  # mates and rivals on each device, if there are rules
 
 
 class EarlierDecisions:
     """Linear maps from decisions to the inputs of later steps."""
 
     def __init__(self, batch: GraphBatch) -> None:
-        n, like = batch.n_operators, batch.upstream
-        before = torch.ones(n, n, dtype=like.dtype, device=like.device).tril(-1)
-        previous = before.triu(-1)
-        maps = [previous.expand_as(like), like, before.expand_as(like)]
+        maps = [batch.upstream, batch.inbound]
         if batch.mates is not None and batch.rivals is not None:
             maps += [batch.mates, batch.rivals]
         self.batch = batch
-        self.before = before
-        self.maps = torch.stack(maps, dim=1)
+        self.maps = torch.stack(maps, dim=2)  # [G, N, maps, N]
 
-    def inputs(self, chosen: Tensor, steps: slice) -> StepInputs:
-        """Inputs of these steps from the decisions ``chosen`` [G, N, S, D] made before them."""
-        maps = self.maps[:, :, steps]
-        mapped = maps.flatten(1, 2) @ chosen.flatten(2)
-        previous, upstream, used, *rules = mapped.view(*maps.shape[:3], *chosen.shape[2:]).unbind(1)
-        return StepInputs(previous, upstream, self._open(used, rules, steps))
+    def all(self, chosen: Tensor) -> StepInputs:
+        """Inputs of all steps from all decisions ``chosen`` [G, N, S, D]."""
+        before = torch.ones_like(self.batch.upstream[0]).tril(-1)
+        both = torch.stack([self.batch.load[:, :, None] * chosen, chosen])
+        loads, used = (before @ both.flatten(3)).view_as(both)
+        previous = torch.nn.functional.pad(chosen[:, :-1], (0, 0, 0, 0, 1, 0))
+        mapped = self.maps.flatten(1, 2) @ chosen.flatten(2)
+        upstream, inbound, *rules = mapped.view(*self.maps.shape[:3], *chosen.shape[2:]).unbind(2)
+        return StepInputs(previous, loads, used, upstream, inbound, tuple(rules))
 
-    def device_state(self, chosen: Tensor, steps: slice) -> Tensor:
-        """Load of every device so far and transfer from it to this operator, [G, T, S, 2 D]."""
-        load = self.batch.load[:, :, None] * chosen
-        loads = self.before[steps] @ load.flatten(2)
-        inbound = self.batch.inbound[:, steps] @ chosen.flatten(2)
-        shape = (*loads.shape[:2], *chosen.shape[2:])
-        return torch.cat([loads.view(shape), inbound.view(shape)], dim=-1)
-
-    def _open(self, used: Tensor, rules: list[Tensor], steps: slice) -> Tensor:
+    def open(self, inputs: StepInputs, steps: slice) -> Tensor:
         """Open devices: allowed, and of interchangeable unused ones only the first.
 
         An operator follows a mate that is placed, and avoids the devices of its rivals. If no
         device remains, all allowed ones are open and the placement has to be repaired.
         """
         allowed = self.batch.allowed[:, steps, None]
-        idle = (used == 0).to(used.dtype)
+        idle = (inputs.used == 0).to(inputs.used.dtype)
         earlier_idle = idle.flatten(1, 2) @ self.batch.lower
-        opened = allowed & (earlier_idle.view_as(used) == 0)
-        if not rules:
+        opened = allowed & (earlier_idle.view_as(idle) == 0)
+        if not inputs.rules:
             return opened
-        mates, rivals = rules
+        mates, rivals = inputs.rules
         opened = torch.where((mates > 0).any(-1, keepdim=True), mates > 0, opened)
         opened = opened & (rivals == 0)
         return torch.where(opened.any(-1, keepdim=True), opened, allowed)
+
+
+class DecisionsSoFar:
+    """Decisions that are made one after the other, and running sums of them."""
+
+    def __init__(self, earlier: EarlierDecisions, samples: int) -> None:
+        self._earlier, self._batch, self.step = earlier, earlier.batch, 0
+        graphs, n, devices = self._batch.allowed.shape
+        self._chosen = self._batch.load.new_zeros(graphs, n, samples, devices)
+        self._loads = self._used = self._previous = torch.zeros_like(self._chosen[:, 0])
+
+    def inputs(self) -> StepInputs:
+        """Inputs of the present step."""
+        t = self.step
+        mapped = self._earlier.maps[:, t, :, :t] @ self._chosen[:, :t].flatten(2)
+        shape = (*mapped.shape[:2], *self._chosen.shape[2:])
+        previous, loads, used = (p[:, None] for p in (self._previous, self._loads, self._used))
+        upstream, inbound, *rules = mapped.view(shape)[:, :, None].unbind(1)
+        return StepInputs(previous, loads, used, upstream, inbound, tuple(rules))
+
+    def decide(self, devices: Tensor) -> None:
+        """Take devices [G, S] for the present step, and go on to the next."""
+        t = self.step
+        self._previous = one_hot(devices, self._chosen.shape[3])
+        self._chosen[:, t] = self._previous
+        self._used = self._used + self._previous
+        self._loads = torch.addcmul(self._loads, self._batch.load[:, t, None], self._previous)
+        self.step += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,26 +241,29 @@ class Decoder(nn.Module):
         )
 
     def step(
-        self, encoded: Encoded, chosen: Tensor, t: int, state: Tensor, cell: Tensor
+        self, encoded: Encoded, so_far: DecisionsSoFar, state: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probabilities [G, S, D] of decision t, and the state and cell [R, W] after it."""
-        inputs = encoded.earlier.inputs(chosen, slice(t, t + 1))
-        read = self._read(encoded, inputs, chosen, slice(t, t + 1)).flatten(0, 2)
-        gates = encoded.inputs[:, t].repeat_interleave(chosen.shape[2], dim=0)
-        gates.addmm_(torch.cat([state, read], dim=1), encoded.weight.t())
+        """Log-probabilities [G, S, D] of the next decision; the state and cell [R, W] after it."""
+        inputs, t = so_far.inputs(), so_far.step
+        opened = encoded.earlier.open(inputs, slice(t, t + 1)).squeeze(1)
+        graphs, samples, _ = opened.shape
+        joined = torch.cat([state, self._read(inputs).flatten(0, 2)], dim=1)
+        gates = (joined @ encoded.weight.t()).view(graphs, samples, -1)
+        gates = gates.add_(encoded.inputs[:, t, None]).flatten(0, 1)
         state, cell = lstm_step(gates, cell)
-        states = state.view(chosen.shape[0], chosen.shape[2], -1)
-        return self._log_probabilities(encoded, states, inputs.open.squeeze(1)), state, cell
+        states = state.view(graphs, samples, -1)
+        return self._log_probabilities(encoded, states, opened), state, cell
 
     def all_steps(self, encoded: Encoded, chosen: Tensor) -> Tensor:
         """Log-probabilities [G, N, S, D] of all decisions, given those before each."""
-        (graphs, n, samples, _), every = chosen.shape, slice(None)
-        inputs = encoded.earlier.inputs(chosen, every)
-        read = self._read(encoded, inputs, chosen, every).transpose(0, 1)
+        graphs, n, samples, _ = chosen.shape
+        inputs = encoded.earlier.all(chosen)
+        opened = encoded.earlier.open(inputs, slice(None))
         start = encoded.start.repeat_interleave(samples, dim=0)
+        read = self._read(inputs).transpose(0, 1)
         states = lstm_states(encoded.inputs.transpose(0, 1), read, start, encoded.weight)
         by_graph = states.reshape(n, graphs, samples, -1).transpose(0, 1).flatten(1, 2)
-        log_p = self._log_probabilities(encoded, by_graph, inputs.open.flatten(1, 2))
+        log_p = self._log_probabilities(encoded, by_graph, opened.flatten(1, 2))
         return log_p.view(graphs, n, samples, -1)
 
     def _input_weights(self) -> list[Tensor]:
@@ -254,13 +275,13 @@ class Decoder(nn.Module):
             parts.append(self.read_state.weight)
         return parts
 
-    def _read(self, encoded: Encoded, inputs: StepInputs, chosen: Tensor, steps: slice) -> Tensor:
+    def _read(self, inputs: StepInputs) -> Tensor:
         """The LSTM's inputs from earlier decisions [G, T, S, K], see `Encoded.weight`."""
         parts = [inputs.previous]
         if self.shape.upstream:
             parts.append(inputs.upstream)
         if self.shape.device_state:
-            parts.append(encoded.earlier.device_state(chosen, steps))
+            parts += [inputs.loads, inputs.inbound]
         return torch.cat(parts, dim=-1)
 
     def _log_probabilities(self, encoded: Encoded, states: Tensor, opened: Tensor) -> Tensor:
@@ -286,29 +307,25 @@ class EncoderDecoder(nn.Module):
 
     def likelihood(self, batch: GraphBatch, encoded: Encoded, placements: Tensor) -> Likelihood:
         """Log-probabilities and entropies of placements [G, S, N], with gradients."""
-        chosen = one_hot(placements.transpose(1, 2), batch.n_devices)
+        chosen = one_hot(placements.transpose(1, 2), batch.allowed.shape[2])
         each = self.decoder.all_steps(encoded, chosen)
         taken = (each * chosen).sum((1, 3))
         spread = -(each.exp() * each).sum((1, 3)) / batch.present.sum(1)[:, None]
         return Likelihood(taken, spread)
 
     @torch.no_grad()
-    def decide(self, encoded: Encoded, samples: int, generator: torch.Generator | None) -> Tensor:
-        """Placements [G, S, N], step by step: drawn, or without a generator the likeliest."""
-        batch = encoded.earlier.batch
-        graphs, n, devices = batch.n_graphs, batch.n_operators, batch.n_devices
-        chosen = encoded.start.new_zeros(graphs, n, samples, devices)
+    def decide(self, encoded: Encoded, samples: int, keys: Tensor | None) -> Tensor:
+        """Placements [G, S, N], step by step: drawn by keys [G], or without the likeliest."""
+        _, n, devices = encoded.earlier.batch.allowed.shape
+        so_far = DecisionsSoFar(encoded.earlier, samples)
         state = encoded.start.detach().repeat_interleave(samples, dim=0)
         cell = torch.zeros_like(state)
-        noise = torch.zeros_like(chosen)
-        if generator is not None:  # the largest of log p + Gumbel noise is a draw from p
-            noise.exponential_(generator=generator).log_().neg_()
+        noise = None if keys is None else gumbel(keys, samples, n, devices)
         decided = []
         for t in range(n):
-            log_p, state, cell = self.decoder.step(encoded, chosen, t, state, cell)
-            device = log_p.add_(noise[:, t]).argmax(-1)
-            chosen[:, t] = one_hot(device, devices)
-            decided.append(device)
+            log_p, state, cell = self.decoder.step(encoded, so_far, state, cell)
+            decided.append((log_p if noise is None else log_p + noise[:, :, t]).argmax(-1))
+            so_far.decide(decided[-1])
         return torch.stack(decided, dim=-1)
 
 

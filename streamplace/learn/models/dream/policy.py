@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.policy import Likelihood, Placements, TrainedConstructor
+from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.models.dream.graphs import (
@@ -22,7 +24,8 @@ from streamplace.learn.models.dream.graphs import (
 from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.learn.parameters import fill
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.learn.tensors.draws import below, uniform
+from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
 
 
@@ -33,32 +36,25 @@ class OrderedBatch:
     policy: EncoderDecoder
     batch: GraphBatch
     encoded: Encoded
-    orders: Sequence[Longs]
 
-    def drawn(self, samples: int, generator: torch.Generator) -> list[Placements]:
-        """Placements [S, N], drawn step by step."""
-        by_step = self.policy.decide(self.encoded, samples, generator).cpu().numpy()
-        drawn = []
-        for order, steps in zip(self.orders, by_step, strict=True):
-            placements = np.empty((samples, len(order)), steps.dtype)
-            placements[:, order] = steps[:, : len(order)]
-            drawn.append(placements)
-        return drawn
+    @property
+    def order(self) -> Tensor:
+        """Operators [G, N] in the order of decision."""
+        return self.batch.order
 
-    def weights(self, samples: int) -> Floats:
+    def drawn(self, samples: int, keys: Tensor) -> Tensor:
+        """Placements [G, S, N], drawn step by step."""
+        by_step = self.policy.decide(self.encoded, samples, keys)
+        return torch.zeros_like(by_step).scatter(2, self.order[:, None].expand_as(by_step), by_step)
+
+    def weights(self, samples: int) -> Tensor:
         """All samples count the same."""
-        return np.ones(samples)
+        return torch.ones(samples, dtype=torch.float64, device=self.order.device)
 
-    def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
+    def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
-        most = max(map(len, placements))
-        by_step: Longs = np.zeros((len(placements), most, self.batch.n_operators), np.int64)
-        for row, order, given in zip(by_step, self.orders, placements, strict=True):
-            row[: len(given), : len(order)] = given[:, order]
-        device = self.batch.present.device
-        return self.policy.likelihood(
-            self.batch, self.encoded, torch.from_numpy(by_step).to(device)
-        )
+        by_step = placements.gather(2, self.order[:, None].expand_as(placements))
+        return self.policy.likelihood(self.batch, self.encoded, by_step)
 
 
 class PreparedTensors:
@@ -76,12 +72,25 @@ class PreparedTensors:
         graphs = Graphs.of(problems, scale, config.devices, config.canonical)
         self._graphs, self._device = graphs.to(device), device
 
-    def encoded(self, rows: Longs, rng: np.random.Generator) -> OrderedBatch:
+    @cached_property
+    def _orders(self) -> Tensor:
+        """Orders of decision of every problem [P, K, N], each with other ties."""
+        most, rng = self._graphs.present.shape[1], np.random.default_rng(0)
+        count = ORDERS if self._config.random_ties else 1
+        orders = np.tile(np.arange(most, dtype=np.int16), (len(self._problems), count, 1))
+        for rows, problem in zip(orders, self._problems, strict=True):
+            n = problem.n_operators
+            for row in rows:
+                rank = rng.permutation(n) if self._config.random_ties else None
+                row[:n] = decision_order(problem, self._config.order, rank)
+        return torch.from_numpy(orders).to(self._device)
+
+    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> OrderedBatch:
         """Encode problems, each in an order of its own."""
-        orders = [self._order(self._problems[row], rng) for row in rows]
-        order = torch.from_numpy(padded_orders(orders)).to(self._device)
-        batch = self._graphs.batch(torch.from_numpy(rows).to(self._device), order)
-        return OrderedBatch(self._policy, batch, self._policy.encode(batch), orders)
+        orders = self._orders[rows, :, :n]
+        number = torch.full_like(keys, orders.shape[1])
+        chosen = below(uniform(keys), number)[:, None, None].expand(-1, 1, n)
+        return self._encoded(rows, orders.gather(1, chosen)[:, 0].long())
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device at every step, legal; problems of like sizes are placed together."""
@@ -91,19 +100,18 @@ class PreparedTensors:
         for part in (numbers[each] for each in batches_by_size(sizes)):
             orders = [decision_order(self._problems[i], self._config.order) for i in part]
             steps = torch.from_numpy(padded_orders(orders)).to(self._device)
-            batch = self._graphs.batch(torch.from_numpy(part).to(self._device), steps)
             with torch.no_grad():
-                encoded = self._policy.encode(batch)
-            decided = self._policy.decide(encoded, 1, None)[:, 0].cpu().numpy()
+                batch = self._encoded(torch.from_numpy(part).to(self._device), steps)
+            decided = self._policy.decide(batch.encoded, 1, None)[:, 0].cpu().numpy()
             for i, by_step, along in zip(part.tolist(), decided, orders, strict=True):
                 row = np.empty(len(along), np.int32)
                 row[along] = by_step[: len(along)]
                 placements[i] = self._problems[i].repaired(row)
         return [placements[i] for i in numbers.tolist()]
 
-    def _order(self, problem: Problem, rng: np.random.Generator) -> Longs:
-        rank = rng.permutation(problem.n_operators) if self._config.random_ties else None
-        return decision_order(problem, self._config.order, rank)
+    def _encoded(self, rows: Tensor, order: Tensor) -> OrderedBatch:
+        batch = self._graphs.batch(rows, order)
+        return OrderedBatch(self._policy, batch, self._policy.encode(batch))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +131,8 @@ class DreamPolicy:
         return self.scale.document()
 
 
+ORDERS = 16
+"""Orders of decision of a training problem, among which every step chooses."""
 CELLS = 1 << 12
 """Most operators of a batch, padding included."""
 

@@ -1,0 +1,183 @@
+"""Placements in tensors: canonical forms, random ones, and the best ones seen of every problem.
+
+Shapes: P problems, G of them in a batch, S placements of each, N operators (of the largest of the
+batch, the others padded), D devices (of the largest cluster), C places of a memory. Padding
+operators come last, on device 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from streamplace.errors import FormatError
+from streamplace.learn.algorithms.memory import check_places
+from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.tensors.draws import GOLDEN, below, child, mixed, uniform
+from streamplace.model.problem import Problem
+
+EMPTY = -1.0
+"""Reward of a place that holds nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlines:
+    """Sizes of problems, and which of their devices are interchangeable."""
+
+    operators: Tensor  # [P]
+    devices: Tensor  # [P]
+    classes: Tensor  # [P, D] class of every device, as in `Problem.interchangeable`
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], device: str | torch.device) -> "Outlines":
+        """Outlines of problems; devices that a problem lacks are in classes of their own."""
+        most = max(problem.n_devices for problem in problems)
+        classes = np.tile(np.arange(most), (len(problems), 1))
+        for row, problem in zip(classes, problems, strict=True):
+            row[: problem.n_devices] = problem.interchangeable
+        sizes = [[p.n_operators, p.n_devices] for p in problems]
+        operators, devices = torch.tensor(sizes, device=device).unbind(1)
+        return cls(operators, devices, torch.from_numpy(classes).to(device))
+
+    def of_rows(self, rows: Tensor) -> "Outlines":
+        """Outlines of some problems."""
+        return Outlines(self.operators[rows], self.devices[rows], self.classes[rows])
+
+    def present(self, n: int) -> Tensor:
+        """Whether operators [G, N] are there."""
+        return torch.arange(n, device=self.operators.device) < self.operators[:, None]
+
+
+def canonical(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
+    """Placements [G, S, N] whose interchangeable devices are renumbered by first appearance.
+
+    The same as `streamsim.canonical.canonical` along the orders [G, N].
+    """
+    n, classes = placements.shape[2], outlines.classes
+    devices = torch.arange(classes.shape[1], device=placements.device)
+    position = order.argsort(1).to(torch.int16)[:, None, :, None]
+    there = placements[..., None] == devices
+    first = torch.where(there, position, n).amin(2)  # [G, S, D]
+    alike = classes[:, :, None] == classes[:, None]
+    smaller = devices[:, None] > devices
+    earlier, later = first[:, :, None], first[:, :, :, None]
+    before = (earlier < later) | ((earlier == later) & smaller)
+    rank = (before & alike[:, None]).sum(3)  # among the devices of its class, by appearance
+    number = (smaller & alike).sum(2)  # the same, by number
+    named = alike[:, None] & (number[:, None, None] == rank[..., None])
+    names = (named * devices).sum(3)
+    present = outlines.present(n)[:, None]
+    return torch.where(present, names.gather(2, placements), 0)
+
+
+def random_placements(keys: Tensor, size: int, n: int, outlines: Outlines) -> Tensor:
+    """Placements [G, S, N]: uniform over k random devices, k uniform."""
+    most = outlines.devices[:, None]
+    count = 1 + below(uniform(child(keys, 0), size), most)
+    drawn = below(uniform(child(keys, 1), size, n), count[..., None])
+    ranks = uniform(child(keys, 2), size, outlines.classes.shape[1])
+    absent = torch.arange(ranks.shape[2], device=keys.device) >= most
+    shuffled = ranks.masked_fill(absent[:, None], 2.0).argsort(dim=2, stable=True)
+    return torch.where(outlines.present(n)[:, None], shuffled.gather(2, drawn), 0)
+
+
+def neighbours(
+    keys: Tensor, size: int, order: Tensor, outlines: Outlines, best: Tensor, rewards: Tensor
+) -> Tensor:
+    """Placements [G, S, N] that differ from remembered ones [G, C, N] in one run of operators.
+
+    A run is contiguous in the order; its length is geometric with mean 2.
+    """
+    n = order.shape[1]
+    kept = (rewards > EMPTY).sum(1, keepdim=True).clamp(min=1)
+    chosen = below(uniform(child(keys, 0), size), kept)
+    bases = best.long().gather(1, chosen[..., None].expand(-1, -1, n))
+    start = below(uniform(child(keys, 1), size), outlines.operators[:, None])[..., None]
+    length = 1 - uniform(child(keys, 2), size).log2().ceil().long()[..., None]
+    device = below(uniform(child(keys, 3), size), outlines.devices[:, None])[..., None]
+    position = order.argsort(1)[:, None]
+    moved = (position >= start) & (position < start + length) & outlines.present(n)[:, None]
+    return torch.where(moved, device, bases)
+
+
+def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The best different placements [G, most, N] of candidates [G, S, N], best first.
+
+    Of equal rewards, and of equal placements, the first counts. Rewards that are `EMPTY` do not.
+    """
+    n = placements.shape[2]
+    factors = mixed(GOLDEN * torch.arange(1, n + 1, device=placements.device))
+    # Words of 64 bits stand for rows: that two differ and have one word, nobody will live to see.
+    words = ((placements.long() + 1) * factors).sum(2)
+    number = torch.arange(words.shape[1], device=words.device)
+    words = torch.where(rewards > EMPTY, words, number)
+    by_word, at = words.sort(dim=1, stable=True)
+    again = torch.zeros_like(by_word, dtype=torch.bool)
+    again[:, 1:] = by_word[:, 1:] == by_word[:, :-1]
+    again = torch.zeros_like(again).scatter(1, at, again)
+    values, at = rewards.masked_fill(again, EMPTY).sort(dim=1, descending=True, stable=True)
+    values, at = values[:, :most], at[:, :most]
+    kept = placements.gather(1, at[..., None].expand(-1, -1, n))
+    return kept.masked_fill(values[..., None] == EMPTY, 0), values
+
+
+class TensorMemory:
+    """Tensors by name with a row for every training problem."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self._tensors = tensors
+
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
+        return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Restore arrays that `state` returned."""
+        for name, part in self._tensors.items():
+            if state[name].shape != tuple(part[rows].shape):
+                raise FormatError(f"the checkpoint: {name} belongs to other problems; train again")
+        for name, part in self._tensors.items():
+            part[rows] = torch.from_numpy(state[name]).to(part.device)
+
+
+class PlacementMemory(TensorMemory):
+    """The best placements seen of every problem, each once, as canonical rows in operator order."""
+
+    def __init__(self, outlines: Outlines, places: int, operators: int) -> None:
+        device, size = outlines.operators.device, (len(outlines.operators), places)
+        self._devices = outlines.devices
+        self.placements = torch.zeros(*size, operators, dtype=torch.int8, device=device)
+        self.rewards = torch.full(size, EMPTY, dtype=torch.float64, device=device)
+        super().__init__({"memory.placements": self.placements, "memory.rewards": self.rewards})
+
+    def add(self, rows: Tensor, placements: Tensor, rewards: Tensor) -> None:
+        """Keep the best of the remembered placements of problems and of new ones [G, S, N]."""
+        n, places = placements.shape[2], self.rewards.shape[1]
+        candidates = torch.cat([self.placements[rows, :, :n], placements.to(torch.int8)], dim=1)
+        values = torch.cat([self.rewards[rows], rewards], dim=1)
+        self.placements[rows, :, :n], self.rewards[rows] = best_distinct(candidates, values, places)
+
+    def replay(
+        self, rows: Tensor, most: int, threshold: float, n: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Best placements [G, R, N], their rewards [G, R], and which of them are to be replayed.
+
+        Those with a reward of the threshold or more; if none has it, the single best.
+        """
+        rewards = self.rewards[rows, :most]
+        good = rewards >= max(threshold, 0.0)
+        good[:, :1] |= rewards[:, :1] > EMPTY
+        return self.placements[rows, :most, :n].long(), rewards, good
+
+    def best(self, rows: Tensor) -> Tensor:
+        """Best rewards [G] known, 0 where none is."""
+        return self.rewards[rows, 0].clamp(min=0)
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Restore arrays that `state` returned."""
+        check_places(state["memory.placements"], self._devices[rows].cpu().numpy())
+        super().restore(state, rows)

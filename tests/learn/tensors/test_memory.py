@@ -1,0 +1,132 @@
+"""Placements in tensors, and the memory of good ones."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import fork_join
+from strategies import problems
+from streamsim.canonical import canonical as reference
+
+from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.tensors.draws import child
+from streamplace.learn.tensors.memory import (
+    EMPTY,
+    Outlines,
+    PlacementMemory,
+    best_distinct,
+    canonical,
+    neighbours,
+    random_placements,
+)
+from streamplace.model import Cluster, Problem
+
+FORK = Problem(fork_join(3), Cluster.uniform(4))
+ROW = torch.tensor([0])
+
+
+def keys(seed: int, count: int = 1) -> torch.Tensor:
+    return child(torch.tensor(seed), torch.arange(count))
+
+
+@given(problems(), problems(), st.integers(0, 99))
+def test_canonical_placements_are_the_simulator_s(one: Problem, other: Problem, seed: int) -> None:
+    """Along any order, in a batch with another problem."""
+    both = (one, other)
+    n = max(problem.n_operators for problem in both)
+    outlines = Outlines.of(both, "cpu")
+    given_rows = random_placements(keys(seed, 2), 10, n, outlines)
+    orders = torch.arange(n).repeat(2, 1)
+    for row, problem in zip(orders, both, strict=True):
+        row[: problem.n_operators] = torch.from_numpy(decision_order(problem, "lexicographic"))
+    found = canonical(given_rows, orders, outlines).to(torch.int32).numpy()
+    for i, problem in enumerate(both):
+        own = np.ascontiguousarray(given_rows[i, :, : problem.n_operators].numpy().astype(np.int32))
+        along = decision_order(problem, "lexicographic").astype(np.int32)
+        expected = reference(own, along, np.array(problem.interchangeable))
+        assert (found[i, :, : problem.n_operators] == expected).all()
+        assert not found[i, :, problem.n_operators :].any()
+
+
+@given(problems(), st.integers(0, 99))
+def test_random_placements_are_on_devices_that_exist(problem: Problem, seed: int) -> None:
+    outlines = Outlines.of([problem, FORK], "cpu")
+    n = max(problem.n_operators, FORK.n_operators)
+    found = random_placements(keys(seed, 2), 20, n, outlines)[0]
+    assert found.min() >= 0
+    assert found.max() < problem.n_devices
+    assert not found[:, problem.n_operators :].any()
+
+
+def test_random_placements_use_any_number_of_devices() -> None:
+    outlines = Outlines.of([FORK], "cpu")
+    found = random_placements(keys(0), 500, FORK.n_operators, outlines)[0]
+    assert {len(set(row)) for row in found.tolist()} == {1, 2, 3, 4}
+    assert set(found.flatten().tolist()) == {0, 1, 2, 3}
+
+
+def test_neighbours_move_one_run_of_operators_to_one_device() -> None:
+    """Contiguous in the order of decision; two on average."""
+    order = torch.from_numpy(decision_order(FORK, "bfs"))[None]
+    base = (torch.arange(FORK.n_operators) % 4)[None, None]
+    outlines, there = Outlines.of([FORK], "cpu"), torch.tensor([[0.5]])
+    found = neighbours(keys(1), 400, order, outlines, base, there)[0]
+    for row in found:
+        moved = np.flatnonzero((row != base[0, 0])[order[0]])
+        along = row[order[0]]
+        assert len(set(along[moved].tolist())) <= 1
+        span = range(moved[0], moved[-1] + 1) if len(moved) else ()
+        assert len(set(along[list(span)].tolist())) <= 1
+    assert 0.8 < (found != base[0]).sum(1).double().mean() < 2.2
+
+
+def literally_best(rows: list[list[int]], rewards: list[float], most: int) -> list[int]:
+    """Numbers of the best distinct rows, of equals the first."""
+    best: list[int] = []
+    for i in np.argsort(-np.array(rewards), kind="stable").tolist():
+        if rewards[i] > EMPTY and all(rows[i] != rows[j] for j in best) and len(best) < most:
+            best.append(i)
+    return best
+
+
+worth = st.dictionaries(
+    st.tuples(*[st.integers(0, 2)] * 3), st.sampled_from([EMPTY, 0.0, 0.25, 0.5, 0.75]), min_size=1
+)
+
+
+@given(worth, st.data())
+def test_the_best_distinct_are_kept(rewards: dict[tuple[int, ...], float], data: object) -> None:
+    """Of equal rewards the first; places without a placement stay empty."""
+    rows = data.draw(st.lists(st.sampled_from(sorted(rewards)), min_size=4, max_size=12))  # type: ignore[attr-defined]
+    candidates = [list(row) for row in rows]
+    values = [rewards[row] for row in rows]
+    best = literally_best(candidates, values, 4)
+    tensors = torch.tensor([candidates], dtype=torch.int8), torch.tensor([values])
+    placements, kept = best_distinct(*tensors, 4)
+    assert kept[0].tolist() == [values[i] for i in best] + [EMPTY] * (4 - len(best))
+    assert placements[0].tolist() == [candidates[i] for i in best] + [[0] * 3] * (4 - len(best))
+
+
+def remembering(rewards: list[float], places: int = 3) -> PlacementMemory:
+    """Memory of one problem that saw placement i with reward i."""
+    problem = Problem(fork_join(1), Cluster.uniform(9))
+    memory = PlacementMemory(Outlines.of([problem], "cpu"), places, 3)
+    rows = torch.tensor([[[0, i, 0] for i in range(len(rewards))]]).view(1, -1, 3)
+    memory.add(ROW, rows, torch.tensor([rewards], dtype=torch.float64))
+    return memory
+
+
+def replayed(memory: PlacementMemory, most: int = 9, threshold: float = 0.8) -> list[int]:
+    placements, _, good = memory.replay(ROW, most, threshold, 3)
+    return placements[0, good[0], 1].tolist()
+
+
+def test_good_ones_are_replayed_and_else_the_best() -> None:
+    """As many as wanted; nothing where nothing is remembered."""
+    memory = remembering([0.8, 0.95, 0.79])
+    assert replayed(memory) == [1, 0]
+    assert replayed(memory, most=1) == [1]
+    assert replayed(memory, most=0) == []
+    assert replayed(remembering([0.2, 0.5, 0.1])) == [1]
+    assert replayed(remembering([])) == []
+    assert remembering([]).best(ROW).item() == 0
