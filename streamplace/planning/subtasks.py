@@ -190,7 +190,16 @@ def slots_of(groups: Ints, counts: Ints | Longs) -> Longs:
     >>> slots_of(np.array([0, 0, 1]), np.array([[2, 3, 4], [0, 1, 0]])).tolist()
     [7, 1]
     """
-    most = np.zeros((len(counts), int(groups.max()) + 1), np.int64)
+    return np.asarray(group_slots(groups, counts).sum(axis=1))
+
+
+def group_slots(groups: Ints, counts: Ints | Longs) -> Longs:
+    """Slots that each group uses on each machine, [D, G]: the subtasks of its largest operator.
+
+    >>> group_slots(np.array([0, 0, 1]), np.array([[2, 3, 4], [0, 1, 0]])).tolist()
+    [[3, 4], [1, 0]]
+    """
+    most = np.zeros((len(counts), int(groups.max(initial=-1)) + 1), np.int64)
     for v, group in enumerate(groups.tolist()):
         most[:, group] = np.maximum(most[:, group], counts[:, v])
-    return np.asarray(most.sum(axis=1))
+    return most

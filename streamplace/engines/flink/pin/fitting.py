@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
+import numpy as np
+
 from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.pin.names import index_name, limit_name, limited
 from streamplace.engines.flink.pin.network import MIB, buffers_of, network_bytes
@@ -19,6 +21,7 @@ from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
+from streamplace.planning.subtasks import group_slots
 
 Managers = Sequence[dict[str, Any]]
 Fitted = tuple[Pinning, dict[str, int]]
@@ -69,9 +72,10 @@ def fitted(
     for group, counts in answer.spread.items():
         for manager in managers:
             _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
-    _check_slots(managers, slots_of(vectors, answer))
+    slots = _slots(vectors, answer)
+    _check_slots(managers, {device: sum(row.values()) for device, row in slots.items()})
     if plan is not None and (buffers := buffers_of(rest.settings())) is not None:
-        _check_network(managers, vectors, answer, network_bytes(plan, vectors, answer, buffers))
+        _check_network(managers, slots, network_bytes(plan, vectors, answer, buffers))
     managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
     return answer, {
         name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
@@ -140,23 +144,14 @@ def holds_whole(rest: Rest, job: str) -> bool:
     return False
 
 
-def slots_of(vectors: Vectors, answer: Pinning) -> dict[str, int]:
-    """Device → slots that a placement needs there; operators of one group share them."""
-    needed: Counter[str] = Counter()
-    for counts in _slots_by_group(vectors, answer).values():
-        needed.update(counts)
-    return dict(needed)
-
-
-def _slots_by_group(vectors: Vectors, answer: Pinning) -> dict[str, dict[str, int]]:
-    """Group → device → its slots there."""
-    groups: dict[str, dict[str, int]] = {**answer.spread}
-    for operator, vector in vectors.items():
-        group = answer.operators[operator]
-        if group not in answer.spread:
-            slots = max(len(devices_of(vector)), groups.get(group, {}).get(group, 0))
-            groups[group] = {group: slots}
-    return groups
+def _slots(vectors: Vectors, answer: Pinning) -> dict[str, dict[str, int]]:
+    """Device → slots that each group of a placement needs there."""
+    groups, devices = list(answer.groups), sorted(all_devices(vectors))
+    of_operator = np.array([groups.index(answer.operators[name]) for name in vectors], np.int32)
+    subtasks = [Counter(devices_of(vector)) for vector in vectors.values()]
+    counts = np.array([[one[device] for one in subtasks] for device in devices])
+    rows = group_slots(of_operator, counts).tolist()
+    return {d: dict(zip(groups, row, strict=True)) for d, row in zip(devices, rows, strict=True)}
 
 
 def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
@@ -263,19 +258,19 @@ def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:
 
 
 def _check_network(
-    managers: Managers, vectors: Vectors, answer: Pinning, slot_bytes: Mapping[str, int]
+    managers: Managers, slots: Mapping[str, Mapping[str, int]], slot_bytes: Mapping[str, int]
 ) -> None:
     """Raise FlinkError if a TaskManager surely has too little network memory for its slots.
 
     What Flink tells of it is rounded down to whole MiB.
     """
-    needed: Counter[str] = Counter()
-    for group, counts in _slots_by_group(vectors, answer).items():
-        for device, number in counts.items():
-            needed[device] += number * slot_bytes.get(group, 0)
+    needed = {
+        device: sum(number * slot_bytes.get(group, 0) for group, number in row.items())
+        for device, row in slots.items()
+    }
     for manager in managers:
         device, left = manager["id"], manager[LEFT].get("networkMemory")
-        if left is not None and needed[device] >= (left + 1) * MIB:
+        if left is not None and needed.get(device, 0) >= (left + 1) * MIB:
             raise FlinkError(
                 f"TaskManager {quoted(device)} has {left} MiB of network memory left beside other "
                 f"jobs, but the slots that are placed on it need {needed[device] / MIB:.1f} MiB or "
