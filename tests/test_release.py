@@ -106,7 +106,7 @@ def requirements(*texts: str) -> dict[str, set[str]]:
 
 
 def test_the_conda_recipe_requires_what_the_package_does() -> None:
-    """And has its version, license and command; two packages have other names in conda-forge."""
+    """And has its version, license and command; three packages have other names there."""
     recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
     assert recipe["context"]["version"] == PROJECT["version"]
     about = recipe["about"]
@@ -114,7 +114,8 @@ def test_the_conda_recipe_requires_what_the_package_does() -> None:
     (name, target), *_ = PROJECT["scripts"].items()
     assert recipe["build"]["python"]["entry_points"] == [f"{name} = {target}"]
     required = requirements(*PROJECT["dependencies"], f"python{PROJECT['requires-python']}")
-    for pypi, conda in {"matplotlib": "matplotlib-base", "ortools": "ortools-python"}.items():
+    names = {"matplotlib": "matplotlib-base", "ortools": "ortools-python"}
+    for pypi, conda in (names | {"prometheus-client": "prometheus_client"}).items():
         required[conda] = required.pop(pypi)
     assert requirements(*recipe["requirements"]["run"]) == required
     system = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]

@@ -1,7 +1,8 @@
 """Options of ``streamplace flink watch``, and the objects that they configure."""
 
 import json
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.watch.placed_job import PlacedJob
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
+    from streamplace.io.watch_store import WatchRound
 
 STOPPED = "stopped watching; the job keeps running"
 INTERRUPTED = (
@@ -62,7 +64,6 @@ class WatchRequest:
     def run(self, rest: "Rest", home: Path | None, given: "Program | None") -> None:
         """Watch the job until it ends; an error if it fails, or is stopped or moved by others."""
         from streamplace.engines.flink.watch.log import WatchLog
-        from streamplace.engines.flink.watch.metrics import WatchMetrics, served
         from streamplace.engines.flink.watch.watch import (
             check_movable,
             check_watchable,
@@ -86,12 +87,10 @@ class WatchRequest:
             log = WatchLog.claimed(store, job, name, say)
             stack.callback(log.release)
             stack.enter_context(log.living())
-            metrics = WatchMetrics(name)
-            if self.metrics is not None:
-                stack.enter_context(served(metrics, self.metrics))
             engine = self._engine(rest, home)
             rounds = self._rounds(engine, program, log, guards, judge)
-            rounds.observe = metrics.add
+            if self.metrics is not None:
+                rounds.observe = stack.enter_context(_served(name, self.metrics))
             rounds.recall()
             watch = self._watch(engine, program, rounds)
             try:
@@ -271,6 +270,16 @@ class WatchRequest:
             document = {key: given[key] for key in ("graph",) if key in given} | document
         write_text(self.output, json.dumps(document, indent=1) + "\n")
         say_written("placement", self.output)
+
+
+@contextmanager
+def _served(name: str, port: int) -> "Iterator[Callable[[WatchRound], None]]":
+    """Serve metrics of a job while the block runs; yields what receives every round."""
+    from streamplace.engines.flink.watch.metrics import WatchMetrics, served
+
+    metrics = WatchMetrics(name)
+    with served(metrics, port):
+        yield metrics.add
 
 
 def _assignment(vectors: "Vectors") -> dict[str, str]:
