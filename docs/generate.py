@@ -153,13 +153,12 @@ def _parameters(docstring: str) -> dict[str, str]:
 def _fields(part: dict[str, Any], *, first: bool) -> str:
     required = part.get("required", [])
     rows = [
-        (f"`{name}`", _kind(field), "yes" if name in required else "", field.get("description", ""))
+        f"- `{name}`{'' if name in required else '?'} {_kind(field)}: {field['description']}"
         for name, field in part["properties"].items()
     ]
-    table = _table(("field", "type", "required", "meaning"), rows)
     title = "" if first else f"**{_noun(part['title'])}**\n\n"
     about = f"{part['description']}\n\n" if "description" in part else ""
-    return f"{title}{about}{table}"
+    return f"{title}{about}" + "\n".join(rows) + "\n"
 
 
 def _kind(field: dict[str, Any]) -> str:
