@@ -27,6 +27,7 @@ class LearningTask:
     validation: tuple[Problem, ...]
     seed: int  # below 2^64
     device: str = "cpu"  # ``cpu`` or ``cuda``
+    threads: int = 1  # threads that may study problems at the same time
     objective: str = "throughput"  # objective by name
     # Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
     # measures passes.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.appending import claim_folder
@@ -122,7 +123,12 @@ class TrainingRun:
         start, digest = _start(request)
         base = None if start is None else start.document["config"]
         preset = configured(
-            model, request.preset, request.config, start=base, epochs=request.epochs
+            model,
+            request.preset,
+            request.config,
+            start=base,
+            epochs=request.epochs,
+            device=request.device,
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
         if preset.training.validation and not validation:
@@ -245,6 +251,7 @@ class TrainingRun:
             validation=self.validation,
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=self.request.device,
+            threads=available_cores() if self.request.on is None else 1,
             objective=self.request.objective,
             reward=judge,
             targets=targets if self.model.supervised else (),
