@@ -86,7 +86,7 @@ def configured(
     """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
 
     The model's options in the weights that training starts from replace those of the preset, and
-    ``epochs`` those of both. On a GPU, which computes one shard after the other, one is the default.
+    ``epochs`` those of both. A GPU computes one shard after the other, so one is its default.
     """
     if preset not in model.presets:
         names = ", ".join(model.presets)

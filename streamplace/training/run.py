@@ -61,7 +61,7 @@ def run_training(
     from streamplace.learn.registry import MODELS
     from streamplace.learn.training_loop import check_device
 
-    MODELS[request.model].check(request.objective)
+    MODELS[request.model].check(request.objective, request.device)
     check_device(request.device)
     run = TrainingRun.of(request)
     with ExitStack() as files:
