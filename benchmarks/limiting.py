@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
+from limited import cgroups, limited_cluster
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.limited import cgroups, limited_cluster
 from streamplace.engines.flink.local.session import LocalCluster
 
 PERIOD_US = 20_000

@@ -3,21 +3,18 @@
 `flink/LogJob.java` watches the log of a web shop and knows nothing of streamplace. It is started as
 Flink places it, profiled, placed, started again where it was placed, and checked; so is a placement
 that deals the operators out in turn, since Flink left to itself fills one machine first. The five
-TaskManagers have a quarter of a core and a network card of 40 Mbps each, where that can be had
-(Linux and root); the log offers more lines than one of them can take.
+TaskManagers share this machine's cores, so no gain is to be expected here.
 """
 
 import signal
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streamplace import Cluster, Device, StreamGraph, expand, place, simulate
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
-from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.steady import settled_rate
@@ -33,15 +30,12 @@ from streamplace.engines.flink.rest.tasks import read_vertices
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 MIPS = 1000.0
 """Speed of a whole core, a unit of account: the profile and the cluster must only agree."""
-CORES, BANDWIDTH = 0.25, 40e6
 FAST = 10e9
 RATE = 500.0
 HEADROOM = 2.0
 """Placed for so many times the rate: Java itself needs a part of every device."""
 JOB = "LogJob"
 FLINK = "Flink's choice"
-START_SECONDS = 300.0
-"""A device that is throttled takes long to load a job."""
 SETTINGS = {
     "taskmanager.numberOfTaskSlots": 4,
     "taskmanager.memory.segment-size": "4kb",  # short queues: what is measured at both ends agrees
@@ -85,7 +79,7 @@ def shown(vectors: Mapping[str, Sequence[str]], operator: str) -> str:
 def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) -> None:
     """Measure, place, apply, verify; print what came of it."""
     job = rest.run_jar(rest.upload(jar), JOB, [str(RATE)])
-    rest.wait_running(job, START_SECONDS)
+    rest.wait_running(job)
     rates, chosen = {FLINK: throughput(rest, job, seconds)}, {FLINK: where(rest, job)}
     seen = profile(rest, job, seconds)
     rest.cancel(job)
@@ -100,7 +94,7 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
         placement = place(subtasks, cluster, placer=placer).placement
         chosen[title] = vectors_of(placement.as_dict(), graph.operators.parallel)
         program = Program(jar, JOB, [str(RATE)])
-        job = apply(rest, flink, program, chosen[title], seconds=START_SECONDS)
+        job = apply(rest, flink, program, chosen[title])
         rates[title], found = throughput(rest, job, seconds), verify(rest, job, chosen[title])
         rest.cancel(job)
         wrong = [*found.problems, *(check.operator for check in found.checks if not check.fine)]
@@ -114,24 +108,14 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
         print(f"| {title} | {rates[title]:.0f} | {foretold(graph, cluster, vectors):.0f} |")
 
 
-def devices() -> tuple[Cluster, Callable[[Flink], AbstractContextManager[LocalCluster]]]:
-    """Return the devices as streamplace sees them, and what starts them."""
-    if reason := why_unlimited():
-        print(f"{reason}; so they share this machine's cores, and no gain is to be expected")
-        cluster = Cluster.of([Device(name, MIPS) for name in DEVICES], bandwidth=FAST)
-        return cluster, lambda flink: local_cluster(flink, DEVICES, settings=SETTINGS)
-    cards = {"egress": BANDWIDTH, "ingress": BANDWIDTH}
-    limited = [Device(name, CORES * MIPS, **cards) for name in DEVICES]
-    return Cluster.of(limited, bandwidth=BANDWIDTH), lambda flink: limited_cluster(
-        flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=SETTINGS
-    )
-
-
 def run(flink: Flink, seconds: float) -> None:
     """Run the loop on a cluster of its own; nothing is left of it afterwards."""
     source = Path(__file__).parent / "flink" / f"{JOB}.java"
-    cluster, started = devices()
-    with tempfile.TemporaryDirectory() as folder, started(flink) as running:
+    cluster = Cluster.of([Device(name, MIPS) for name in DEVICES], bandwidth=FAST)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        local_cluster(flink, DEVICES, settings=SETTINGS) as running,
+    ):
         jar = Path(folder) / "log-job.jar"
         build_jar(flink, [source], jar)
         loop(flink, Rest(running.url), jar, cluster, seconds)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from benchmark_modules import benchmark_modules
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.cpu import limits
@@ -14,7 +15,6 @@ from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask
 from streamplace.engines.flink.cpu.threads import ThreadLoad
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.measure.cluster import HEADROOM
 from streamplace.engines.flink.measure.consistency import (
     Consistency,
@@ -190,11 +190,12 @@ def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) 
 
     The bounds are for machines on which others work, too.
     """
-    if reason := why_unlimited():
+    limited = benchmark_modules("limited").limited
+    if reason := limited.why_unlimited():
         pytest.skip(reason)
     graph = pipeline(1, 2, 1)
     graph["operators"][0]["rate"] = 1_000_000
-    with limited_cluster(flink, ["q-0", "q-1"], cores=0.25, bandwidth_bps=1e9) as cluster:
+    with limited.limited_cluster(flink, ["q-0", "q-1"], cores=0.25, bandwidth_bps=1e9) as cluster:
         rest = Rest(cluster.url)
         job = rest.run_jar(rest.upload(graph_jar), "GraphJob", [json.dumps(graph)])
         rest.wait_running(job)

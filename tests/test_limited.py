@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmark_modules import benchmark_modules
 
 from streamplace.engines.flink.cpu.limits import cpu_pool
-from streamplace.engines.flink.local import limited
-from streamplace.engines.flink.local.limited import cgroups, limited_cluster, why_unlimited
 from streamplace.engines.flink.local.session import Host
 
+limited = benchmark_modules("limited").limited
 DEVICES = ("dev-0", "dev-1")
 MARK = f"sp{os.getpid()}"
 
@@ -31,7 +31,7 @@ def left(mark: str = MARK) -> list[str]:
 
 def groups() -> Path:
     """Folder of the cgroups that limit the CPU."""
-    folder = cgroups()
+    folder = limited.cgroups()
     assert folder is not None
     return folder
 
@@ -62,7 +62,7 @@ def sleepers(
 @pytest.fixture
 def no_flink(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Limited devices on which nothing runs."""
-    if reason := why_unlimited():
+    if reason := limited.why_unlimited():
         pytest.skip(reason)
     monkeypatch.setattr(limited, "local_cluster", sleepers)
 
@@ -72,7 +72,7 @@ def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
     """CPU and both directions of the network; Ctrl-C ends it like anything else."""
 
     def interrupted() -> None:
-        with limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7) as cluster:  # type: ignore[arg-type]
+        with limited.limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7) as cluster:
             process, host = cluster.processes["dev-1"], cluster.hosts["dev-1"]
             inside = f"nsenter {host.entry[1]}"
             assert host.address in told(f"{inside} ip -brief address show eth0")
@@ -95,7 +95,7 @@ def test_what_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(limited, "_name", lambda kind, i: f"{MARK}{kind}{0 if kind == 'n' else i}")
     with (
         pytest.raises(limited.SettingError, match="ip netns add"),
-        limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7),  # type: ignore[arg-type]
+        limited.limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7),
     ):
         pass
     assert left() == []
@@ -112,7 +112,7 @@ def test_what_a_killed_process_left_is_swept_up() -> None:
             told(f"ip netns add {mark}n0")
             told(f"ip link add {mark}b0 type bridge")
             (groups() / f"{mark}c0").mkdir()
-        with limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7):  # type: ignore[arg-type]
+        with limited.limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7):
             assert left(dead) == []
             assert len(left(alive)) == 3
     finally:

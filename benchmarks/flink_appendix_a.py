@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limited import limited_cluster, why_unlimited
 from streamsim import throughput
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.steady import settled_rate
 from streamplace.engines.flink.pin.apply import apply
@@ -47,32 +47,6 @@ TRIAL_ROUNDS, TRIAL_RATE = 1_000_000, 50.0
 HEAD = """\
 | CPU | payload | placement | measured | steady state | engine |
 |---|---|---|---:|---:|---:|
-"""
-PAGE = """\
-# Appendix A on Flink
-
-Which of two placements is better depends on the resource that is exhausted first. Appendix A of \
-the DREAM paper shows this in a simulator; this is a real Flink cluster of five \
-TaskManagers. A cgroup limits each TaskManager to a quarter of a core, and a network namespace \
-limits its network card to 40 Mbps. The job is a pipeline of a source of 100 tuples/s, three work \
-operators and a sink:
-
-- With HIGH work, each work operator needs one whole device at the full rate; LOW work is a \
-two-thousandth of that.
-- BIG tuples have 128 KiB, so that a stream needs 2.6 times the bandwidth of a network card; \
-SMALL tuples have 64 bytes.
-- P1 places all five operators on one device; P2 places each operator on a device of its own.
-
-Rates are \
-in tuples/s at the sink:
-
-{table}
-*Steady state* and *engine* are predictions of the two simulators. They take only the work and \
-the payloads into account. Work is measured in rounds of a random number generator, which the \
-script times on the same machine before it starts. The predictions do not contain the CPU that \
-Java and Flink need for their own threads, just-in-time compilation, garbage collection and \
-copying. This CPU comes out of the same quarter of a core, so a device that is full according to \
-the predictions sustains less in reality. Compare the order of the placements, not the rates.
 """
 
 
@@ -181,7 +155,7 @@ def cells(bench: Bench) -> Iterator[Cell]:
 
 def measured_cells(flink: Flink, seconds: float) -> Iterator[Cell]:
     """Start the cluster and go through the cells; nothing is left of it afterwards."""
-    source = Path(__file__).parent / "flink" / "GraphJob.java"
+    source = Path(__file__).parents[1] / "examples" / "flink" / "GraphJob.java"
     with (
         tempfile.TemporaryDirectory() as folder,
         limited_cluster(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
@@ -192,9 +166,8 @@ def measured_cells(flink: Flink, seconds: float) -> Iterator[Cell]:
 
 
 def main() -> None:
-    """Print the table row by row, and write a page about it where asked to."""
+    """Print the table row by row."""
     parser = ArgumentParser(description="Appendix A of the DREAM paper on a real Flink.")
-    parser.add_argument("-o", "--output", type=Path, help="write a page with the table")
     parser.add_argument(
         "--seconds", type=float, default=10, help="seconds that are measured at a time"
     )
@@ -203,14 +176,9 @@ def main() -> None:
         sys.exit(reason)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(HEAD, end="", flush=True)
-    rows = []
     with closing(measured_cells(find_flink(), options.seconds)) as found:
         for cell in found:
-            rows.append(cell.row())
-            print(rows[-1], end="", flush=True)
-    if options.output is not None:
-        page = PAGE.format(table=HEAD + "".join(rows))
-        options.output.write_text(page, encoding="utf-8")
+            print(cell.row(), end="", flush=True)
 
 
 if __name__ == "__main__":
