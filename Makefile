@@ -11,7 +11,7 @@ SEED ?= 0
 MARKED := not slow
 EXAMPLES := quick
 PAGE := streamplace/report/page
-PARTS := .[dev,docs,learn,ray,onnx]
+PARTS := .[dev,docs,learn,torch-geometric,ray,onnx]
 
 # uv installs in a fraction of the time of pip, which does it where uv cannot. Both compile to byte
 # code, so that no process has to where PYTHONDONTWRITEBYTECODE is set.

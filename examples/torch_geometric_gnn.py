@@ -1,6 +1,6 @@
 """A graph neural network of torch-geometric that learns which streams cross the network.
 
-Run: pip install 'streamplace[learn]' && python torch_geometric_gnn.py
+Run: pip install 'streamplace[torch-geometric]' && python torch_geometric_gnn.py
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""What an installation without the extra ``learn`` does, and what it says of the rest."""
+"""What an installation without the extras of torch does, and what it says of the rest."""
 
 import json
 import os
@@ -123,13 +123,14 @@ def test_what_needs_torch_says_how_to_install_it(folder: Path) -> None:
 
 def test_python_says_so_too(folder: Path) -> None:
     """As an error of the one family: of training, and of what makes tensors."""
-    calls = [
-        "streamplace.train('pilot', [streamplace.read_graph('graph.json')], 'run')",
-        "streamplace.to_torch_geometric(streamplace.read_graph('graph.json'))",
-        "streamplace.PlacementDataset('graph.json')",
-    ]
+    calls = {
+        "streamplace.train('pilot', [streamplace.read_graph('graph.json')], 'run')": "learn",
+        "streamplace.to_torch_geometric(streamplace.read_graph('graph.json'))": "torch-geometric",
+        "streamplace.PlacementDataset('graph.json')": "torch-geometric",
+    }
     script = "import streamplace\n" + "".join(
         f"try:\n    {call}\nexcept streamplace.StreamplaceError as error:\n    print(error)\n"
         for call in calls
     )
-    assert without_torch(folder, "-c", script) == len(calls) * LINE
+    lines = [LINE.replace("learn", extra) for extra in calls.values()]
+    assert without_torch(folder, "-c", script) == "".join(lines)

@@ -11,8 +11,8 @@ from streamplace.errors import MissingPackageError
 from streamplace.io.caches import user_cache
 from streamplace.model.messages import shown
 
-LEARN = ("torch", "torch_geometric", "tensorboard")
-"""Packages that the extra ``learn`` installs."""
+WITH_TORCH = ("torch", "torch_geometric", "tensorboard")
+"""Packages of the extras ``learn`` and ``torch-geometric``."""
 
 
 def extra(package: str) -> Any:
@@ -29,9 +29,10 @@ def extra(package: str) -> Any:
 
 
 @contextmanager
-def importing_torch() -> Iterator[None]:
-    """Import torch in this block, with its cache in the user's; MissingPackageError without it.
+def importing_torch(extra: str = "learn") -> Iterator[None]:
+    """Import torch in this block, with its cache in the user's.
 
+    MissingPackageError without it, or without what needs it, has the extra that installs both.
     Torch creates a folder for compiled code as soon as it is imported; in the user's cache folder,
     later processes find it again.
     """
@@ -42,9 +43,9 @@ def importing_torch() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in LEARN:
+        if package not in WITH_TORCH:
             raise
-        raise _missing(package, "learn") from None
+        raise _missing(package, extra) from None
 
 
 def _missing(package: str, name: str) -> MissingPackageError:

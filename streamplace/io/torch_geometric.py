@@ -81,7 +81,7 @@ def to_torch_geometric(
     >>> from_torch_geometric(data) == graph
     True
     """
-    with importing_torch():
+    with importing_torch("torch-geometric"):
         import torch
         from torch_geometric.data import Data
 

@@ -17,7 +17,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
-with importing_torch():
+with importing_torch("torch-geometric"):
     import torch
     from torch_geometric.data import Data, InMemoryDataset
 
