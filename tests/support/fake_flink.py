@@ -24,7 +24,7 @@ from typing import Any, Self
 from http_servers import as_it_is, http_server
 
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.transport import JSON, HttpAnswer
+from streamplace.engines.flink.rest.transport import JSON, HttpAnswer, Request
 
 
 class InTurn:
@@ -168,11 +168,9 @@ class _RestWithin(Rest):
         super().__init__("http://flink:8081")
         self._flink = flink
 
-    def _exchange(
-        self, method: str, path: str, seconds: float, body: bytes | None, jar: object
-    ) -> HttpAnswer:
-        document = None if body is None else json.loads(body)
-        return _spoken(self._flink.answer(f"{method} {path}", document))
+    def _exchange(self, request: Request) -> HttpAnswer:
+        document = None if request.document is None else json.loads(request.document)
+        return _spoken(self._flink.answer(f"{request.method} {request.path}", document))
 
 
 def _spoken(answer: Any) -> HttpAnswer:

@@ -10,6 +10,7 @@ import pytest
 from fake_flink import FakeFlink
 
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.transport import Request
 
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"jobs": []}'
 
@@ -95,10 +96,10 @@ def test_what_changes_something_is_sent_once_over_a_connection_of_its_own(method
     with keeping_server(1) as server:
         rest = server.rest
         rest.jobs()
-        rest._ask(method, "/jars/x")
+        rest._ask(Request(method, "/jars/x", 9.0))
         server.answers = 0
         with pytest.raises(NoAnswer):
-            rest._ask(method, "/jars/x")
+            rest._ask(Request(method, "/jars/x", 9.0))
     assert server.connections == [["GET"], [method], [method]]
 
 

@@ -24,7 +24,7 @@ from streamplace.engines.flink.rest.transport import (
     Address,
     Connection,
     HttpAnswer,
-    Upload,
+    Request,
     masked,
     plain_name,
 )
@@ -40,6 +40,8 @@ NO_SLOT = "NoResourceAvailableException"
 """Exception of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a running job; tasks that have read all of their input are finished."""
+ANSWER_SECONDS = 30.0
+"""Timeout for an answer of Flink, which gives most of them within milliseconds."""
 POLL_SECONDS = 0.1
 """Pause before Flink is asked again, whether it did not answer or something is awaited."""
 RELEASE_SECONDS = 10.0
@@ -102,7 +104,9 @@ class Rest:
     patience = 0.0
     tell: Callable[[str], None] = staticmethod(lambda _: None)
 
-    def __init__(self, url: str, timeout: float = 30.0, access: Access | None = None) -> None:
+    def __init__(
+        self, url: str, timeout: float = ANSWER_SECONDS, access: Access | None = None
+    ) -> None:
         access = access or Access()
         address = Address.of(url)
         if access.is_for_https and address.scheme != "https":
@@ -120,7 +124,7 @@ class Rest:
 
     def get(self, path: str) -> Any:
         """Parsed answer to a GET request."""
-        return self._read(path, self._ask("GET", path))
+        return self._read(Request("GET", path, self.timeout))
 
     def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
         """Return a client that repeats unanswered requests for some time.
@@ -133,12 +137,11 @@ class Rest:
 
     def post(self, path: str, document: object, seconds: float = SUBMIT_SECONDS) -> Any:
         """Parsed answer to a POST request with a JSON document."""
-        body = json.dumps(document).encode()
-        return self._read(path, self._ask("POST", path, body, seconds=seconds))
+        return self._read(Request("POST", path, seconds, json.dumps(document).encode()))
 
     def delete(self, path: str) -> None:
         """Send a DELETE request."""
-        self._ask("DELETE", path)
+        self._ask(Request("DELETE", path, self.timeout))
 
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, its total and its free resources."""
@@ -220,10 +223,9 @@ class Rest:
 
     def upload(self, jar: Path) -> str:
         """Upload a jar and return its id."""
-        path = "/jars/upload"
         with jar.open("rb") as file:
             upload = (plain_name(jar.name), file, "application/x-java-archive")
-            answer = self._read(path, self._ask("POST", path, None, SUBMIT_SECONDS, upload))
+            answer = self._read(Request("POST", "/jars/upload", SUBMIT_SECONDS, jar=upload))
         return str(answer["filename"]).rsplit("/", 1)[-1]
 
     def remove_jar(self, jar: str) -> None:
@@ -241,7 +243,7 @@ class Rest:
         state = str(self.job(job)["state"])
         if state not in ENDED:
             try:
-                self._ask("PATCH", f"/jobs/{quote(job, safe='')}")
+                self._ask(Request("PATCH", f"/jobs/{quote(job, safe='')}", self.timeout))
             except Refusal:
                 if self.job(job)["state"] not in ENDED:  # it did not end by itself
                     raise
@@ -317,25 +319,20 @@ class Rest:
         manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
         return manager
 
-    def _read(self, path: str, content: bytes) -> Any:
+    def _read(self, request: Request) -> Any:
+        """Parsed answer to a request."""
+        content = self._ask(request)
         try:
-            return parse_answer(path, content)
+            return parse_answer(request.path, content)
         except ValueError as error:
             raise FlinkError(
-                f"{self.url}{shown(path)}: its answer is not one of Flink's REST API: {error}"
+                f"{self.url}{shown(request.path)}: its answer is not one of Flink's REST API: "
+                f"{error}"
             ) from None
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        seconds: float | None = None,
-        jar: Upload | None = None,
-    ) -> bytes:
+    def _ask(self, request: Request) -> bytes:
         """Content of an answer; unanswered requests are repeated while patience lasts."""
-        limit = seconds or self.timeout
-        return self._patiently(lambda: self._ask_once(method, path, limit, body, jar))
+        return self._patiently(lambda: self._ask_once(request))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """Result of a function, which is called again while there is no answer and patience."""
@@ -351,16 +348,14 @@ class Rest:
                 is_told = True
             time.sleep(POLL_SECONDS)
 
-    def _ask_once(
-        self, method: str, path: str, seconds: float, body: bytes | None, jar: Upload | None
-    ) -> bytes:
+    def _ask_once(self, request: Request) -> bytes:
         try:
-            answer = self._exchange(method, path, seconds, body, jar)
+            answer = self._exchange(request)
         except TimeoutError:
-            raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
+            raise NoAnswer(f"no Flink answers at {self.url} within {request.seconds:g} s") from None
         except (OSError, ValueError) as error:
             reason = shown(str(error) or type(error).__name__)
-            if isinstance(error, ConnectionRefusedError):
+            if "Connection refused" in reason:
                 reason = "connection refused; start it, or correct the address"
             raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
         if answer.status >= 400:
@@ -381,10 +376,8 @@ class Rest:
             raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
         return answer.content
 
-    def _exchange(
-        self, method: str, path: str, seconds: float, body: bytes | None, jar: Upload | None
-    ) -> HttpAnswer:
-        return self._connection.exchange(method, path, seconds, body, jar)
+    def _exchange(self, request: Request) -> HttpAnswer:
+        return self._connection.exchange(request)
 
 
 def turns(seconds: float) -> Iterator[None]:

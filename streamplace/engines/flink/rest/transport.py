@@ -163,8 +163,14 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
-Upload = tuple[str, BinaryIO, str]
-"""Name, file and type of what is uploaded."""
+class Request(NamedTuple):
+    """A request, with a JSON document, or with the name, the file and the type of an upload."""
+
+    method: str
+    path: str
+    seconds: float  # within which its answer must be complete
+    document: bytes | None = None
+    jar: tuple[str, BinaryIO, str] | None = None
 
 
 class Connection:
@@ -177,31 +183,24 @@ class Connection:
         self._address, self._context = address, context
         self._socket: socket.socket | None = None
 
-    def exchange(
-        self,
-        method: str,
-        path: str,
-        seconds: float,
-        body: bytes | None = None,
-        jar: Upload | None = None,
-    ) -> HttpAnswer:
-        """Send a request, with a JSON document or a jar, and return the answer of any status.
+    def exchange(self, request: Request) -> HttpAnswer:
+        """Send a request and return the answer, whatever its status.
 
         An OSError or ValueError says that there is no complete answer within the time, or that it
         is too large. A GET is sent again if the server has closed the idle connection. All else
         is sent once, over a new connection, since it might have been received.
         """
-        if method != "GET":
+        if request.method != "GET":
             once = Connection(self._address, self._context)
             with once._client:
-                return once._exchange(method, path, seconds, body, jar)
+                return once._exchange(request)
         before = self._socket
         try:
-            return self._exchange(method, path, seconds)
+            return self._exchange(request)
         except ConnectionResetError:
             if self._socket is not before:  # it had not been idle
                 raise
-        return self._exchange(method, path, seconds)
+        return self._exchange(request)
 
     @cached_property
     def _client(self) -> "httpx.Client":
@@ -217,14 +216,7 @@ class Connection:
             verify=self._context or False,
         )
 
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        seconds: float,
-        body: bytes | None = None,
-        jar: Upload | None = None,
-    ) -> HttpAnswer:
+    def _exchange(self, request: Request) -> HttpAnswer:
         """Send a request; a ConnectionResetError says that the connection broke."""
         import httpx
 
@@ -236,35 +228,34 @@ class Connection:
                 with suppress(OSError):  # that of an SSLSocket would not end the connection
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
-        timer = Timer(seconds, end)
+        timer = Timer(request.seconds, end)
         timer.daemon = True
         timer.start()
         try:
-            answer = self._send(method, path, seconds, body, jar)
+            answer = self._send(request)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if over.is_set() or isinstance(error, httpx.TimeoutException):
                 raise TimeoutError from None
-            if isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):
-                raise ConnectionResetError(str(error)) from None
-            raise _system_error(error) from None
+            broken = isinstance(
+                error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError
+            )
+            raise (ConnectionResetError if broken else ConnectionError)(str(error)) from None
         finally:
             timer.cancel()
         if over.is_set():  # the answer may be cut off
             raise TimeoutError
         return answer
 
-    def _send(
-        self, method: str, path: str, seconds: float, body: bytes | None, jar: Upload | None
-    ) -> HttpAnswer:
+    def _send(self, request: Request) -> HttpAnswer:
+        target = f"{self._address.path}{request.path}"  # as it is, even if an id in it is ".."
         with self._client.stream(
-            method,
+            request.method,
             str(self._address),
-            content=body,
-            files=None if jar is None else {"jarfile": jar},
-            headers={} if body is None else {"Content-Type": JSON},
-            timeout=seconds,
-            # The path is sent as it is, even if an id in it is "..".
-            extensions={"target": f"{self._address.path}{path}".encode(), "trace": self._trace},
+            content=request.document,
+            files=None if request.jar is None else {"jarfile": request.jar},
+            headers={} if request.document is None else {"Content-Type": JSON},
+            timeout=request.seconds,
+            extensions={"target": target.encode(), "trace": self._trace},
         ) as answer:
             content = bytearray()
             for chunk in answer.iter_raw():
@@ -277,13 +268,3 @@ class Connection:
         """Remember the socket of a connection as soon as it is open."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._socket = info["return_value"].get_extra_info("socket")
-
-
-def _system_error(error: BaseException) -> OSError:
-    """Refused connection that caused an error of httpx; else one with the same message."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ConnectionRefusedError):
-            return cause
-        cause = cause.__cause__
-    return ConnectionError(str(error))
