@@ -72,7 +72,7 @@ def apply_(
         say(f"note: the new job starts without state, but {left}")
     savepoint = None if saved is None else Savepoint(saved, allow_non_restored)
     if saved is not None:
-        refuse_moved(rest, flink, saved)
+        refuse_moved(saved)
     with waiting(f"submitting {program.jar.name}"):
         job = apply(rest, flink, program, vectors, savepoint=savepoint, seconds=timeout)
     if rest.job(job)["state"] == FINISHED:

@@ -1,7 +1,6 @@
-"""``streamplace flink move``, and ``savepoints`` to clean up after moves."""
+"""``streamplace flink move``."""
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +27,10 @@ from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.cli._process import interruptible
 from streamplace.model.defaults import SAVEPOINT_SECONDS
-from streamplace.model.messages import counted
 from streamplace.model.report import by_device, duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.decide.improving import JobImprover
-    from streamplace.engines.flink.move.leftovers import LeftLock, LeftSavepoint
     from streamplace.engines.flink.move.move import MovePlan
     from streamplace.engines.flink.move.outcomes import FlinkMoved
     from streamplace.engines.flink.rest.client import Rest
@@ -93,11 +90,6 @@ NATIVE = click.option(
     help="Seconds within which the savepoint must be complete.",
 )
 @NATIVE
-@click.option(
-    "--trial-savepoint",
-    is_flag=True,
-    help="Make and remove a savepoint before the job is stopped, to see whether it can be saved.",
-)
 @ALLOW_NON_RESTORED
 @TIMEOUT
 @click.option(
@@ -116,7 +108,11 @@ NATIVE = click.option(
     help="Part of its previous rate that the moved job must reach. Without --placement, a job "
     "whose sources are held back must not be slower at all.",
 )
-@click.option("--resume", is_flag=True, help="Finish an interrupted move.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Finish an interrupted move, with the placement that it was begun with.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and move nothing.")
 @asks
 @HOME
@@ -133,8 +129,8 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     Flink's libraries (see: streamplace flink fetch).
 
     At most one copy of the job runs at any moment. If this command is killed, or Flink does not
-    answer for a minute, run it again with --resume to finish the move. Only one command at a time
-    can move a job.
+    answer for a minute, run it again with --resume on the same machine to finish the move. Only one
+    command at a time can move a job.
 
     Without --placement the command measures the job, and compares its layout with those that Flink
     itself would choose, an even spread, and the best one that it finds. It moves the job if even
@@ -227,98 +223,3 @@ def _show(
             **({} if decision is None else {"decision": decision}),
         }
     )
-
-
-@click.command(
-    "savepoints",
-    short_help="List and remove the savepoints of moves.",
-    epilog="Example: streamplace flink savepoints --savepoints file:///var/flink/savepoints",
-)
-@SAVEPOINTS
-@click.option(
-    "--remove", metavar="PATH", multiple=True, help="Savepoint to remove. May be repeated."
-)
-@click.option(
-    "--remove-all",
-    is_flag=True,
-    help="Remove all savepoints, locks and jars that are no longer needed.",
-)
-@asks
-@HOME
-@AS_JSON
-def savepoints_(
-    folder: str | None,
-    remove: tuple[str, ...],
-    remove_all: bool,
-    rest: "Rest",
-    flink_home: Path | None,
-    as_json: bool,
-) -> None:
-    """List the savepoints that moves have left, and remove those that are no longer needed.
-
-    A savepoint is needed until its move has ended and the job that was started from it has
-    completed a checkpoint. Commands that were killed have also left locks beside the savepoints,
-    and jars on the cluster; --remove-all removes those that no move needs. The command needs a JDK
-    and Flink's libraries (see: streamplace flink fetch).
-    """
-    import time
-
-    from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.folder import folder_uri, savepoint_folder
-    from streamplace.engines.flink.move.leftovers import (
-        left_locks,
-        left_savepoints,
-        needed_by,
-        remove_lock,
-        remove_savepoint,
-    )
-    from streamplace.engines.flink.program.uploads import left_jars, remove_left_jars
-
-    with savepoint_folder(rest, find_flink(flink_home), folder_uri(rest, folder)) as access:
-        locks, jars = left_locks(rest, access), left_jars(rest, time.time())
-        if remove_all:
-            remove_left_jars(rest, time.time())
-            for lock in locks:
-                if lock.needed is None:
-                    remove_lock(access, lock)
-                    say(f"removed the lock of job {lock.job}")
-            say(f"removed {counted(len(jars), 'jar')}")
-            locks, jars = [lock for lock in locks if lock.needed is not None], {}
-        savepoints = left_savepoints(access)
-        needed = {one.path: needed_by(rest, access, one) for one in savepoints}
-        unneeded = [path for path, reason in needed.items() if reason is None]
-        removed = [*remove, *(unneeded if remove_all else ())]
-        for path in dict.fromkeys(removed):
-            remove_savepoint(rest, access, path)
-            say(f"removed {path}")
-    left = [one for one in savepoints if one.path not in removed]
-    if as_json:
-        rows = [one.model_dump(mode="json") | {"needed": needed[one.path]} for one in left]
-        print_json(
-            {
-                "savepoints": rows,
-                "removed": removed,
-                "locks": [{"job": lock.job, "needed": lock.needed} for lock in locks],
-                "jars": [*jars.values()],
-            }
-        )
-        return
-    _list(left, needed, locks, jars.values())
-
-
-def _list(
-    savepoints: "Sequence[LeftSavepoint]",
-    needed: Mapping[str, str | None],
-    locks: "Sequence[LeftLock]",
-    jars: Collection[str],
-) -> None:
-    """Print savepoints, locks and jars of moves, and why they are needed."""
-    for one in savepoints:
-        why = f"; {needed[one.path]}" if needed[one.path] else ""
-        print_line(f"{one.path}  {one.made:%Y-%m-%d %H:%M}  of job {one.job}{why}")
-    for lock in locks:
-        print_line(f"lock of job {lock.job}  {lock.needed or 'not needed any more'}")
-    for name in jars:
-        print_line(f"jar {name}  not needed any more")
-    if not (savepoints or locks or jars):
-        say("no savepoints of moves are left")

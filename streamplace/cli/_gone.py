@@ -2,6 +2,8 @@
 
 GONE: dict[tuple[str, str], str] = {
     ("flink", "union"): "place one job beside the others, with 'flink cluster --beside'",
+    ("flink move", "--trial-savepoint"): "try it with Flink's own 'flink savepoint JOB FOLDER'",
+    ("flink", "savepoints"): "remove a savepoint with Flink's own 'flink savepoint -d PATH'",
     ("flink", "split"): "place one job beside the others, with 'flink cluster --beside'",
     ("flink move", "-o"): "use --json for what moves, and flink advise -o for a report of the job",
     ("flink move", "--probe"): "what crossing costs is assumed until tuples cross; drop it",

@@ -49,7 +49,6 @@ class MoveRequest:
     folder: str | None
     savepoint_timeout: float
     native: bool
-    trial_savepoint: bool
     allow_non_restored: bool
     timeout: float
     settle: float
@@ -60,11 +59,10 @@ class MoveRequest:
 
     def check(self) -> None:
         """Raise SettingError for options that exclude each other."""
-        if self.resume and any((self.placement, self.rate, self.nic, self.dry_run)):
-            raise SettingError(
-                "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-                "--nic and --dry-run"
-            )
+        if self.resume:  # the rest of the interrupted command may stay
+            if self.dry_run:
+                raise SettingError("--resume finishes a move; drop --dry-run or --resume")
+            return
         if self.placement is not None:
             refuse_given(MEASURING, "is for a job that is measured; drop it or --placement")
         check_nic(self.nic, {"--placement": self.placement, "--cluster": self.cluster_file})
@@ -85,7 +83,7 @@ class MoveRequest:
                 self.folder,
                 self.allow_non_restored,
                 self.timeout,
-                Saving(self.savepoint_timeout, self.native, self.trial_savepoint),
+                Saving(self.savepoint_timeout, self.native),
                 Settling(self.settle, self.least_rate, never_slower=self.placement is None),
             ),
             tell=say,

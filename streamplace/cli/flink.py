@@ -20,7 +20,7 @@ from streamplace.cli._flink import (
 )
 from streamplace.cli._flink_advise import advise_
 from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
-from streamplace.cli._flink_move import move_, savepoints_
+from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import AS_JSON, FILE, writes
@@ -316,7 +316,6 @@ for further in (
     apply_,
     jar_,
     move_,
-    savepoints_,
     cancel_,
     verify_,
     watch_,

@@ -1,8 +1,7 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
-A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets,
-builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`. Optima are
-proven beside it.
+A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets and
+optima, builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`.
 """
 
 import logging
@@ -17,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.appending import claim_folder
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import is_file, make_folder, read_bytes, spot
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.training.request import REAL, SHIPPED, TrainRequest
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
     from streamplace.learn.learner import Learner
+    from streamplace.learn.parameters import Arrays
     from streamplace.learn.registry import LearnedModel, LearningTask
     from streamplace.learn.reward import Measure
     from streamplace.learn.shards import GradientWorkers
@@ -62,7 +60,7 @@ def run_training(
     from streamplace.learn.registry import MODELS
     from streamplace.learn.training_loop import check_device
 
-    MODELS[request.model].check(request.objective, request.device)
+    MODELS[request.model].check(request.objective)
     check_device(request.device)
     run = TrainingRun.of(request)
     with ExitStack() as files:
@@ -124,12 +122,7 @@ class TrainingRun:
         start, digest = _start(request)
         base = None if start is None else start.document["config"]
         preset = configured(
-            model,
-            request.preset,
-            request.config,
-            start=base,
-            epochs=request.epochs,
-            device=request.device,
+            model, request.preset, request.config, start=base, epochs=request.epochs
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
         if preset.training.validation and not validation:
@@ -175,70 +168,66 @@ class TrainingRun:
     def train(
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
-        """Find the targets, then train, and prove the optima beside it."""
-        from streamplace.learn.history import History
+        """Find the targets and the optima, then train."""
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
-        from streamplace.learn.watching import TensorBoardWatcher, WatcherList
-        from streamplace.training.watchers import write_curve
 
-        request, folder, solver = self.request, self.request.folder, Solver(self.request, track)
-        targets = solver.targets(self.training) if self.model.supervised else ()
-        board = TensorBoardWatcher(folder / "tensorboard")
-        history, optima = History(), np.full(len(self.validation), np.nan)
-        with ray_connection(request.on), self._optima(solver) as proofs, self._judge() as judge:
-            make = partial(built, self.model, self._task(targets, judge), self.preset)
+        request = self.request
+        solved = self._solutions(Solver(request, track))
+        with self._judge() as judge:
+            make = partial(built, self.model, self._task(solved, judge), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(request.start))
             with gradient_workers(request, learner, make) as workers:
-                loop = TrainingLoop(
+                history = TrainingLoop(
                     learner,
                     workers,
                     config=self.preset.training,
-                    folder=folder,
+                    folder=request.folder,
                     settings=self.settings,
                     origin=self._origin(),
-                    validation=len(self.validation),
-                )
-                try:
-                    loop.run(WatcherList(board, *([watcher] if watcher else [])), checkpoint)
-                    optima = proofs()
-                finally:
-                    history = loop.history
-                    write_curve(history, optima, request.objective, folder / "curve.png")
+                    optima=solved["optima"],
+                ).run(self._watcher(solved["optima"], watcher), checkpoint)
         return Trained(
             self.model.name,
-            folder,
+            request.folder,
             history,
             self.preset.training.epochs,
             request.rates_of(self.validation),
-            optima,
+            solved["optima"],
             problems=self.validation or self.training,
             held_out=bool(self.validation),
             objective=request.objective,
             seed=request.seed,
-            start=_start_path(request) or folder / FIRST,
+            start=_start_path(request) or request.folder / FIRST,
         )
 
-    @contextmanager
-    def _optima(self, solver: Solver) -> "Iterator[Callable[[], Floats]]":
-        """Yield what waits for the rewards of the validation optima, NaN for unknown ones."""
+    def _solutions(self, solver: Solver) -> "Arrays":
+        """Targets of the training problems by number, and optima of the validation problems."""
+        targets = solver.targets(self.training) if self.model.supervised else ()
+        by_number = {str(i): target for i, target in enumerate(targets) if target is not None}
+        return {**by_number, "optima": self._optima(solver)}
+
+    def _optima(self, solver: Solver) -> Floats:
+        """Rewards of the optima of the validation problems, NaN for those that are unknown."""
         from streamplace.learn.reward import JUDGES, rewards_of_values
 
-        unknown = np.full(len(self.validation), np.nan)
         if self.request.reward not in JUDGES or not solver.can_prove:
-            yield lambda: unknown
-            return
+            return np.full(len(self.validation), np.nan)
+        optima, objective = solver.optima(self.validation), self.request.objective
+        for i in np.flatnonzero(~np.isnan(optima)):
+            optima[i : i + 1] = rewards_of_values(objective, self.validation[i], optima[i : i + 1])
+        return optima
 
-        def rewards() -> Floats:
-            optima, objective = proofs(), self.request.objective
-            for i in np.flatnonzero(~np.isnan(optima)):
-                value = optima[i : i + 1]
-                optima[i : i + 1] = rewards_of_values(objective, self.validation[i], value)
-            return optima
+    def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
+        """TensorBoard, the curve and the caller's watcher."""
+        from streamplace.learn.watching import TensorBoardWatcher, WatcherList
+        from streamplace.training.watchers import CurveFile
 
-        with solver.proving(self.validation) as proofs:
-            yield rewards
+        folder = self.request.folder
+        board = TensorBoardWatcher(folder / "tensorboard")
+        curve = CurveFile(folder / "curve.png", optima, self.request.objective)
+        return WatcherList(board, curve, *([watcher] if watcher else []))
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
         if self.request.reward != REAL:
@@ -247,18 +236,18 @@ class TrainingRun:
 
         return RayPasses([*self.training, *self.validation])
 
-    def _task(self, targets: tuple[Ints | None, ...], judge: "str | Measure") -> "LearningTask":
+    def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
         from streamplace.learn.registry import LearningTask
 
+        targets = tuple(solved.get(str(i)) for i in range(len(self.training)))
         return LearningTask(
             training=self.training,
             validation=self.validation,
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=self.request.device,
-            threads=available_cores() if self.request.on is None else 1,
             objective=self.request.objective,
             reward=judge,
-            targets=targets,
+            targets=targets if self.model.supervised else (),
             features=None if self.start is None else self.start.document["features"],
         )
 

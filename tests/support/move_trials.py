@@ -23,7 +23,9 @@ from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster
 from streamplace.engines.flink.move.stopping import stop
-from streamplace.engines.flink.program.jars import files_jar
+from streamplace.engines.flink.pin.apply import check_made
+from streamplace.engines.flink.program.jars import SPENT
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 RATE = "200"
@@ -99,8 +101,7 @@ class Trial:
         self.rest.remove_jar(uploaded)
         self.rest.wait_running(self.job, 120)
         self.tells_more()
-        with files_jar(self.flink, "warm.jar"):  # what a process compiles, its children have
-            pass
+        check_made(self.flink, Program(self.jar))  # what a process compiles, its children have
 
     @property
     def saved(self) -> str:
@@ -251,9 +252,8 @@ def label(request: str, body: bytes) -> str:
         return "stop"
     if path.endswith("/run"):
         document = json.loads(body)
-        if document["entryClass"] == "MoveFiles":
-            verb, *rest = document["programArgsList"]
-            return f"{verb} {_kind(rest[0])}" if rest else str(verb)
+        if document["entryClass"] == SPENT:
+            return "spend"
         return "start" if "jobId" in document else "check"
     return f"{method} {path.partition('?')[0]}" if method not in ("GET",) else ""
 
@@ -268,19 +268,6 @@ def nth(wanted: str, number: int = 1) -> Callable[[str, bytes], bool]:
         return name == wanted and seen[name] == number
 
     return is_meant
-
-
-def _kind(path: str) -> str:
-    """What a file is."""
-    name = path.rpartition("/")[2]
-    for start, kind in (
-        ("streamplace-move-", "lock"),
-        ("streamplace-savepoint-", "record"),
-        ("streamplace-test-", "test"),
-    ):
-        if name.startswith(start):
-            return "mark" if name.endswith(".alive") else kind
-    return "folder"
 
 
 def _main(words: Sequence[str], output: Path) -> None:

@@ -1,21 +1,24 @@
 """A move of a job on a Flink that answers what it is told to."""
 
+import os
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.move import endings, transaction
-from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
-from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.journal import Journal, MoveStore, now
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction, Way
+from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
@@ -45,51 +48,6 @@ Started = list[tuple[str, str, str]]
 RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
 
 
-class MemoryFolder(SavepointFolder):
-    """A folder of savepoints in memory."""
-
-    files: ClassVar[dict[str, str]] = {}
-    rewritten: ClassVar[set[str]] = set()
-
-    def create(self, name: str, text: str) -> bool:
-        """Write a file that does not exist yet."""
-        return self.files.setdefault(name, text) is text
-
-    def write(self, name: str, text: str) -> None:
-        """Write a file."""
-        self.files[name] = text
-        self.rewritten.add(name)
-
-    def read(self, name: str) -> str:
-        """Text of a file."""
-        return self.files.get(name, "")
-
-    def delete(self, name: str) -> None:
-        """Delete a file."""
-        self.files.pop(name, None)
-
-    def entries(self, prefix: str) -> list[FileEntry]:
-        """Files whose names begin with a prefix; they are a minute old, or were just rewritten."""
-        return [
-            FileEntry(name, 0.0 if name in self.rewritten else 60.0)
-            for name in self.files
-            if name.startswith(prefix)
-        ]
-
-    def complete(self, uri: str, prefix: str) -> list[FileEntry]:
-        """Savepoints that a test has put there, with their age as text."""
-        names = [name.removeprefix(f"{uri}/") for name in self.files if name.startswith(f"{uri}/")]
-        return [
-            FileEntry(name, float(self.files[f"{uri}/{name}"]))
-            for name in names
-            if name.startswith(prefix)
-        ]
-
-    def spend(self, job: str) -> None:
-        """Use up the id of a job."""
-        self.files[f"spent {job}"] = ""
-
-
 def cluster_jar(rest: Rest, name: str) -> ClusterJar:
     """A jar that is on the cluster."""
     return ClusterJar(rest, lambda: nullcontext(Path(name)), name, name)
@@ -110,6 +68,14 @@ def answering_flink() -> FakeFlink:
     return FakeFlink(answers)
 
 
+def complete(place: Path, age: float) -> str:
+    """Write a savepoint or checkpoint that is some seconds old; return its path."""
+    place.mkdir(parents=True)
+    (place / "_metadata").touch()
+    os.utime(place / "_metadata", times=(time.time() - age,) * 2)
+    return place.as_uri()
+
+
 class MoveCase:
     """A move of a job on a cluster that answers what it is told to.
 
@@ -119,11 +85,20 @@ class MoveCase:
         The cluster.
     started
         Id, way and savepoint of every job that was started.
+    spent
+        Ids that were used up.
+    store
+        The journal of moves.
+    folder
+        Folder of savepoints.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.flink, self.started = answering_flink(), Started()
+        self.spent: list[str] = []
+        self.store, self.folder = MoveStore.usual(), folder
         self._failures: list[BaseException] = []
+        self.flink.answers |= {f"POST /jars/{way}/run": self._spend for way in ("there", "here")}
         request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
         monkeypatch.setattr(Program, "run_request", request)
         monkeypatch.setattr(transaction, "submit", self._submit)
@@ -131,36 +106,58 @@ class MoveCase:
         monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
         monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
 
-    def _submit(self, rest: Rest, jar: ClusterJar, request: dict[str, Any], job_id: str) -> None:
+    def _submit(
+        self,
+        rest: Rest,
+        jar: ClusterJar,
+        request: dict[str, Any],
+        job_id: str,
+        await_ready: Callable[[], None],
+    ) -> bool:
+        await_ready()
         self.started.append((job_id, jar.id, request["savepointPath"]))
         if self._failures:
             raise self._failures.pop(0)
+        return True
 
-    def move(self, *failures: BaseException) -> Transaction:
-        """A move whose starts fail as told, one after the other."""
+    def _spend(self) -> dict[str, str]:
+        _, document = self.flink.asked[-1]
+        assert document["entryClass"] == SPENT
+        name = document["jobId"]
+        self.spent.append(name)
+        self.flink.answers[f"GET /jobs/{name}"] = job(name, "CANCELED", {})
+        return {"jobid": name}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the journal has the move, for whoever resumes it."""
+        return [one.job for one in self.store.unfinished() if not one.is_held] == [OLD]
+
+    def move(self, *failures: BaseException, **facts: Any) -> Transaction:
+        """A move whose starts fail as told, one after the other; its journal may have more."""
         self._failures = [*failures]
-        MemoryFolder.files.clear()
-        MemoryFolder.rewritten.clear()
         rest = self.flink.rest
         journal = Journal(
+            url=rest.url,
             job=OLD,
             trigger="t1",
             successor=NEW,
             before={"map": ["dev-0"]},
             after={"map": ["dev-1"]},
-            began=datetime(2020, 1, 1, tzinfo=UTC),
+            folder=self.folder.as_uri(),
+            resume_by="move --resume",
+            began=now() - timedelta(seconds=60),
             holder=Holder.current(),
-        )
-        folder = MemoryFolder(rest, "file:///s", cluster_jar(rest, "jar-files"))
+        ).model_copy(update=facts)
+        self.store.end(OLD)
         program = Program(Path("a.jar"))
         ways = (
-            Way(cluster_jar(rest, "there"), program, journal.after),
-            Way(cluster_jar(rest, "here"), program, journal.before),
+            Way(program, journal.after, lambda: cluster_jar(rest, "there")),
+            Way(program, journal.before, lambda: cluster_jar(rest, "here")),
         )
         return Transaction(
             rest,
-            folder,
-            MoveLock(folder, journal, []),
+            self.store.begin(journal),
             ways,
             lambda _: None,
             MoveSettings(seconds=5.0, settling=Settling(0.0)),

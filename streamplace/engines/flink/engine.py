@@ -196,7 +196,7 @@ class FlinkEngine:
         """Submit a job with a placement, and return its id once all of it runs."""
         vectors = _vectors(placement)
         if savepoint is not None:
-            refuse_moved(self.rest, self.flink, savepoint.path)
+            refuse_moved(savepoint.path)
         seconds = self.moves.seconds
         return apply(self.rest, self.flink, program, vectors, savepoint=savepoint, seconds=seconds)
 

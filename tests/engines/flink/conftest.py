@@ -29,9 +29,9 @@ def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 @pytest.fixture
-def case(monkeypatch: pytest.MonkeyPatch) -> MoveCase:
+def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
     """A move of a job that ends with a savepoint when it is asked to."""
-    return MoveCase(monkeypatch)
+    return MoveCase(monkeypatch, tmp_path / "saved")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
@@ -208,19 +209,33 @@ def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
 
 
 @pytest.mark.slow
-def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Path) -> None:
-    """Neither sees the other's lock; that a job has one successor keeps them apart."""
+@pytest.mark.parametrize("later", [0.0, 0.3, 1.0])
+def test_moves_on_two_machines_leave_one_copy(tally: Tally, tmp_path: Path, later: float) -> None:
+    """Neither sees the other's journal; Flink accepts the ids of each step once.
+
+    The second says so in one line, and touches nothing.
+    """
     plan = tally.move().plan(tally.job, THERE)
+    words = multiprocessing.get_context("fork").Queue()
 
-    def run(folder: str) -> None:
-        with suppress(StreamplaceError):
-            tally.move(saved=folder).run(plan)
+    def run(name: str) -> None:
+        os.environ["XDG_STATE_HOME"] = str(tmp_path / name)
+        try:
+            words.put(f"moved {tally.move().run(plan).job}")
+        except StreamplaceError as error:
+            words.put(str(error))
 
-    folders = [(tmp_path / name).as_uri() for name in ("one", "other")]
-    threads = [threading.Thread(target=run, args=(folder,)) for folder in folders]
-    for thread in threads:
-        thread.start()
-        time.sleep(0.3)
-    for thread in threads:
-        thread.join()
+    commands = [
+        multiprocessing.get_context("fork").Process(target=run, args=(name,))
+        for name in ("one", "other")
+    ]
+    for command in commands:
+        command.start()
+        time.sleep(later)
+    told = sorted(words.get(timeout=120) for _ in commands)
+    for command in commands:
+        command.join()
+    tally.job = tally.the_only_copy()
+    assert told[1] == f"moved {tally.job}", told
+    assert re.match(f"job {plan.job} .*(another command|not RUNNING any more)", told[0]), told
     tally.check_sums()

@@ -31,16 +31,12 @@ QUICK_TO_MISS: Settings = {
 """TaskManagers soon notice that the JobManager is another, and give slots back."""
 REQUESTS = (
     ("upload a jar", 3),
-    ("create lock", 1),
     ("upload a jar", 4),
-    ("create lock", 2),
     ("stop", 1),
     ("start", 1),
-    ("write lock", 1),
-    ("write record", 1),
     ("remove a jar", 3),
 )
-"""What changes something, from the move's own jar on; the plan before it has used two jars."""
+"""What changes something, from the move's first jar on; the plan before it has used two jars."""
 FAULTS = (
     "cut",
     "lost",

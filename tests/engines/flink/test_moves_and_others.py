@@ -1,10 +1,7 @@
 """Moves while others act, with a Flink that answers what it is told to: copies, ends, leftovers."""
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,12 +11,11 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import ANSWERS, JOB, KEPT, healthy, job, jobs
 from lazy_flink import Clock
 
-from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.dist import VERSION, Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, refuse_ended
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.pause import (
     INPUT,
@@ -36,12 +32,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, settle
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.uploads import (
-    left_jars,
-    own_name,
-    remove_left_jars,
-    uploaded,
-)
+from streamplace.engines.flink.program.uploads import own_name, uploaded
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 
@@ -127,8 +118,8 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
     flink: FakeFlink, restored: str, name: str, *, is_copy: bool
 ) -> None:
     """From the savepoint; from a checkpoint, or of its name, if it began after the other ended."""
-    ended = job("shop", "FINISHED", {}) | {"timestamps": {"FINISHED": 2000.0}}
-    began = job("shop", "RUNNING", {}) | {"timestamps": {"CREATED": 3000.0}}
+    ended = job("shop", "FINISHED", {}) | {"timestamps": {"FINISHED": 2000}}
+    began = job("shop", "RUNNING", {}) | {"timestamps": {"CREATED": 3000}}
     flink.answers = cluster(
         {OLD: "FINISHED", OTHER: "RUNNING"}, {OTHER: started_from(restored)}
     ) | {f"GET /jobs/{OLD}": ended, f"GET /jobs/{OTHER}": began}
@@ -138,7 +129,7 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
             refuse_other(*asked)
     else:
         refuse_other(*asked)
-    flink.answers[f"GET /jobs/{OTHER}"] = began | {"timestamps": {"CREATED": 1000.0}}
+    flink.answers[f"GET /jobs/{OTHER}"] = began | {"timestamps": {"CREATED": 1000}}
     if restored != SAVEPOINT:  # started while the moved job ran, such as for a trial of its state
         refuse_other(*asked)
 
@@ -183,42 +174,6 @@ def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
     with uploaded(flink.rest, lambda: nullcontext(file)) as jar:
         assert jar.run({"entryClass": "Job"}) == {"jobid": "new"}
     assert flink.requests("DELETE") == ["/jars/jar-2", "/jars/jar-3"]
-
-
-def test_jars_of_commands_that_have_ended_are_left(flink: FakeFlink) -> None:
-    """By the process in their names; those of other machines when they are a day old."""
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    here = Holder.current()
-    dead = here.model_copy(update={"process": ended.pid}).mark
-    parent = here.model_copy(update={"process": os.getppid(), "started": started(os.getppid())})
-    names = {
-        "killed": f"streamplace-0a-{dead}_placed-job.jar",
-        "move": f"streamplace-move-{OLD}-{'a' * 32}-{dead}.jar",
-        "own": own_name("files.jar"),
-        "alive": f"streamplace-0b-{parent.mark}_placed-job.jar",
-        "remote": "streamplace-0c-abcdefabcdef.1.1_files.jar",
-        "user's": "job.jar",
-    }
-    now = time.time()
-    flink.answers = {
-        "GET /jars": {
-            "files": [
-                {"id": id_, "name": name, "uploaded": int(1000 * now)}
-                for id_, name in names.items()
-            ]
-        }
-    }
-    assert set(left_jars(flink.rest, now)) == {"killed", "move"}
-    assert "remote" in left_jars(flink.rest, now + 2 * 86_400)
-    flink.answers["DELETE /jars/move"] = {}  # another command has just removed the other one
-    assert remove_left_jars(flink.rest, now) == [names["killed"], names["move"]]
-    assert flink.requests("DELETE") == ["/jars/killed", "/jars/move"]
-
-
-def started(process: int) -> int:
-    """When a process started, in ticks of the kernel."""
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> None:
@@ -352,13 +307,28 @@ def test_no_checkpoint_is_due_within_the_least_pause_between_two(
     settle(flink.rest, JOB, Settling(30.0), None)
 
 
+def test_the_same_command_with_resume_finishes_a_move(
+    run: Callable, flink: FakeFlink, fetched: Callable[[str], Flink], tmp_path: Path
+) -> None:
+    """Its placement may stay; it is that of the interrupted move."""
+    (tmp_path / "p.json").write_text("{}")
+    flink.answers = healthy("dev-0")
+    with zipfile.ZipFile(tmp_path / "a.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: a.Main\n")
+    words = ("flink", "move", jar.filename, "--flink-home", str(fetched(VERSION).home))
+    words = (*words, "--placement", str(tmp_path / "p.json"))
+    with flink.served():
+        answer = run(*words, "--rest", flink.url, "--resume")
+    assert (answer.status, "no record of an interrupted move" in answer.err) == (2, True)
+
+
 @pytest.mark.parametrize("jar", ["job.jar", "./job.jar"])
 def test_the_command_that_resumes_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jar: str
 ) -> None:
     """It can be typed in any folder: files are named in full, what it does not take is left out."""
     monkeypatch.chdir(tmp_path)
-    words = ["flink", "move", jar, "--rest", "http://h:1", "--library=lib.jar", "-o", "r.html"]
+    words = ["flink", "move", jar, "--rest", "http://h:1", "--library=lib.jar"]
     words += ["--placement=p.json", "--json", "--dry-run", "--nic", "dev-0=1 Gbps", "--nic=2 Gbps"]
     words += ["--entry-class", "a.B", "--", "p.json"]
     line = with_job(resume_words(words, Path("job.jar")), OLD)

@@ -125,7 +125,7 @@ def uploads(*names: str, **settings: str) -> dict[str, Any]:
 
 def test_a_job_that_is_not_known_is_asked_for_in_one_line() -> None:
     """With the jars that were uploaded; those of streamplace itself are none of the job."""
-    own = "streamplace-0000000000000000-000000000000.1.1_placed-job.jar"
+    own = "streamplace-0000000000000000_placed-job.jar"
     with pytest.raises(SettingError) as raised:
         known_program(FakeFlink(uploads("shop.jar", own)).rest, JOB)
     text = str(raised.value)

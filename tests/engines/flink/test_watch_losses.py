@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,22 +14,23 @@ import pytest
 from fake_flink import FakeFlink, failure
 from flink_documents import KEPT, healthy, job, jobs, task_manager
 from lazy_flink import Clock
-from moving_cases import FAILED, SAVED, UNKNOWN, MemoryFolder, cluster_jar
+from moving_cases import FAILED, SAVED, UNKNOWN, cluster_jar
 from watched_jobs import OLD, Killed, outcome, quick_store
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.journal import MoveStore, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin import verify as verifying
 from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
-from streamplace.engines.flink.rest.client import ENDED, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import WatchMover
@@ -37,6 +39,7 @@ from streamplace.engines.flink.watch.placed_job import move_without_lost
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.engines.live import Verification
+from streamplace.errors import SettingError
 from streamplace.model.intervals import RateInterval
 
 Places = Mapping[str, list[str]]
@@ -44,6 +47,8 @@ NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
 PATH = SAVED["operation"]["location"]
+FEWEST_STEPS = 4
+"""A move writes at least so many: begun, saved, asked, ended."""
 
 
 class LosingFlink(FakeFlink):
@@ -81,7 +86,6 @@ class LosingFlink(FakeFlink):
         self.is_dead = False
         self._ways: dict[str, Places] = {}
         self._stops: dict[str, Any] = {}
-        self._names: list[str] = []
 
     @property
     def alive(self) -> dict[str, bool]:
@@ -107,16 +111,13 @@ class LosingFlink(FakeFlink):
         method, _, path = request.partition(" ")
         kind = "start" if document and "jobId" in document else path.rpartition("/")[2]
         if kind == "start":
-            answer = self._started(document["jobId"], self._ways[path.split("/")[2]])
+            answer = self._started(document, self._ways[path.split("/")[2]])
         elif path.startswith("/jobs/") and path != "/jobs/overview":
             answer = self._of_job(method, *path.split("/")[2:], document=document)
         elif path == "/jobs":
             answer = jobs(self.states)
         elif path == "/taskmanagers":
             answer = {"taskmanagers": [task_manager(one, self.managers) for one in self.managers]}
-        elif path == "/jars":
-            rows = [{"id": name, "name": name, "uploaded": 1} for name in self._names]
-            answer = {"files": rows}
         elif path.startswith("/taskmanagers/"):
             answer = {"allocatedSlots": []}
         else:
@@ -126,11 +127,13 @@ class LosingFlink(FakeFlink):
             self.managers.remove(self.losses.pop(kind))
         return answer
 
-    def _started(self, name: str, places: Places) -> Any:
-        if name in self.states or f"spent {name}" in MemoryFolder.files:
+    def _started(self, document: Any, places: Places) -> Any:
+        name, is_spent = document["jobId"], document["entryClass"] == SPENT
+        if name in self.states:
             return failure("the job was submitted already")
-        assert not self.alive, "two copies"
-        self.states[name], self.places[name] = "RUNNING", places
+        assert is_spent or not self.alive, "two copies"
+        self.states[name] = "CANCELED" if is_spent else "RUNNING"
+        self.places[name] = places
         return {"jobid": name}
 
     def _of_job(self, method: str, name: str, *rest: str, document: Any) -> Any:
@@ -153,14 +156,6 @@ class LosingFlink(FakeFlink):
             state = "RUNNING" if self.runs(name) else "SCHEDULED"
             return job(name, self.states[name], {"map": state})
         return {}
-
-    @contextmanager
-    def folder(
-        self, rest: Rest, _: object, uri: str, name: str | None = None
-    ) -> Iterator[SavepointFolder]:
-        """Stand in for ``savepoint_folder``."""
-        self._names.append(name or "files")
-        yield MemoryFolder(rest, uri, cluster_jar(rest, self._names[-1]))
 
     @contextmanager
     def upload(
@@ -195,22 +190,19 @@ class Scene:
         self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
         self.clock = Clock()
-        MemoryFolder.files.clear()
-        MemoryFolder.rewritten.clear()
+        MoveStore.usual().path.unlink(missing_ok=True)
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
-        monkeypatch.setattr(moving, "savepoint_folder", self.flink.folder)
         monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
         monkeypatch.setattr(moving, "fitted", lambda _, places, *__: (places, {}))
-        monkeypatch.setattr(moving, "check_saving", lambda *_: None)
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
         monkeypatch.setattr(acting, "source_flow", lambda *_: None)
 
     @property
-    def mover(self) -> WatchMover:
-        """What a new process of the watch moves the job with."""
+    def move(self) -> PlannedMove:
+        """What a new process moves the job with."""
         rest = self.flink.rest
-        move = PlannedMove(
+        return PlannedMove(
             rest,
             Flink(Path(), "2.3.0"),
             self.program,
@@ -218,8 +210,12 @@ class Scene:
             MoveSettings("file:///s", settling=Settling(0.0)),
             without_lost=partial(move_without_lost, rest, ()),
         )
+
+    @property
+    def mover(self) -> WatchMover:
+        """What a new process of the watch moves the job with."""
         log = WatchLog.claimed(self.store, OLD, "shop", self.told.append)
-        return WatchMover(move, log, self.told.append)
+        return WatchMover(self.move, log, self.told.append)
 
     def moves(self, places: Places) -> str:
         """Move the job; return the id of the one that runs afterwards."""
@@ -261,7 +257,8 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert site.flink.alive == {BACK: True}
     assert site.flink.places[BACK] == {"map": [*found]}
     assert outcome(site.store) == ("returned", BACK)
-    starts = [given for _, given in site.flink.asked if given and "jobId" in given]
+    asked = (given for _, given in site.flink.asked if given and "jobId" in given)
+    starts = [given for given in asked if given["entryClass"] != SPENT]
     assert {given["savepointPath"] for given in starts} == {PATH}
     assert len(starts) == (1 if when == "stop" else 2)
     assert site.clock.now < 110
@@ -348,3 +345,64 @@ def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
         job = site.begins_again()
         assert site.flink.alive == {job: True}, asked[at]
         site.store.close()
+
+
+def test_a_resumed_move_waits_for_no_task_manager_that_only_its_old_placement_used(
+    killed: Scene,
+) -> None:
+    """The job would be down for as long."""
+    killed.flink.managers.remove("b")
+    began = killed.clock.now
+    assert replace(killed.move, without_lost=None).resume(OLD).job == NEW
+    assert killed.clock.now - began < 5
+
+
+class CrashingStore:
+    """The journal of a process that is killed at one of its steps, and then does nothing more."""
+
+    def __init__(self, flink: LosingFlink, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.flink, self.at, self.steps = flink, at, 0
+        self._step = MoveStore._transaction
+        dead = Holder.current()
+        dead = dead.model_copy(update={"started": dead.started + 1})
+        monkeypatch.setattr(Holder, "current", lambda: dead)
+        monkeypatch.setattr(MoveStore, "_transaction", lambda store: self.step(store))
+
+    @contextmanager
+    def step(self, store: MoveStore) -> Iterator[Any]:
+        """Carry out a step; even numbers stand for before it, odd ones for right after."""
+        number, self.steps = self.steps, self.steps + 2
+        self._live(number)
+        with self._step(store) as database:
+            yield database
+        self._live(number + 1)
+
+    def _live(self, number: int) -> None:
+        self.flink.is_dead |= number == self.at
+        if self.flink.is_dead:
+            raise Killed
+
+
+@pytest.mark.parametrize("lost", ["", "a"])
+def test_a_move_may_be_killed_at_any_step_of_its_journal(
+    scene: Callable[[str], Scene], monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """Whoever resumes it finds one copy, or starts one, at the new devices or at the old ones."""
+    for at in count():
+        site = scene("abc")
+        if lost:
+            site.flink.losses["start"] = lost
+        with monkeypatch.context() as patch:
+            store = CrashingStore(site.flink, at, patch)
+            with suppress(Killed, FlinkError):
+                site.move.run(site.move.plan(OLD, FEWER))
+        if not site.flink.is_dead:
+            break
+        site.flink.is_dead = False
+        for _ in range(2):  # the second finds nothing to do
+            with suppress(FlinkError, SettingError):
+                site.move.resume()
+        (job,) = site.flink.alive
+        assert site.flink.alive == {job: True}, at
+        assert MoveStore.usual().unfinished() == []
+    assert at == store.steps >= 2 * FEWEST_STEPS

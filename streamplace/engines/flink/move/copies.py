@@ -1,9 +1,6 @@
 """Copies: jobs that already run from the savepoint that a move is about to use, or soon will.
 
 Flink lets any number of jobs start from one savepoint, and each of them would write its own output.
-
-If two commands stopped a job at once, both moves could fail. So a move is recognised by the name of
-the jar that it uploads to write its journal, in whichever folder the journal is.
 """
 
 import hashlib
@@ -12,9 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.holder import Holder
-from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.state import restored_path, suppress_missing
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
@@ -25,8 +19,6 @@ _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTAL
 BEGUN = ("INITIALIZING", "CREATED")
 _PREFIX = 6
 """Number of digits of a job's id in the names of its savepoints."""
-BEGIN_SECONDS = 120.0
-"""Seconds within which a move stops its job, after the upload of its jar."""
 
 
 class CopyRuns(FlinkError):
@@ -188,35 +180,7 @@ def _parts(path: str) -> tuple[str, str, str]:
     return scheme, host, re.sub("/+", "/", plain).rstrip("/")
 
 
-def jar_name(journal: Journal) -> str:
-    """Name of the jar by which other commands recognise a move."""
-    return f"{_jar_prefix(journal.job)}{journal.trigger}-{journal.holder.mark}.jar"
-
-
-def check_first(folder: SavepointFolder, journal: Journal) -> None:
-    """Raise MoveUnderWay if another command has begun to move the job, with any folder.
-
-    Raises FlinkError if the JobManager has lost the jar of this command.
-    """
-    own_name = jar_name(journal)
-    jars = folder.rest.get("/jars")["files"]
-    uploads = [(jar["uploaded"], jar["id"]) for jar in jars if jar["name"] == own_name]
-    if not uploads:
-        raise FlinkError("the JobManager was restarted, and has lost the uploaded jars; try again")
-    own = min(uploads)
-    for jar in jars:
-        name, is_first = jar["name"], (jar["uploaded"], jar["id"]) < own
-        if not _is_of_other(name, journal.job, own_name):
-            continue
-        is_recent = own[0] - jar["uploaded"] < 1000 * BEGIN_SECONDS
-        if is_first and is_recent:
-            raise MoveUnderWay(
-                f"job {journal.job} is being moved by another command, which has begun "
-                f"{(own[0] - jar['uploaded']) / 1000:.1f} s before; look again in two minutes"
-            )
-
-
-def goes_on(rest: Rest, folder: SavepointFolder, job: str, path: str) -> str | None:
+def goes_on(rest: Rest, job: str, path: str) -> str | None:
     """How a job that another user stopped continues; None if there is no sign that it does."""
     for one, state in chain_states(rest, job).items():
         if state not in ENDED:
@@ -225,17 +189,4 @@ def goes_on(rest: Rest, folder: SavepointFolder, job: str, path: str) -> str | N
         refuse_other(rest, path, [job], "")
     except CopyRuns as copy:
         return f"and {copy.clause}"
-    if any(_is_of_other(j["name"], job, folder.jar.name) for j in rest.get("/jars")["files"]):
-        return "and another command is moving it"
     return None
-
-
-def _is_of_other(name: str, job: str, own_name: str) -> bool:
-    """Whether a jar belongs to another move of a job whose command may still run."""
-    if not name.startswith(_jar_prefix(job)) or name == own_name:
-        return False
-    return Holder.may_run(name.removesuffix(".jar").rpartition("-")[2])
-
-
-def _jar_prefix(job: str) -> str:
-    return f"streamplace-move-{job}-"

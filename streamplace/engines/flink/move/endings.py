@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from streamplace.engines.flink.move.copies import maker
-from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.state import (
     outlives,
@@ -20,6 +19,7 @@ from streamplace.engines.flink.move.state import (
 )
 from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.program.submission import withdraw
+from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
@@ -111,7 +111,8 @@ def steady_state(rest: Rest, job: str, seconds: float) -> str | None:
 
 def latest_of(
     rest: Rest,
-    folder: SavepointFolder,
+    folder: str,
+    jar: Callable[[], ClusterJar],
     job: str,
     path: str,
     saving: Saving,
@@ -122,17 +123,17 @@ def latest_of(
     No progress is lost: a running job is stopped with a savepoint. The state of any other job is
     its last checkpoint, if that outlives the job. The path is that of the savepoint or checkpoint
     that the job was to be started from. The job may finish at any moment, and then cannot be saved
-    any more.
+    any more. Savepoints are written to a folder, and ``jar`` uploads a jar that pins the job.
     """
     state, trigger = rest.state(job), return_trigger(job)
     if state is None:
-        withdraw(rest, folder, job)
+        withdraw(rest, jar, job)
         return path
     is_asked = stop_status(rest, job, trigger) is not None
     if state == "RUNNING" or is_asked:
         try:
             if not is_asked:
-                begin_stop(rest, job, folder.uri, trigger, native=saving.native)
+                begin_stop(rest, job, folder, trigger, native=saving.native)
             saved = stopped_at(rest, job, trigger, saving.seconds)
             rest.wait(job, ENDED)
             return saved
@@ -140,7 +141,7 @@ def latest_of(
             raise
         except FlinkError:  # it cannot be saved
             pass
-    withdraw(rest, folder, job)
+    withdraw(rest, jar, job)
     if rest.state(job) == FINISHED:
         return stopped_with(rest, job) or ""
     checkpoint = last_kept(rest, job)

@@ -1,7 +1,6 @@
-"""Processes that hold a lock, and how other processes, also on other machines, recognise them."""
+"""Processes that claim a move or a watch, and whether they still run."""
 
 import getpass
-import hashlib
 import os
 import socket
 from contextlib import suppress
@@ -13,7 +12,7 @@ from streamplace.model.messages import shown
 
 
 class Holder(BaseModel):
-    """The command that holds a lock."""
+    """The process that claims a move or a watch."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,22 +38,8 @@ class Holder(BaseModel):
 
     @property
     def runs(self) -> bool:
-        """Whether its process runs on this machine."""
-        return self.is_here and Holder.may_run(self.mark)
-
-    @property
-    def mark(self) -> str:
-        """Text without spaces by which other processes of its machine recognise it."""
-        return f"{_digest(self.host)}.{self.process}.{self.started}"
-
-    @staticmethod
-    def may_run(mark: str) -> bool:
-        """Whether the process of a mark may be running; processes of other machines may."""
-        host, _, rest = mark.partition(".")
-        process, _, started = rest.partition(".")
-        if host != _digest(_host()) or not (process.isdecimal() and started.isdecimal()):
-            return True
-        return _started(int(process)) == int(started)
+        """Whether its process runs on this machine; another one may have got its id since."""
+        return self.is_here and _started(self.process) == self.started
 
     def __str__(self) -> str:
         host = self.host.partition(" ")[0]
@@ -67,10 +52,6 @@ def _host() -> str:
     except OSError:
         namespace = ""
     return f"{socket.gethostname()} {namespace}".strip()
-
-
-def _digest(host: str) -> str:
-    return hashlib.sha256(host.encode()).hexdigest()[:12]
 
 
 def _started(process: int) -> int | None:

@@ -1,32 +1,37 @@
-"""Journal of a move: its parameters, stored beside the savepoints, so that it can be resumed.
+"""Journal of moves: a table on this machine, with a row for each move that has not ended.
 
-The journal is also the lock of the job: the command that creates it moves the job. It is readable
-from every machine, and its holder renews it. A lock that is no longer renewed belongs to a command
-that has ended.
+A move is written before its job is stopped, and every step before it is carried out, each in one
+transaction. So a command that is killed at any line leaves a row that says how far it has come, and
+``--resume`` goes on from there.
+
+The row is also the claim of its command: while that process runs, no other command of this user
+moves the job or one of its successors. The claim of a process that has ended is void. Commands on
+other machines do not see the row; the ids of jobs, each of which Flink accepts once, keep them
+apart.
 """
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError, StreamplaceError
+from streamplace.io.caches import user_state
+from streamplace.io.files import make_folder, spot
+from streamplace.io.watch_store import BUSY_SECONDS, StoreError
 from streamplace.model.messages import listed, quoted
 
-PREFIX = "streamplace-move-"
-SUFFIX, BEAT = ".json", ".alive"
-BEAT_SECONDS, DEAD_SECONDS = 5.0, 30.0
-"""Interval of a lock's renewals, and time without them after which its holder counts as ended."""
-
-_under_way: set[str] = set()
-"""Moves of this process that have not ended, by the ids of their stop requests."""
+FILE = "moves.sqlite"
+_TABLE = "CREATE TABLE IF NOT EXISTS moves (job TEXT PRIMARY KEY, document TEXT NOT NULL)"
 
 
 class Journal(BaseModel):
@@ -35,16 +40,20 @@ class Journal(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
+    url: str  # address of the cluster, without name and password
     job: str  # the job that is moved
     trigger: str  # id of the request that stops it
     successor: str  # id of the job that is started in its place
     # Operator → device of each of its subtasks, now and afterwards.
     before: dict[str, list[str]]
     after: dict[str, list[str]]
+    folder: str  # path or URI of the folder of savepoints
     settings: dict[str, str] = {}  # settings of the running job that its successors get
     allow_non_restored: bool = False
     # Savepoint or checkpoint that the next job of the move starts from, once known.
     savepoint: str | None = None
+    # The last job of the move that Flink was asked to start; empty before the first one.
+    asked: str = ""
     # Whether the move has failed, so that the job returns to its previous devices.
     returns: bool = False
     name: str = ""  # name of the job
@@ -55,193 +64,181 @@ class Journal(BaseModel):
     digest: str = ""
     resume_by: str = ""  # the command that finishes the move
     began: datetime
-    holder: Holder
+    # The process that moves the job; None if its command has left the move unfinished.
+    holder: Holder | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the process that moves the job still runs on this machine."""
+        return self.holder is not None and self.holder.runs
+
+    def concerns(self, job: str) -> bool:
+        """Whether a job is the moved one, or one that may be started in its place."""
+        return job in chain_of(self.job)
 
 
 class MoveUnderWay(StreamplaceError):
     """Another command moves the job."""
 
 
-@dataclass(slots=True)
-class MoveLock:
-    """The lock of a job, held by this process; its files contain the journal of the move."""
+def refuse_held(journal: Journal) -> None:
+    """Raise MoveUnderWay if the command of a move still runs."""
+    if journal.is_held:
+        raise MoveUnderWay(
+            f"job {journal.job} is being moved, by {journal.holder}, since "
+            f"{journal.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
+        )
 
-    folder: SavepointFolder
+
+@dataclass(slots=True)
+class MoveClaim:
+    """The claim of this process on a move, with its journal."""
+
+    store: "MoveStore"
     journal: Journal
-    # Files of the lock: one per job id that the move uses.
-    names: list[str] = field(default_factory=list)
 
     def save(self, journal: Journal) -> None:
-        """Write the current state of the move."""
+        """Write the next step of the move."""
         self.journal = journal
-        for name in self.names:
-            self.folder.write(name, journal.model_dump_json())
+        self.store.write(journal)
 
-    def cover(self, job: str) -> None:
-        """Lock another job for the same move."""
-        name = file_name(job, 1)
-        is_new = self.folder.create(name, self.journal.model_dump_json())
-        if is_new or ((other := read_journal(self.folder, name)) and other.job == self.journal.job):
-            self.names.append(name)
+    def leave(self) -> None:
+        """Leave the move unfinished, unless it has ended, for whoever resumes it."""
+        with suppress(StoreError):  # the claim ends with the process
+            self.save(self.journal.model_copy(update={"holder": None}))
 
-    def release(self) -> None:
-        """Release the lock at the end of the move."""
-        for name in reversed(self.names):
-            self.folder.delete(_beat(name))
-            self.folder.delete(name)
+    def end(self) -> None:
+        """End the move."""
+        with suppress(StoreError):  # the next command finds that nothing is left to do
+            self.store.end(self.journal.job)
 
 
 @contextmanager
-def renewing(lock: MoveLock) -> Iterator[None]:
-    """Renew a lock while the block runs."""
-    over = threading.Event()
-
-    def renew() -> None:
-        while not over.wait(BEAT_SECONDS):
-            for name in [*lock.names]:
-                with suppress(FlinkError):  # job ids protect the job even without the lock
-                    lock.folder.write(_beat(name), "")
-
-    thread = threading.Thread(target=renew, daemon=True)
-    thread.start()
-    _under_way.add(lock.journal.trigger)
+def left_on_failure(claim: MoveClaim) -> Iterator[None]:
+    """Leave a move unfinished if the block fails."""
     try:
         yield
-    finally:
-        _under_way.discard(lock.journal.trigger)
-        over.set()
-        thread.join()
+    except BaseException:
+        claim.leave()
+        raise
 
 
 @dataclass(frozen=True, slots=True)
-class JobLocks:
-    """The locks of a job, from a listing of their folder."""
+class MoveStore:
+    """The journal of all moves of this user; its file is created if it is missing."""
 
-    last: int = 0  # number of the latest lock since the job was last unlocked; 0 if it is unlocked
-    age: float = 0.0  # seconds since its creation or renewal
-    journal: Journal | None = None  # its journal; None if that cannot be read, or is being written
+    path: Path
 
     @classmethod
-    def listed(cls, folder: SavepointFolder, job: str) -> "JobLocks":
-        """List the locks of a job."""
-        entries = folder.entries(f"{PREFIX}{job}.")
-        last = max((lock_number(entry.name) for entry in entries), default=0)
-        if not last:
-            return cls()
-        name = file_name(job, last)
-        own = (name, _beat(name))
-        age = min((entry.age for entry in entries if entry.name in own), default=0.0)
-        return cls(last, age, read_journal(folder, name))
+    def usual(cls) -> "MoveStore":
+        """Return the journal in the user's state folder."""
+        return cls(user_state() / FILE)
 
-    def refuse_holder(self, job: str) -> None:
-        """Raise MoveUnderWay if the job is locked by a command that is still running."""
-        if not self.last:
-            return
-        if self.journal is None:
-            if self.age < DEAD_SECONDS:  # it is being written
-                raise MoveUnderWay(f"another command has just begun to move job {job}")
-            return
-        if is_held(self.journal, self.age):
-            raise MoveUnderWay(
-                f"job {job} is being moved, by {self.journal.holder}, since "
-                f"{self.journal.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
-            )
+    def unfinished(self) -> list[Journal]:
+        """Moves that are in progress or were interrupted, the oldest first."""
+        if not self.path.exists():
+            return []
+        with self._transaction() as database:
+            return self._rows(database)
+
+    def begin(self, journal: Journal) -> MoveClaim:
+        """Write a new move; raise MoveUnderWay if another command moves one of its jobs.
+
+        Raises FlinkError when a move of them was interrupted.
+        """
+        with self._transaction() as database:
+            for other in self._rows(database):
+                if other.concerns(journal.job) or journal.concerns(other.job):
+                    refuse_held(other)
+                    raise FlinkError(
+                        f"a move of job {other.job} was interrupted; finish it with: "
+                        f"{other.resume_by}"
+                    )
+            self._put(database, journal)
+        return MoveClaim(self, journal)
+
+    def take(self, job: str) -> MoveClaim:
+        """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
+        with self._transaction() as database:
+            found = [journal for journal in self._rows(database) if journal.job == job]
+            if not found:
+                raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
+            refuse_held(found[0])
+            journal = found[0].model_copy(update={"holder": Holder.current()})
+            self._put(database, journal)
+        return MoveClaim(self, journal)
+
+    def write(self, journal: Journal) -> None:
+        """Write a step of a move that has not ended."""
+        row = (journal.model_dump_json(), journal.job)
+        with self._transaction() as database:
+            database.execute("UPDATE moves SET document = ? WHERE job = ?", row)
+
+    def end(self, job: str) -> None:
+        """Delete the row of a move that has ended."""
+        with self._transaction() as database:
+            database.execute("DELETE FROM moves WHERE job = ?", (job,))
+
+    def _rows(self, database: sqlite3.Connection) -> list[Journal]:
+        query = "SELECT document FROM moves ORDER BY rowid"
+        try:
+            return [Journal.model_validate_json(text) for (text,) in database.execute(query)]
+        except ValidationError:  # without it, a job could be started twice
+            raise StoreError(
+                f"{spot(self.path)} has a move that is damaged, or of another version; move the "
+                "file away"
+            ) from None
+
+    def _put(self, database: sqlite3.Connection, journal: Journal) -> None:
+        row = (journal.job, journal.model_dump_json())
+        database.execute("INSERT OR REPLACE INTO moves VALUES (?, ?)", row)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone and on the disk when the block ends."""
+        try:
+            make_folder(self.path.parent)
+            # The command that resumes a move has the arguments of its job, which may be secret.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            connected = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            with closing(connected) as database:
+                database.execute("PRAGMA synchronous = FULL")
+                database.execute("BEGIN IMMEDIATE")
+                database.execute(_TABLE)
+                yield database  # closing the file undoes what a failed block has written
+                database.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{spot(self.path)} cannot be used: {error}") from None
 
 
-def is_held(journal: Journal, age: float) -> bool:
-    """Whether the command that holds a lock is still running.
-
-    The age is the time since the lock was created or renewed.
-    """
-    holder = journal.holder
-    if holder == Holder.current():
-        return journal.trigger in _under_way
-    return holder.runs if holder.is_here else age < DEAD_SECONDS
-
-
-def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
-    """Lock a job.
-
-    A lock whose holder has ended is replaced by one with the next number; this process keeps its
-    own. A lock that another command has created since the locks were listed counts, too. Raises
-    MoveUnderWay when another command holds the lock.
-    """
-    locks.refuse_holder(journal.job)
-    older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
-    if locks.journal is not None and locks.journal.holder == journal.holder:
-        if locks.journal == journal:  # the file of a lock is as old as its move, and remains so
-            folder.write(_beat(older[-1]), "")
-        else:
-            folder.write(older[-1], journal.model_dump_json())
-        return MoveLock(folder, journal, older)
-    name = file_name(journal.job, locks.last + 1)
-    if not folder.create(name, journal.model_dump_json()):
-        other = read_journal(folder, name)  # its own, if the answer to an earlier request was lost
-        if other is None or (other.trigger, other.holder) != (journal.trigger, journal.holder):
-            raise MoveUnderWay(f"another command has just begun to move job {journal.job}")
-    return MoveLock(folder, journal, [*older, name])
-
-
-def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
-    """Journal in a file; None if there is no readable one."""
-    try:
-        return Journal.model_validate_json(folder.read(name))
-    except ValidationError:
-        return None
-
-
-def unfinished(folder: SavepointFolder) -> list[Journal]:
-    """Journals of moves that have not finished, whether in progress or interrupted."""
-    found = (entry.name for entry in folder.entries(PREFIX) if entry.name.endswith(SUFFIX))
-    names = sorted(found, key=lock_number)
-    journals = [journal for name in names if (journal := read_journal(folder, name)) is not None]
-    latest = {journal.job: journal for journal in journals}
-    return [*latest.values()]
-
-
-def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
+def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
     """Journal of the only unfinished move, or of the unfinished move of a job.
 
     Raises SettingError when there is none, or more than one.
     """
-    journals = unfinished(folder)
+    found = [*journals]
     if job is not None:  # it may have been moved, and moved again
-        own = [journal for journal in journals if journal.job == job]
-        journals = own or [journal for journal in journals if journal.successor == job]
-    if not journals:
+        own = [journal for journal in found if journal.job == job]
+        found = own or [journal for journal in found if journal.concerns(job)]
+    if not found:
         of = "" if job is None else f" of job {quoted(job)}"
         raise SettingError(
-            f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
+            f"this machine has no record of an interrupted move{of} on this cluster; drop --resume "
+            "to start one, or resume it on the machine, and with the --rest, of its first command"
         )
-    if len(journals) > 1:
-        names = listed(tuple(journal.job for journal in journals))
+    if len(found) > 1:
+        names = listed(tuple(journal.job for journal in found))
         raise SettingError(
-            f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
+            f"moves of {len(found)} jobs were interrupted: {names}; choose one with --job"
         )
-    return journals[0]
+    return found[0]
 
 
-def devices_in(places: Mapping[str, Iterable[str]]) -> set[str]:
-    """Devices of a placement."""
-    return {device for vector in places.values() for device in vector}
-
-
-def file_name(job: str, number: int) -> str:
-    """Name of a lock's file."""
-    return f"{PREFIX}{job}.{number}{SUFFIX}"
-
-
-def lock_number(name: str) -> int:
-    """Number of a lock, from the name of a file; 0 if the file is no lock."""
-    text = name.removesuffix(SUFFIX).rpartition(".")[2]
-    return int(text) if name.endswith(SUFFIX) and text.isdecimal() else 0
+def devices_in(places: dict[str, list[str]]) -> set[str]:
+    """Devices on which the subtasks of a placement are."""
+    return {device for devices in places.values() for device in devices}
 
 
 def now() -> datetime:
     """Current time, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
-
-
-def _beat(name: str) -> str:
-    """Name of the file that renews a lock."""
-    return name.removesuffix(SUFFIX) + BEAT

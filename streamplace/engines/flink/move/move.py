@@ -1,10 +1,9 @@
 """Moving: transfer a running job with its state to other devices, and back if that fails."""
 
-import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import (
@@ -15,43 +14,43 @@ from streamplace.engines.flink.move.carried import (
     lost,
     running_settings,
 )
-from streamplace.engines.flink.move.check_saving import check_saving
-from streamplace.engines.flink.move.copies import check_first, jar_name
-from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import (
-    JobLocks,
     Journal,
-    MoveLock,
-    acquire,
+    MoveClaim,
+    MoveStore,
+    MoveUnderWay,
     broken_off,
     devices_in,
+    left_on_failure,
     now,
-    renewing,
-    unfinished,
+    refuse_held,
 )
 from streamplace.engines.flink.move.outcomes import (
     FlinkMoved,
     Forgotten,
+    ending,
+    has_to_go_on,
     leaving_untouched,
-    releasing,
     remembered,
     resumable,
 )
 from streamplace.engines.flink.move.pause import note_slow_start
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
+from streamplace.engines.flink.move.saved_files import folder_uri
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
-from streamplace.engines.flink.move.stopping import stop_status
+from streamplace.engines.flink.move.stopping import UNDER_WAY, stop_status
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.pin.pinning import Vectors, counts
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.program.submitted import digest, remember
-from streamplace.engines.flink.program.uploads import remove_left_jars
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, only_job, successor
+from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger, successor
 from streamplace.engines.flink.rest.tasks import job_operators, layout_of
 from streamplace.errors import SettingError
 from streamplace.model.messages import listed
@@ -154,25 +153,24 @@ class FlinkMove:
         try:
             return self._run(plan)
         except Forgotten as error:
-            self.tell(str(error))
+            self.tell(f"{error.clause}; the move goes on")
         return self.resume(plan.job)
 
     def _run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job, provided that the JobManager is not restarted."""
+        rest = self._patient()
+        self._end_earlier(plan.job)
         with leaving_untouched(), ExitStack() as stack:
-            journal = self._journal(plan)
             rate = self.rate(plan)
-            folder = stack.enter_context(self.folder(jar_name(journal)))
-            locks = JobLocks.listed(folder, journal.job)
-            self._check_earlier(folder, journal, locks)
-            check_saving(self.rest, folder, journal.job, self.settings.saving, self.tell)
-            lock = acquire(folder, journal, locks)
-            stack.enter_context(releasing(lock, self.tell))
-            stack.enter_context(renewing(lock))
-            with remembered(folder.rest, journal.job):
+            journal = self._journal(plan)
+            claim = MoveStore.usual().begin(journal)
+            stack.enter_context(ending(claim, rest, self.tell))
+            with remembered(rest, journal.job, journal.resume_by):
                 transaction = stack.enter_context(
-                    self._transaction(folder, lock, rate, plan.after, plan.before)
+                    self._transaction(rest, claim, rate, plan.after, plan.before)
                 )
+                for way in transaction.ways:
+                    way.jar()
             held = stack.pop_all()
         with held:
             remember(plan.job, self.program)
@@ -192,11 +190,13 @@ class FlinkMove:
         """Return the journal of a new move."""
         jar = self.program.jar.resolve()
         return Journal(
+            url=self.rest.url,
             job=plan.job,
-            trigger=secrets.token_hex(16),
+            trigger=self._next_trigger(plan.job),
             successor=successor(plan.job),
             before=plan.before,
             after=plan.after,
+            folder=folder_uri(self.rest, self.settings.savepoints, self.program.settings),
             settings=plan.settings,
             allow_non_restored=self.settings.allow_non_restored,
             name=plan.name,
@@ -222,12 +222,12 @@ class FlinkMove:
         SettingError
             When no move was interrupted.
         """
-        with self.folder() as folder:
-            journal = broken_off(folder, job and only_job(self.rest, job))
-            journal = journal.model_copy(update={"holder": Holder.current()})
-            lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
-            with suppress(FlinkError):
-                remove_left_jars(folder.rest, time.time())
+        rest = self._patient()
+        found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
+        claim = MoveStore.usual().take(found.job)
+        journal = claim.journal
+        line = self.resume_line(journal.job)
+        with left_on_failure(claim), resumable(line), ExitStack() as stack:
             if journal.digest and journal.digest != digest(self.program.jar):
                 self.tell(
                     f"note: {self.program.jar} differs from {journal.jar}, with which the move "
@@ -235,17 +235,13 @@ class FlinkMove:
                 )
             if self.settings.settling.compares_rates:
                 self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
-            with resumable(self.resume_line(journal.job)), ExitStack() as stack:
-                stack.enter_context(renewing(lock))
-                places = journal.after, journal.before
-                if self.without_lost is not None:
-                    places = self.without_lost(journal)
-                needed = set[str]().union(*map(devices_in, places))
-                await_devices(folder.rest, needed, self.settings.seconds, self.tell)
-                transaction = stack.enter_context(self._transaction(folder, lock, None, *places))
-                held = stack.pop_all()
-            with releasing(lock, self.tell), held:
-                return transaction.conclude()
+            places = journal.after, journal.before
+            if self.without_lost is not None:
+                places = self.without_lost(journal)
+            transaction = stack.enter_context(self._transaction(rest, claim, None, *places))
+            held = stack.pop_all()
+        with ending(claim, rest, self.tell), held:
+            return transaction.conclude()
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job."""
@@ -255,7 +251,7 @@ class FlinkMove:
     def running_job(self, given: str | None) -> str:
         """Id of the given job, else of the only one that has not ended.
 
-        Raises SettingError when it does not run because its move was interrupted.
+        Raises an error when a move of it is in progress, or was interrupted and has to go on.
         """
         try:
             job = only_job(self.rest, given)
@@ -263,20 +259,52 @@ class FlinkMove:
             if self.rest.live_jobs():
                 raise
             job = None
-        if job is None or self.rest.state(job) != "RUNNING":
-            for journal in self.unfinished_moves():
-                if job in (None, journal.job, journal.successor):
-                    raise SettingError(
-                        f"a move of job {journal.job} was interrupted, or is still being carried "
-                        f"out by {journal.holder}; finish it with: "
-                        f"{self.resume_line(journal.job)}"
-                    )
+        self._end_earlier(job)
         return job if job is not None else only_job(self.rest, given)
 
     def unfinished_moves(self) -> list[Journal]:
-        """Moves in the folder of savepoints that are in progress or were interrupted."""
-        with self.folder() as folder:
-            return unfinished(folder)
+        """Moves on this cluster that are in progress or were interrupted."""
+        return [one for one in MoveStore.usual().unfinished() if self._is_here(one)]
+
+    def _is_here(self, journal: Journal) -> bool:
+        """Whether a move belongs to this cluster, by its address or because its jobs are known."""
+        return journal.url == self.rest.url or bool(chain_states(self.rest, journal.job))
+
+    def _end_earlier(self, job: str | None) -> None:
+        """End interrupted moves of a job, or of all jobs, in which nothing is left to do.
+
+        Raises MoveUnderWay when a command still carries one out, and FlinkError when one was
+        interrupted half-way.
+        """
+        for journal in self.unfinished_moves():
+            if job is not None and not journal.concerns(job):
+                continue
+            refuse_held(journal)
+            is_stopping = stop_status(self.rest, journal.job, journal.trigger) is not None
+            if (job == journal.job and is_stopping) or has_to_go_on(self.rest, journal):
+                raise FlinkError(
+                    f"a move of job {journal.job} was interrupted; finish it with: "
+                    f"{journal.resume_by}"
+                )
+            MoveStore.usual().end(journal.job)
+
+    def _next_trigger(self, job: str) -> str:
+        """Id of the request that stops a job: the same for all commands that would stop it now.
+
+        Flink carries out one request of an id, and answers it for some minutes. Raises MoveUnderWay
+        when one of another command stops the job, or has stopped it.
+        """
+        for number in count():
+            trigger = stop_trigger(job, number)
+            status = stop_status(self.rest, job, trigger)
+            if status is None:
+                return trigger
+            if status == UNDER_WAY or self.rest.state(job) in ENDED:
+                raise MoveUnderWay(f"job {job} is stopped by another command, which moves it")
+        raise AssertionError
+
+    def _patient(self) -> Rest:
+        return self.rest.patient(PATIENCE_SECONDS, self.tell)
 
     def _checked(self, job: str, before: DevicesOf, after: DevicesOf) -> Settings:
         """Return settings to carry over; raise an error if the job does not fit a placement."""
@@ -300,62 +328,37 @@ class FlinkMove:
         return carried
 
     @contextmanager
-    def folder(self, jar_name: str | None = None) -> Iterator[SavepointFolder]:
-        """Provide the folder of savepoints, while the block runs."""
-        rest = self.rest.patient(PATIENCE_SECONDS, self.tell)
-        uri = folder_uri(rest, self.settings.savepoints, self.program.settings)
-        with savepoint_folder(rest, self.flink, uri, jar_name) as folder:
-            yield folder
-
-    @contextmanager
     def _transaction(
-        self, folder: SavepointFolder, lock: MoveLock, rate: SourceFlow | None, *places: DevicesOf
+        self, rest: Rest, claim: MoveClaim, rate: SourceFlow | None, *places: DevicesOf
     ) -> Iterator[Transaction]:
-        """Provide the transaction of a move, with everything that it needs on the cluster."""
-        journal = lock.journal
+        """Provide the transaction of a move; its jars stay on the cluster while the block runs."""
+        journal = claim.journal
         program = replace(self.program, entry_class=self.program.entry)
         back = program.with_settings(journal.settings)
         forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
         with ExitStack() as uploads:
-            managers = left_without(folder.rest, *chain_of(journal.job))
-            ways = [
-                Way(
-                    uploads.enter_context(
-                        placed_upload(
-                            folder.rest,
-                            self.flink,
-                            program,
-                            *fitted(folder.rest, devices, program.managed_mb, managers),
-                        )
-                    ),
-                    program,
-                    devices,
-                )
-                for program, devices in zip((forward, back), places, strict=True)
-            ]
+
+            def way(program: Program, devices: DevicesOf) -> Way:
+                def upload() -> ClusterJar:
+                    await_devices(rest, devices_in(devices), self.settings.seconds, self.tell)
+                    managers = left_without(rest, *chain_of(journal.job))
+                    pinning, managed = fitted(rest, devices, program.managed_mb, managers)
+                    jar = placed_upload(rest, self.flink, program, pinning, managed)
+                    return uploads.enter_context(jar)
+
+                return Way(program, devices, upload)
+
+            after, before = places
             yield Transaction(
-                folder.rest,
-                folder,
-                lock,
-                (ways[0], ways[1]),
+                rest,
+                claim,
+                (way(forward, after), way(back, before)),
                 self.tell,
                 self.settings,
                 rate,
                 self.resume_line(journal.job),
                 awaits_lost=self.without_lost is None,
             )
-
-    def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:
-        """Raise an error if another move of the job is in progress, or was interrupted half-way."""
-        earlier = locks.journal
-        if earlier is not None:
-            locks.refuse_holder(journal.job)
-            if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
-                raise FlinkError(
-                    f"an earlier move of job {journal.job} was interrupted after it had begun to "
-                    f"stop the job; finish it with: {self.resume_line(journal.job)}"
-                )
-        check_first(folder, journal)
 
 
 def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:

@@ -5,13 +5,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from streamplace.engines.flink.move.endings import last_kept
-from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.journal import Journal, MoveLock
-from streamplace.engines.flink.move.leftovers import has_to_go_on
+from streamplace.engines.flink.move.journal import Journal, MoveClaim, left_on_failure
 from streamplace.engines.flink.move.saved_files import last_on_files
 from streamplace.engines.flink.move.state import stopped_with
+from streamplace.engines.flink.move.stopping import UNDER_WAY, stop_status
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import (
+    ENDED,
+    FINISHED,
+    SUSPENDED,
+    FlinkError,
+    NoAnswer,
+    Rest,
+)
+from streamplace.engines.flink.rest.job_ids import return_trigger
 from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.engines.live import Moved
 from streamplace.errors import StreamplaceError
@@ -26,7 +33,17 @@ class Undecided(FlinkError):
 
 
 class Forgotten(Undecided):
-    """The JobManager was restarted without high availability, and no longer knows the job."""
+    """The JobManager was restarted without high availability, and no longer knows the job.
+
+    Attributes
+    ----------
+    clause
+        What it no longer knows.
+    """
+
+    def __init__(self, clause: str, resume_by: str) -> None:
+        super().__init__(f"{clause}. Finish the move with: {resume_by}")
+        self.clause = clause
 
 
 class NotRunning(Undecided):
@@ -72,20 +89,26 @@ def ended_before(rest: Rest, job: str, state: str) -> str:
     return ending if path is None else f"{ending}. Its state is in {shown(path, 300)}"
 
 
-def forgotten(folder: SavepointFolder, journal: Journal, resume_by: str) -> FlinkError:
+def forgotten(journal: Journal, resume_by: str) -> FlinkError:
     """Error about a job that the JobManager no longer knows, with advice."""
     text = (
         f"the JobManager no longer knows job {journal.job}, because it was restarted "
         "without high availability"
     )
-    state = last_on_files(folder, journal)
+    state = last_on_files(journal)
     if state is None and journal.savepoint is None:
-        return FlinkError(
-            f"{text}, and {shown(folder.uri, 300)} contains no complete savepoint of it; "
-            "start the job again as it was first submitted"
-        )
+        return FlinkError(f"{text}, and {unsaved(journal)}")
     words = f"its state is in {journal.savepoint}" if state is None else state.words
-    return Forgotten(f"{text}; {words}. Finish the move with: {resume_by}")
+    return Forgotten(f"{text}; {words}", resume_by)
+
+
+def unsaved(journal: Journal) -> str:
+    """Clause on a move of which no state is known, with advice."""
+    return (
+        f"no complete savepoint of it is known to this machine; if {shown(journal.folder, 300)} "
+        "contains one, start the job from that with 'streamplace flink apply --savepoint', else as "
+        "it was first submitted"
+    )
 
 
 def undecided(error: FlinkError, journal: Journal, resume_by: str) -> Undecided:
@@ -130,14 +153,15 @@ def leaving_untouched() -> Iterator[None]:
 
 
 @contextmanager
-def remembered(rest: Rest, job: str) -> Iterator[None]:
+def remembered(rest: Rest, job: str, resume_by: str) -> Iterator[None]:
     """Raise Forgotten for errors of the block whose cause is a restarted JobManager."""
     try:
         yield
     except StreamplaceError as error:
         if isinstance(error, NoAnswer) or rest.state(job) is not None:
             raise
-        raise Forgotten(f"the JobManager no longer knows job {job}: {error}") from None
+        clause = f"the JobManager no longer knows job {job}: {error}"
+        raise Forgotten(clause, resume_by) from None
 
 
 @contextmanager
@@ -159,38 +183,57 @@ def decided(journal: Journal, resume_by: str) -> Iterator[None]:
         raise undecided(silence, journal, resume_by) from None
 
 
+def has_to_go_on(rest: Rest, journal: Journal) -> bool:
+    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
+    states = chain_states(rest, journal.job)
+    live = [job for job, state in states.items() if state not in ENDED]
+    if SUSPENDED in states.values():  # whether it runs is not known
+        return True
+    if live:
+        return any(_is_ending(rest, journal, job, states[job]) for job in live)
+    last = next(reversed(states), "")
+    if states and states[last] == FINISHED:
+        return stopped_with(rest, last) is not None
+    return not states or states[last] != "CANCELED" or journal.returns
+
+
+def _is_ending(rest: Rest, journal: Journal, job: str, state: str) -> bool:
+    """Whether a move is ending one of its jobs."""
+    trigger = journal.trigger if job == journal.job else return_trigger(job)
+    is_withdrawn = state == "CANCELLING" and journal.returns
+    return is_withdrawn or stop_status(rest, job, trigger) == UNDER_WAY
+
+
 @contextmanager
-def releasing(lock: MoveLock, tell: Callable[[str], None]) -> Iterator[None]:
-    """Release a lock when the block ends, unless the state of the job is undecided.
+def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterator[None]:
+    """End a move with the block, or leave it unfinished if the state of the job is undecided.
 
     An interrupted move has returned the job inside the block, unless it was interrupted again.
     Raises Forgotten when the moved job no longer exists, because the JobManager was restarted.
     """
-    rest = lock.folder.rest
-    try:
-        yield
-    except Undecided:
-        raise
-    except KeyboardInterrupt:
-        is_unfinished = True
-        with suppress(FlinkError):
-            is_unfinished = has_to_go_on(rest, lock.journal)
-            if not is_unfinished:
-                lock.release()
-        if is_unfinished:
-            tell(f"the move is not finished; finish it with: {lock.journal.resume_by}")
-        raise
-    except StreamplaceError:
-        with suppress(FlinkError):
-            lock.release()
-        raise
-    with decided(lock.journal, lock.journal.resume_by):
-        states = chain_states(rest, lock.journal.job)
-    if not states:
-        raise Forgotten(
-            f"the JobManager no longer knows job {lock.journal.successor}, because it was "
-            "restarted without high availability. Finish the move with: "
-            f"{lock.journal.resume_by}"
-        )
-    with suppress(FlinkError):
-        lock.release()
+    with left_on_failure(claim):
+        try:
+            yield
+        except Undecided:
+            raise
+        except KeyboardInterrupt:
+            is_unfinished = True
+            with suppress(FlinkError):
+                is_unfinished = has_to_go_on(rest, claim.journal)
+            if is_unfinished:
+                tell(f"the move is not finished; finish it with: {claim.journal.resume_by}")
+            else:
+                claim.end()
+            raise
+        except StreamplaceError:
+            claim.end()
+            raise
+        with decided(claim.journal, claim.journal.resume_by):
+            states = chain_states(rest, claim.journal.job)
+        if not states:
+            raise Forgotten(
+                f"the JobManager no longer knows job {claim.journal.successor}, because it was "
+                "restarted without high availability",
+                claim.journal.resume_by,
+            )
+    claim.end()

@@ -15,7 +15,7 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import listed
 
 LOOK_SECONDS = 0.5
-_NEW = ("--placement", "--rate", "--nic", "--output", "-o")
+_NEW = ("--placement", "--rate", "--nic")
 """Options with a value that a resumed move does not accept."""
 _FLAGS = ("--resume", "--json", "--dry-run")
 _FILES = (

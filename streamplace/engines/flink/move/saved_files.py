@@ -1,26 +1,23 @@
 """State on files: savepoints and checkpoints of the jobs of a move, which Flink may not know.
 
-A job that another command starts from one of them would be a second copy once the move is finished.
+They are listed where this machine reaches their folder, on a file system that it shares with the
+JobManager.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns, maker, same_place
-from streamplace.engines.flink.move.folder import (
-    FileEntry,
-    SavepointFolder,
-    folder_uri,
-    savepoint_folder,
-)
-from streamplace.engines.flink.move.journal import Journal, file_name, unfinished
-from streamplace.engines.flink.move.leftovers import left_savepoints
-from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.move.journal import Journal, MoveStore
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError
 from streamplace.model.messages import shown
+
+FOLDER_SETTINGS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+"""Flink's settings for the folder of savepoints; the second is the older name."""
 
 
 class SavedState(NamedTuple):
@@ -28,7 +25,7 @@ class SavedState(NamedTuple):
 
     path: str  # path of the savepoint or checkpoint
     job: str  # the job that saved it
-    age: float  # seconds since its completion
+    at: float  # time of its completion, in s
 
     @property
     def words(self) -> str:
@@ -37,30 +34,61 @@ class SavedState(NamedTuple):
         return f"the last complete {kind} is {self.path}"
 
 
-def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | None:
-    """Last complete state of any job of a move; None if there is none.
+def folder_uri(rest: Rest, given: str | None, settings: Mapping[str, str] | None = None) -> str:
+    """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
+
+    Raises SettingError when no folder is known.
+    """
+    own, cluster = settings or {}, {} if given else rest.settings()
+    named = (place[key] for place in (own, cluster) for key in FOLDER_SETTINGS if place.get(key))
+    uri = given or next(named, None)
+    if uri is None:
+        raise SettingError(
+            "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
+            "name one with --savepoints"
+        )
+    return uri
+
+
+def last_on_files(journal: Journal) -> SavedState | None:
+    """Last complete state of any job of a move; None if there is none that this machine reaches.
 
     The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
     job that are older than the move are ignored, because they may be much older.
     """
+    began = journal.began.timestamp()
     for job in reversed(chain_of(journal.job)):
         states = [
-            SavedState(folder.path(entry.name), job, entry.age)
-            for entry in folder.complete(folder.uri, f"savepoint-{job[:6]}-")
-            if job != journal.job or entry.age <= _age(folder, journal)
+            state
+            for state in _complete(journal.folder, f"savepoint-{job[:6]}-", job)
+            if job != journal.job or state.at >= began
         ]
         if journal.checkpoints is not None:
-            own = f"{journal.checkpoints.rstrip('/')}/{job}"
-            entries = folder.complete(own, "chk-")
-            states += [SavedState(f"{own}/{entry.name}", job, entry.age) for entry in entries]
+            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", "chk-", job)
         if states:
-            return min(states, key=lambda state: state.age)
+            return max(states, key=lambda state: state.at)
     return None
 
 
-def last_path(folder: SavepointFolder, journal: Journal) -> str | None:
+def _complete(uri: str, prefix: str, job: str) -> Iterator[SavedState]:
+    """Complete savepoints or checkpoints of a job in a folder."""
+    scheme, colon, path = uri.partition(":")
+    if colon and scheme != "file":
+        return
+    folder = Path(unquote(path.removeprefix("//")) if colon else uri)
+    try:
+        for place in folder.iterdir():
+            written = place / "_metadata"  # Flink writes it last
+            if place.name.startswith(prefix) and written.exists():
+                at = written.stat().st_mtime
+                yield SavedState(f"{uri.rstrip('/')}/{place.name}", job, at)
+    except OSError:  # this machine does not reach the folder
+        return
+
+
+def last_path(journal: Journal) -> str | None:
     """Path of the last complete state of a move: of a newer one on files, else from the journal."""
-    state = last_on_files(folder, journal)
+    state = last_on_files(journal)
     if state is None or (journal.savepoint is not None and state.job == journal.job):
         return journal.savepoint
     return state.path
@@ -73,44 +101,11 @@ def concerns(journal: Journal, path: str) -> bool:
     return of_chain or (journal.savepoint is not None and same_place(path, journal.savepoint))
 
 
-def _age(folder: SavepointFolder, journal: Journal) -> float:
-    """Seconds since a move began, by the clock of the file system; 0 if it has no lock."""
-    entries: list[FileEntry] = folder.entries(file_name(journal.job, 1))
-    return max((entry.age for entry in entries), default=0.0)
-
-
-def refuse_moved(rest: Rest, flink: Flink, path: str) -> None:
-    """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move, or its job runs.
-
-    Folders that the JobManager cannot list contain no journals.
-    """
-    folders = [path.rstrip("/").rpartition("/")[0]]
-    with suppress(SettingError):
-        folders.append(folder_uri(rest, None))
-    with savepoint_folder(rest, flink, folders[0]) as access:
-        for uri in dict.fromkeys(folders):
-            try:
-                _refuse_in(rest, SavepointFolder(rest, uri, access.jar), path)
-            except (CopyRuns, NoAnswer):
-                raise
-            except FlinkError:
-                continue
-
-
-def _refuse_in(rest: Rest, folder: SavepointFolder, path: str) -> None:
-    """Raise CopyRuns if a folder contains a move that a savepoint belongs to."""
-    for journal in unfinished(folder):
+def refuse_moved(path: str) -> None:
+    """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
+    for journal in MoveStore.usual().unfinished():
         if concerns(journal, path):
             raise CopyRuns(
                 f"{shown(path, 300)} belongs to a move of job {journal.job} that has not finished; "
-                f"nothing was started. Finish the move with: "
-                f"{journal.resume_by or 'streamplace flink move JAR --resume'}"
+                f"nothing was started. Finish the move with: {journal.resume_by}"
             )
-    for left in left_savepoints(folder):
-        if same_place(left.path, path):
-            for job, state in chain_states(rest, left.job).items():
-                if state not in ENDED:
-                    raise CopyRuns(
-                        f"job {job} ({state}) continues from {shown(path, 300)} already; nothing "
-                        "was started"
-                    )

@@ -85,8 +85,8 @@ def _kept(
 ) -> str | None:
     """Path of the last state that outlives a job.
 
-    Flink also reports savepoints that were removed, such as those on trial, so the last checkpoint
-    is preferred to a savepoint with which the job was not stopped.
+    Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
+    savepoint with which the job was not stopped.
     """
     nothing: CheckpointAnswer = {}
     savepoint, checkpoint = latest.get("savepoint") or nothing, latest.get("completed") or nothing

@@ -18,6 +18,8 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 
 SAVE_POLL_SECONDS = 0.05
+UNDER_WAY = "IN_PROGRESS"
+"""Status of a stop request that Flink is still carrying out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,6 @@ class Saving:
     seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
     # Whether it has the format of the state backend: faster, but usable by this backend only.
     native: bool = False
-    trial: bool = False  # whether a trial savepoint is made and removed before the job is stopped
 
 
 def stop(rest: Rest, job: str, folder: str | None) -> str:

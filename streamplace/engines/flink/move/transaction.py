@@ -7,8 +7,7 @@ job on its previous devices. Flink accepts each of these ids once, so no two cop
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 
 from streamplace.engines.flink.move.copies import CopyRuns, alone, goes_on
 from streamplace.engines.flink.move.endings import (
@@ -22,9 +21,12 @@ from streamplace.engines.flink.move.endings import (
     start_of,
     steady_state,
 )
-from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.journal import Journal, MoveLock, devices_in
-from streamplace.engines.flink.move.leftovers import record
+from streamplace.engines.flink.move.journal import (
+    Journal,
+    MoveClaim,
+    MoveUnderWay,
+    devices_in,
+)
 from streamplace.engines.flink.move.outcomes import (
     ABANDONED,
     NOT_TOUCHED,
@@ -37,8 +39,10 @@ from streamplace.engines.flink.move.outcomes import (
     forgotten,
     not_returned,
     reason,
+    unsaved,
 )
 from streamplace.engines.flink.move.pause import pause_of
+from streamplace.engines.flink.move.resuming import await_devices
 from streamplace.engines.flink.move.saved_files import last_path
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import SourceFlow, settle
@@ -59,28 +63,35 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.errors import StreamplaceError
-from streamplace.model.messages import listed, shown
+from streamplace.io.watch_store import StoreError
+from streamplace.model.messages import listed
 
 STOP_SECONDS = 30.0
 """Timeout for the answer to a stop request, after which it is repeated."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Way:
     """Program and devices for a submission: with the new placement, or with the previous one."""
 
-    jar: ClusterJar
     program: Program
     places: dict[str, list[str]]
+    upload: Callable[[], ClusterJar]  # waits for its devices, and uploads the jar for them
+    _jar: ClusterJar | None = field(default=None, init=False)
+
+    def jar(self) -> ClusterJar:
+        """The jar on the cluster; it is uploaded when it is first needed."""
+        if self._jar is None:
+            self._jar = self.upload()
+        return self._jar
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A move that holds its lock and has its jars on the cluster."""
+    """A move that this process has claimed."""
 
     rest: Rest  # a patient client
-    folder: SavepointFolder
-    lock: MoveLock
+    claim: MoveClaim
     ways: tuple[Way, Way]  # submissions to the new devices, and to the previous ones
     tell: Callable[[str], None]
     settings: MoveSettings
@@ -92,7 +103,7 @@ class Transaction:
     @property
     def journal(self) -> Journal:
         """Journal of the move."""
-        return self.lock.journal
+        return self.claim.journal
 
     def begin(self) -> FlinkMoved:
         """Stop the job, and start it on its new devices."""
@@ -105,17 +116,23 @@ class Transaction:
             return self._conclude()
 
     def _begin(self) -> FlinkMoved:
+        for way in self.ways:  # whatever they lack is found before the job is stopped
+            way.jar()
         job = self.journal.job
         state = self.rest.state(job)
         if state is None:
             raise self._forgotten()
         if state in ENDED:
+            if stop_status(self.rest, job, self.journal.trigger) is not None:
+                raise MoveUnderWay(
+                    f"job {job} was stopped by another command, which moves it; this command "
+                    "started nothing"
+                )
             raise self._not_stopped(state)
         if state != "RUNNING":
             raise FlinkError(
                 f"job {job} is {state}, not RUNNING any more; move it when it runs. {NOT_TOUCHED}"
             )
-        self.lock.cover(self.journal.successor)
         self.tell(f"stopping job {job} with a savepoint")
         try:
             path = self._stop()
@@ -127,7 +144,6 @@ class Transaction:
 
     def _conclude(self) -> FlinkMoved:
         job, new = self.journal.job, self.journal.successor
-        self.lock.cover(new)
         states = chain_states(self.rest, job)
         if not states:
             return self._recover()
@@ -155,10 +171,11 @@ class Transaction:
     def _stop(self) -> str:
         """Stop the job and return the path of its savepoint."""
         job, trigger = self.journal.job, self.journal.trigger
-        native, folder = self.settings.saving.native, self.folder.uri
+        native, folder = self.settings.saving.native, self.journal.folder
         begin_stop(self.rest, job, folder, trigger, native=native, seconds=STOP_SECONDS)
         path = stopped_at(self.rest, job, trigger, self.settings.saving.seconds)
         self.tell(f"its state is in {path}")
+        self._save(savepoint=path)
         self.rest.wait(job, ENDED)
         return path
 
@@ -174,7 +191,6 @@ class Transaction:
         new = self.journal.successor
         try:
             self._start(new, 0, path)
-            self._remember(path)
             self._watch(new)
         except BaseException as error:
             self._check_decided(error)
@@ -185,15 +201,25 @@ class Transaction:
     def _start(self, job: str, way: int, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
         chosen, chain = self.ways[way], chain_of(self.journal.job)
-        refuse_lost(self.rest, self._needed(chosen.places))
+        jar, devices = chosen.jar(), devices_in(chosen.places)
         request = chosen.program.run_request(Savepoint(path, self.journal.allow_non_restored))
-        name, end = self.journal.name, partial(withdraw, self.rest, self.folder, job)
-        with alone(self.rest, path, chain, name, end):
-            self.tell(
-                f"starting it from its saved state on {listed(sorted(devices_in(chosen.places)))}"
-            )
+        was_asked = self.journal.asked == job
+
+        def await_ready() -> None:
+            if self.awaits_lost:  # after a restart of the JobManager they join one after the other
+                await_devices(self.rest, devices, self.settings.seconds, self.tell)
+            else:
+                refuse_lost(self.rest, devices)
             self.rest.wait_released()
-            submit(self.rest, chosen.jar, request, job)
+
+        def end() -> None:
+            withdraw(self.rest, lambda: jar, job)
+
+        with alone(self.rest, path, chain, self.journal.name, end):
+            self.tell(f"starting it from its saved state on {listed(sorted(devices))}")
+            self._save(asked=job, savepoint=path)
+            if not submit(self.rest, jar, request, job, await_ready) and not was_asked:
+                raise self._moved_by_others(job)
         self._await_start(job, chosen.places)
 
     def _await_start(self, job: str, places: dict[str, list[str]]) -> None:
@@ -212,16 +238,10 @@ class Transaction:
             settle(self.rest, job, self.settings.settling, self.rate, taken)
         refuse_ended(self.rest, job)
 
-    def _remember(self, path: str) -> None:
-        """Store the savepoint in the journal, and record it as one of a move."""
-        self._save(savepoint=path)
-        with suppress(FlinkError):
-            record(self.folder, path, self.journal.job, self.journal.successor)
-
     def _save(self, **news: object) -> None:
-        """Update the journal, if it can be written."""
-        with suppress(FlinkError):
-            self.lock.save(self.journal.model_copy(update=news))
+        """Write the next step, if that is possible: the job is down, and must not stay so."""
+        with suppress(StoreError):
+            self.claim.save(self.journal.model_copy(update=news))
 
     def _await_savepoint(self, error: BaseException) -> str:
         """Path to continue from after a failed stop; raise an error if the job needs no restart.
@@ -264,7 +284,7 @@ class Transaction:
         path = stopped_with(self.rest, job) if state == FINISHED else None
         if path is None:
             return FlinkError(ended_before(self.rest, job, state))
-        other = goes_on(self.rest, self.folder, job, path)
+        other = goes_on(self.rest, job, path)
         if other is not None:
             return FlinkError(
                 f"job {job} was stopped by another user, {other}; this command started nothing"
@@ -295,17 +315,18 @@ class Transaction:
     def _recover(self) -> FlinkMoved:
         """Continue a move whose jobs are all unknown to Flink."""
         job = self.journal.job
-        path = last_path(self.folder, self.journal)
+        path = last_path(self.journal)
         if path is None:
             raise FlinkError(
-                f"Flink no longer knows job {job}, and {shown(self.folder.uri, 300)} contains no "
-                f"savepoint of it; {ABANDONED}. Start the job again as it was first submitted"
+                f"Flink no longer knows job {job}, and {unsaved(self.journal)}; {ABANDONED}"
             )
         self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
         return self._proceed(path)
 
     def _continue(self, job: str, state: str) -> FlinkMoved:
         """Continue a move whose successor has been started."""
+        if not self.journal.asked:
+            raise self._moved_by_others(job)
         path = start_of(self.rest, self.journal, job)
         if self.journal.returns:
             return self._proceed(path)
@@ -313,7 +334,6 @@ class Transaction:
             refuse_ended(self.rest, job)
             if state in ENDED and state != FINISHED:
                 raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
-            self._remember(path)
             if state not in ENDED:
                 self._await_start(job, self.journal.after)
                 self._watch(job)
@@ -345,18 +365,19 @@ class Transaction:
     def _go_back(self, path: str, error: BaseException) -> None:
         """Start a job on its previous devices; then raise an error, unless interrupted."""
         why, new = reason(error), self.journal.successor
-        self.tell(f"the move failed: {why}; going back to the previous devices")
         try:
             if not self.journal.returns:
                 refuse_ended(self.rest, new)
                 self._save(returns=True, savepoint=path)
-            path = latest_of(self.rest, self.folder, new, path, self.settings.saving, self.tell)
+            folder, jar = self.journal.folder, self.ways[1].jar
+            path = latest_of(self.rest, folder, jar, new, path, self.settings.saving, self.tell)
         except (NoAnswer, EndedByOthers):
             raise
         except StreamplaceError as failure:
             raise self._not_returned(why, failure, path, new) from None
         if not path:
             raise FlinkError(f"{why}; job {new} has finished by itself") from None
+        self.tell(f"the move failed: {why}; the job goes back to its previous devices")
         again = self._start_back(successor(new), path, why)
         if isinstance(error, Exception):
             raise self._returned(why, again) from None
@@ -374,24 +395,29 @@ class Transaction:
         """
         try:
             self._start(job, 1, path)
-        except (NoAnswer, CopyRuns, EndedByOthers):
+        except (NoAnswer, CopyRuns, EndedByOthers, MoveUnderWay):
             raise
         except StreamplaceError as failure:
             if is_spent(failure):  # it has run there, and ended so long ago that Flink forgot it
                 return self._start_back(successor(job), path, why)
             raise self._not_returned(why, failure, path, job) from None
-        self._remember(path)
         return job
+
+    def _moved_by_others(self, job: str) -> MoveUnderWay:
+        return MoveUnderWay(
+            f"job {self.journal.job} was moved by another command meanwhile, and continues as job "
+            f"{job}; this command started nothing"
+        )
 
     def _check_decided(self, error: BaseException) -> None:
         """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
-        if isinstance(error, NoAnswer | CopyRuns | EndedByOthers):
+        if isinstance(error, NoAnswer | CopyRuns | EndedByOthers | MoveUnderWay):
             raise error
         if not is_spent(error) and not chain_states(self.rest, self.journal.job):
             raise self._forgotten() from None
 
     def _forgotten(self) -> FlinkError:
-        return forgotten(self.folder, self.journal, self.resume_by)
+        return forgotten(self.journal, self.resume_by)
 
     def _not_returned(self, why: str, failure: StreamplaceError, path: str, job: str) -> Undecided:
         self._save(returns=True, savepoint=path)

@@ -31,7 +31,7 @@ _CONTINUED = re.compile(rb"(?:\r\n|\n|\r) ")
 """
 MAIN = "Placed"
 IDS = "PlacedIds"
-FILES = "MoveFiles"
+SPENT = "SpentId"
 CELL = "\x1f"
 ESCAPE = "\x1e"
 JAVA = 11
@@ -144,7 +144,7 @@ def placed_jar(
     """
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with _writing(), zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
-            for name, content in _pinning_classes(flink.home, flink.version).items():
+            for name, content in _own_classes(flink.home, flink.version).items():
                 opened.writestr(name, content)
             for table, lines in _tables(pinning, managed).items():
                 opened.writestr(f"placed/{table}", "\n".join(lines))
@@ -168,19 +168,6 @@ def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def files_jar(flink: Flink, name: str) -> Iterator[Path]:
-    """Provide a jar that reads and writes files on the JobManager, while the block runs."""
-    with ExitStack() as stack:
-        with _writing():
-            jar = Path(stack.enter_context(tempfile.TemporaryDirectory())) / name
-            with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as opened:
-                for name, content in _own_classes(flink.home, flink.version).items():
-                    if name.startswith(FILES):
-                        opened.writestr(name, content)
-        yield jar
-
-
-@contextmanager
 def _writing() -> Iterator[None]:
     """Raise FormatError where the block cannot write a jar, as on a full disk."""
     try:
@@ -189,19 +176,13 @@ def _writing() -> Iterator[None]:
         raise FormatError(f"the jar to upload cannot be made: {error.strerror}") from None
 
 
-def _pinning_classes(home: Path, version: str) -> dict[str, bytes]:
-    """Classes that pin jobs, by file, without their tables."""
-    classes = _own_classes(home, version)
-    return {name: content for name, content in classes.items() if not name.startswith(FILES)}
-
-
 @cache
 def _own_classes(home: Path, version: str) -> dict[str, bytes]:
     """Our own classes, compiled against a Flink, by file."""
     with tempfile.TemporaryDirectory() as name:
         folder, classes = Path(name), Path(name) / "classes"
         classes.mkdir()
-        sources = [folder / f"{one}.java" for one in (MAIN, IDS, FILES)]
+        sources = [folder / f"{one}.java" for one in (MAIN, IDS, SPENT)]
         for source in sources:
             source.write_text(_java(source.stem), encoding="utf-8")
         compile_java(Flink(home, version), sources, classes, JAVA)

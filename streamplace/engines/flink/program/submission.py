@@ -4,8 +4,9 @@ A request without an answer may have started it, which is looked up by its id.
 """
 
 import time
+from collections.abc import Callable
 
-from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.answers import OURS
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest
@@ -34,29 +35,39 @@ def chain_states(rest: Rest, job: str) -> dict[str, str]:
     return {one: states[one] for one in chain_of(job) if one in states}
 
 
-def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) -> None:
+def submit(
+    rest: Rest,
+    jar: ClusterJar,
+    request: dict[str, object],
+    job: str,
+    await_ready: Callable[[], None],
+) -> bool:
     """Submit a job with a given id from a jar; the job exists when this returns.
 
-    The client is patient; when its patience since the first request without an answer is over, and
-    it is unknown whether the job exists, NoAnswer is raised.
+    Returns whether this call has started it, or may have: an earlier request with the same id has
+    done so otherwise. Before each request, ``await_ready`` waits until the cluster can run the job,
+    or raises an error: its JobManager may have been restarted. The client is patient; when its
+    patience since the first request without an answer is over, and it is unknown whether the job
+    exists, NoAnswer is raised.
     """
     once = rest.patient(0.0, rest.tell)
     deadline: float | None = None
     while True:
+        await_ready()
         try:
             jar.run({**request, "jobId": job}, once, ANSWER_SECONDS)
-            return
+            return True
         except NoAnswer as error:
             deadline = deadline or time.monotonic() + rest.patience
             rest.tell(f"{error}; checking whether job {job} was started")
             if appears(rest, job):
-                return
+                return True
             if time.monotonic() > deadline:
                 raise
         except Refusal as error:
             if not exists(rest, job, error):
                 raise explained(error) from None
-            return
+            return deadline is not None
 
 
 def is_spent(error: BaseException) -> bool:
@@ -95,14 +106,16 @@ def appears(rest: Rest, job: str, seconds: float | None = None) -> bool:
     return True
 
 
-def withdraw(rest: Rest, folder: SavepointFolder, job: str) -> None:
+def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
     """Ensure that a job neither runs nor will: cancel it, or use up its id.
 
-    A job that Flink does not list, and whose id is used up, ended long ago.
+    ``jar`` uploads any jar that pins a job. A job that Flink does not list, and whose id is used
+    up, ended long ago.
     """
     if rest.state(job) is None:
         try:
-            folder.spend(job)
+            jar().run({"entryClass": SPENT, "jobId": job})
+            rest.cancel(job)
         except FlinkError as error:
             if not exists(rest, job, error) and not is_spent(error):
                 raise

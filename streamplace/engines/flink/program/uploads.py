@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.client import SUBMIT_SECONDS, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.transport import plain_name
 
 _MISSING = re.compile(r"Jar file .+ does not exist")
-_NAME = re.compile(r"streamplace-(?:move-[0-9a-f]+-)?[0-9a-f]+-([0-9a-f]{12}\.\d+\.\d+)[._]")
-OLD_SECONDS = 24 * 3600.0
-"""Age at which a jar of a command on another machine counts as left behind."""
+_NAME = re.compile(r"streamplace-[0-9a-f]{16}_")
 
 
 @dataclass(slots=True)
@@ -77,12 +74,12 @@ def uploaded(rest: Rest, make: Callable[[], AbstractContextManager[Path]]) -> It
 
 
 def own_name(name: str) -> str:
-    """Unique name of a jar, with the process that uploads it; Flink shows it as it is.
+    """Unique name of a jar; Flink shows it as it is.
 
     >>> own_name("my job.jar").endswith("_my_job.jar")
     True
     """
-    return f"streamplace-{secrets.token_hex(8)}-{Holder.current().mark}_{plain_name(name)}"
+    return f"streamplace-{secrets.token_hex(8)}_{plain_name(name)}"
 
 
 def is_own(name: str) -> bool:
@@ -92,27 +89,3 @@ def is_own(name: str) -> bool:
     (True, False)
     """
     return _NAME.match(name) is not None
-
-
-def left_jars(rest: Rest, now: float) -> dict[str, str]:
-    """Id → name of the jars on a cluster whose commands have ended.
-
-    ``now`` is the time in s.
-    """
-    left = {}
-    for jar in rest.get("/jars")["files"]:
-        match = _NAME.match(jar["name"])
-        if match is not None and match[1] != Holder.current().mark:
-            is_old = now - jar["uploaded"] / 1000 > OLD_SECONDS
-            if is_old or not Holder.may_run(match[1]):
-                left[jar["id"]] = jar["name"]
-    return left
-
-
-def remove_left_jars(rest: Rest, now: float) -> list[str]:
-    """Remove the jars of commands that have ended, and return their names."""
-    left = left_jars(rest, now)
-    for jar in left:
-        with suppress(Refusal):  # another command has removed it
-            rest.remove_jar(jar)
-    return [*left.values()]

@@ -59,6 +59,11 @@ def chain_of(job: str, length: int = 8) -> list[str]:
     return ids
 
 
+def stop_trigger(job: str, number: int) -> str:
+    """Id of a request that stops a job so that it can be moved; the number is that of the try."""
+    return hashlib.sha256(f"streamplace stop {number} of {job}".encode()).hexdigest()[:32]
+
+
 def return_trigger(job: str) -> str:
     """Id of the request that stops a job so that it can return to its previous devices."""
     return hashlib.sha256(f"streamplace return of {job}".encode()).hexdigest()[:32]

@@ -28,6 +28,5 @@ register(
         _learner,
         supervised=True,
         objectives=("makespan",),
-        cpu_only=True,
     )
 )
