@@ -234,8 +234,8 @@ def test_operators_of_one_name_are_told(clock: Clock) -> None:
     """Flink calls operators Map that nobody has named; here it does not tell which is which."""
     seen = profile(namesakes(clock).rest, "job", 10)
     assert measured_graph(seen, MIPS).operators.name == ("src", "split", "split (2)")
-    told = [doubt for doubt in seen.doubts if "another operator bears its name" in doubt]
-    assert [doubt.partition(":")[0] for doubt in told] == ["split", "split (2)"]
+    told = [doubt for doubt in seen.doubts if "share their names" in doubt]
+    assert [doubt.partition(":")[0] for doubt in told] == ["'split', 'split (2)'"]
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

@@ -8,7 +8,7 @@ from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
-from streamplace.model.messages import shown
+from streamplace.model.messages import listed, shown
 
 MUCH = 0.2
 """Least part of the CPU of operators in threads that name no task that is a doubt."""
@@ -79,13 +79,12 @@ def doubts_of_sending(cost: SendingCost | None) -> Iterator[str]:
 
 
 def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
-    """Doubts about operators with the same name in one chain."""
-    return (
-        f"{name}: another operator bears its name, and which is which cannot be told, so a "
-        "placement may swap the two; to place them apart, give both names of their own"
-        for task in tasks
-        for name in task.unsure
-    )
+    """Doubt about operators with the same name in one chain, one for all of them."""
+    if names := [name for task in tasks for name in task.unsure]:
+        yield (
+            f"{listed(names)}: these share their names, and which is which cannot be told, so a "
+            "placement may swap them; to place them apart, give each a name of its own"
+        )
 
 
 def doubts_of_jobs(unread: Iterable[str]) -> Iterator[str]:
