@@ -7,7 +7,6 @@ any kernel.
 from collections.abc import Callable
 
 _prepare: list[Callable[[], None]] = []
-_called: list[bool] = []
 
 
 def before_compiling(prepare: Callable[[], None]) -> None:
@@ -19,9 +18,3 @@ def prepare() -> None:
     """Call the function, if there is one and it was not called before."""
     while _prepare:
         _prepare.pop()()
-        _called.append(True)
-
-
-def is_prepared() -> bool:
-    """Whether the function was called."""
-    return bool(_called)

@@ -6,40 +6,44 @@ the stack. Kernels in the inner loop of a search are therefore *borrowing*: they
 so that no counting is needed; short ones are always *inlined*. The search loop that calls them
 should be borrowing, too, and receive its buffers as arguments.
 
-They also cost compile time: unpacking a NamedTuple of arrays from Python is more code than most
-kernels contain. A kernel therefore has two forms; the form that other kernels call cannot be called
-from Python.
+Numba's cache alone would double the time of a first placement, from 19 to 39 CPU seconds. What
+prevents that is here and in `kernel_cache`:
 
-Compiling a kernel takes about a second, and placing one small graph on a new installation would
-need dozens of kernels. Kernels that prepare a graph are therefore *patient*: Python runs them, with
-bit-identical results, until that has taken about as long as compiling, or an argument is large, or
-another process has compiled them.
+- *Within* other kernels, a kernel has a form that Python cannot call, as unpacking a NamedTuple of
+  arrays from Python is more code than most kernels contain, and one form for all whole numbers and
+  constants, of which numba would compile one each. (Without: 28 seconds become 39.)
+- Kernels that prepare a graph are *patient*: Python runs them, with bit-identical results, until
+  that has taken about as long as compiling, or an argument is large, or another process has
+  compiled them. (Without: 19 seconds become 28.)
+- Processes take turns: what one compiles, the others load. (Without, two commands at once compile
+  everything twice, and so would the processes of `streamplace.kernels`.)
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from functools import cached_property, update_wrapper
 from multiprocessing import current_process
+from pickle import UnpicklingError
+from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
+import numba
 import numpy as np
 from numba import config, types
 from numba.core import event
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher
+from numba.extending import models, register_model, typeof_impl
 
 from streamsim import first_use
-from streamsim.kernel_cache import KernelCache, had_kernels, is_kept
+from streamsim.kernel_cache import LOCATORS, empty, folder_of, is_compiled, turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
 LOG = logging.getLogger(__name__)
 
 COMMON: Final[dict[str, Any]] = {
-    "nopython": True,
     "error_model": "numpy",
     "nogil": True,
     "no_cfunc_wrapper": True,
@@ -50,78 +54,130 @@ PATIENCE: Final = 0.3
 """Seconds that Python may spend on a patient kernel before it is compiled."""
 SMALL: Final = 5000
 """Most numbers in the arguments of a patient kernel for which Python is quick enough."""
-BEGAN: Final = time.time()
-"""Moment at which this process began, to tell its own kernels from earlier ones."""
+WAITED: Final = 0.01
+"""Seconds more than which it takes to wait for another process; less is a lock that was free."""
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
 """Processes that warn: of workers, which all compile at the same time, only the first."""
+DAMAGED: Final = (EOFError, UnpicklingError, AttributeError, ImportError)
+"""Errors of files that are cut or name a class that is no more."""
 
 
-class _Form(CPUDispatcher):
-    """A form of a kernel, which one process compiles for all."""
-
-    _cache: KernelCache
-
-    def __init__(self, py_func: Callable[..., Any], *rest: Any, **options: Any) -> None:
-        super().__init__(py_func, *rest, **options)
-        self._cache = KernelCache(self.py_func, self.targetoptions)
-
-    def compile(self, sig: Any) -> Any:
-        """Return the code for a signature: loaded, or compiled in turn with other processes."""
-        if sig in self.overloads or self._cache.has(sig, self.targetctx):
-            return super().compile(sig)
-        # Whoever waits for another process holds numba's lock already: none waits for it in turn.
-        with global_compiler_lock, ExitStack() as stack:
-            with _compiling.paused():
-                first_use.prepare()
-                stack.enter_context(self._cache.turn(sig, self.targetctx))
-            return super().compile(sig)
-
-
-class Kernel(_Form):
+class Kernel:
     """A compiled function; kernels that call it use a form that Python cannot call."""
 
-    patience = 0.0
-    """Seconds that Python may still spend on calls with small arguments before compilation."""
     impatient = False
     """Whether no kernel of this process has patience."""
 
-    @cached_property
-    def _within(self) -> Any:
-        """The form that other kernels call, created when such a kernel is compiled."""
-        within = {**self.targetoptions, "no_cpython_wrapper": True}
-        return _Form(self.py_func, targetoptions=within)
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        assert isinstance(function, FunctionType)
+        self.py_func, self._options = function, options
+        self.patience = 0.0
+        """Seconds that Python may still spend on calls with small arguments before compilation."""
+        self._call: Callable[..., Any] = self._first
+        update_wrapper(self, function)
 
-    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        """Return a function for argument types without compiled code, compiling if necessary."""
+    def __call__(self, *args: Any) -> Any:
+        """Call the compiled function."""
+        try:
+            return self._call(*args)
+        except OSError:  # as above, for other types of arguments
+            return self._call(*args)
+        except DAMAGED:
+            empty(self.py_func.__module__)
+            return self._call(*args)
+
+    def __reduce__(self) -> str:
+        """Pickle the name, as of any function."""
+        return self.py_func.__qualname__
+
+    def _first(self, *args: Any) -> Any:
+        """Compile or load the function for these types of arguments, unless Python runs it."""
         if _python.runs:
-            return self.py_func
+            return self.py_func(*args)
         patient = self.patience > 0 and not Kernel.impatient
-        if patient and sum(map(_size, args)) <= SMALL and not self._is_kept(args):
-            return self._by_python
-        return super()._compile_for_args(*args, **kws)  # type: ignore[misc]
+        if patient and sum(map(_size, args)) <= SMALL and not is_compiled(self.py_func):
+            return self._by_python(args)
+        compiled = _jitted(self.py_func, self._options)
+        with _turn(self.py_func), suppress(OSError):  # compiled, even if it cannot be kept
+            compiled.compile(tuple(map(numba.typeof, args)))
+        self._call = compiled
+        return compiled(*args)
 
-    def _is_kept(self, args: tuple[Any, ...]) -> bool:
-        kinds = tuple(self.typeof_pyval(arg) for arg in args)
-        return self._cache.has(kinds, self.targetctx)
-
-    def _by_python(self, *args: Any, **kws: Any) -> Any:
+    def _by_python(self, args: tuple[Any, ...]) -> Any:
         _python.runs, since = True, time.perf_counter()
         try:
             with np.errstate(all="ignore"):
-                return self.py_func(*args, **kws)
+                return self.py_func(*args)
         finally:
             _python.runs = False
             spent = time.perf_counter() - since
             self.patience -= spent
             _compiling.instead += spent
 
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile the form for a calling kernel, once for all kinds of integers and constants."""
-        return self._within.get_call_template(tuple(_widened(arg) for arg in args), kws)
+    @cached_property
+    def within(self) -> "Within":
+        """The form that other kernels call, under another name in the cache."""
+        f = self.py_func
+        inner = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+        inner.__module__, inner.__qualname__ = f.__module__, f"{f.__qualname__}.within"
+        self._inner = _jitted(inner, {**self._options, "no_cpython_wrapper": True})
+        return Within(self._inner)
 
-    def get_overload(self, sig: Any) -> Any:
-        """Return the compiled form for a calling kernel."""
-        return self._within.get_overload(sig)
+
+class Within(types.Dispatcher):
+    """The type of a kernel in another one: compiled once for all whole numbers and constants."""
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Compile the kernel for a call, or load it, and return the types of the call."""
+        function = cast(Any, self.dispatcher).py_func
+        args, kws = tuple(map(_widened, args)), {key: _widened(kws[key]) for key in kws}
+        with _turn(function):
+            try:
+                return super().get_call_type(context, args, kws)
+            except OSError:
+                return super().get_call_type(context, args, kws)
+            except DAMAGED:
+                empty(function.__module__)
+                return super().get_call_type(context, args, kws)
+
+
+register_model(Within)(models.OpaqueModel)
+
+
+@typeof_impl.register(Kernel)
+def _typeof(kernel: Kernel, context: Any) -> Within:
+    return kernel.within
+
+
+def _widened(argument: Any) -> Any:
+    plain: Any = types.unliteral(argument)  # type: ignore[no-untyped-call]
+    return types.int64 if plain in types.signed_domain else plain
+
+
+def _jitted(function: FunctionType, options: dict[str, Any]) -> Any:
+    """Return numba's form of a function, kept in our folder if there is one."""
+    if folder_of(function.__module__) is None:
+        return numba.njit(function, **options)
+    with _locating:
+        before = config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
+        config.CACHE_LOCATOR_CLASSES = LOCATORS  # type: ignore[attr-defined]
+        try:
+            return numba.njit(function, cache=True, **options)
+        finally:
+            config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
+
+
+_locating = threading.Lock()
+
+
+@contextmanager
+def _turn(function: FunctionType) -> Iterator[None]:
+    """Take turns with other processes; waiting for them counts as compiling."""
+    since = time.perf_counter()
+    first_use.prepare()
+    with turn(function):
+        _compiling.waited(time.perf_counter() - since)
+        yield
 
 
 class _Python(threading.local):
@@ -137,11 +193,6 @@ def _size(argument: Any) -> int:
     if isinstance(argument, tuple):
         return sum(map(_size, argument))
     return argument.size if isinstance(argument, np.ndarray) else 1
-
-
-def _widened(argument: Any) -> Any:
-    plain: Any = types.unliteral(argument)  # type: ignore[no-untyped-call]
-    return types.int64 if plain in types.signed_domain else plain
 
 
 class _Compiling(event.Listener):
@@ -161,17 +212,8 @@ class _Compiling(event.Listener):
         if so_far > NOTICEABLE and not self._told:
             self._told = True
             if current_process().name in TELLING:
-                LOG.warning(_notice())
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Count the time of this block, in which another process compiles, as compilation."""
-        since = time.perf_counter()
-        try:
-            yield
-        finally:
-            if self._depth == 0:
-                self.seconds += time.perf_counter() - since
+                kept = folder_of(event.data["dispatcher"].py_func.__module__) is not None
+                LOG.warning(ONCE if kept else ALWAYS)
 
     def on_end(self, event: event.Event) -> None:
         """Add the time of the outermost compilation."""
@@ -179,20 +221,19 @@ class _Compiling(event.Listener):
         if self._depth == 0:
             self.seconds += time.perf_counter() - self._since
 
+    def waited(self, seconds: float) -> None:
+        """Add the time in which other processes compile, unless it is being measured."""
+        if self._depth == 0 and seconds > WAITED:
+            self.seconds += seconds
 
+
+ONCE: Final = "compiling kernels that were not needed before (kept for the next time) …"
+ALWAYS: Final = (
+    "compiling kernels, again at every start, since no folder to keep them in can be written; "
+    "NUMBA_CACHE_DIR may name one …"
+)
 _compiling = _Compiling()
 event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
-
-
-def _notice() -> str:
-    if is_kept() and (first_use.is_prepared() or had_kernels(BEGAN)):
-        return "compiling kernels that no command has needed before …"
-    if is_kept():
-        return "compiling kernels (once per installation) …"
-    return (
-        "compiling kernels, again at every start, since no folder to keep them in can be written; "
-        "NUMBA_CACHE_DIR may name one …"
-    )
 
 
 def compiling_seconds() -> float:
@@ -243,4 +284,4 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def _compiled(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R]:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
-    return cast(Callable[P, R], Kernel(function, targetoptions=options))
+    return cast(Callable[P, R], Kernel(function, options))

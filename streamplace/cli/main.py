@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _prepare() -> None:
-    from streamplace.kernels.preparing import prepare_kernels
+    from streamplace.kernels import prepare_kernels
 
     prepare_kernels()
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from streamplace.kernels.preparing import prepare_kernels
+from streamplace.kernels import prepare_kernels
 
 if __name__ == "__main__" and not prepare_kernels():
     sys.exit(

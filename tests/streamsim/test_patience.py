@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from makespan_cases import problems
 from numba import config
-from streamsim import jit, resource_loads, throughput
+from streamsim import jit, kernel_cache, resource_loads, throughput
 from streamsim.jit import Kernel, compiling_seconds
 from streamsim.loads import limits_subtasks
 from streamsim.steady import is_plain
@@ -116,6 +116,8 @@ def total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
 
     def call(*sizes: int) -> tuple[list[int], bool]:
         sys.modules.pop("sums", None)
+        for found in (kernel_cache.folder_of, kernel_cache._recipe, kernel_cache._own):
+            found.cache_clear()
         import sums
 
         before = compiling_seconds()
