@@ -228,7 +228,7 @@ def test_a_command_that_goes_on_by_itself_advises_no_other(
     """The JobManager was restarted, and the same command finishes the move."""
 
     def forgotten(*_: object) -> FlinkMoved:
-        raise Forgotten("the JobManager no longer knows the job", "move --resume")
+        raise Forgotten("the JobManager no longer knows the job", "; move --resume")
 
     told: list[str] = []
     moved = FlinkMoved(NEW, 1.0, None)

@@ -212,9 +212,12 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
     monkeypatch: pytest.MonkeyPatch,
     silence: StreamplaceError,
 ) -> None:
-    """The watch does not take the stopped job for one that others have stopped."""
-    moves = Moves(failure=Undecided("no answer"))
-    asked: list[int] = []
+    """The watch does not take the stopped job for one that others have stopped.
+
+    It finishes the move by itself, so it advises no command.
+    """
+    moves = Moves(failure=Undecided("no answer", "; finish the move by: move --resume"))
+    asked, told = list[int](), list[str]()
 
     def unfinished_moves() -> list[Any]:
         asked.append(1)
@@ -225,9 +228,11 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
 
     monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)
-    one = mover(moves)
+    one = replace(mover(moves), tell=told.append)
     assert one.carry_out(MODEL, THERE, "") == NEW
     assert (moves.starts, outcome(store)) == (1, ("moved", NEW))
+    assert told[0] == "no answer"
+    assert not any("--resume" in line for line in told)
 
 
 def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(

@@ -29,21 +29,21 @@ ABANDONED = "the move is abandoned"
 
 
 class Undecided(FlinkError):
-    """Flink no longer answers; the state of the job is unknown, and the move must be resumed."""
-
-
-class Forgotten(Undecided):
-    """The JobManager was restarted without high availability, and no longer knows the job.
+    """Flink no longer answers; the state of the job is unknown, and the move must be resumed.
 
     Attributes
     ----------
     clause
-        What it no longer knows.
+        What is the case, without the advice for a command that ends now.
     """
 
-    def __init__(self, clause: str, resume_by: str) -> None:
-        super().__init__(f"{clause}. Finish the move with: {resume_by}")
+    def __init__(self, clause: str, advice: str = "") -> None:
+        super().__init__(clause + advice)
         self.clause = clause
+
+
+class Forgotten(Undecided):
+    """The JobManager was restarted without high availability, and no longer knows the job."""
 
 
 class NotRunning(Undecided):
@@ -89,6 +89,11 @@ def ended_before(rest: Rest, job: str, state: str) -> str:
     return ending if path is None else f"{ending}. Its state is in {shown(path, 300)}"
 
 
+def finish_with(resume_by: str) -> str:
+    """Advice to finish a move."""
+    return f". Finish the move with: {resume_by}"
+
+
 def forgotten(journal: Journal, resume_by: str) -> FlinkError:
     """Error about a job that the JobManager no longer knows, with advice."""
     text = (
@@ -99,7 +104,7 @@ def forgotten(journal: Journal, resume_by: str) -> FlinkError:
     if state is None and journal.savepoint is None:
         return FlinkError(f"{text}, and {unsaved(journal)}")
     words = f"its state is in {journal.savepoint}" if state is None else state.words
-    return Forgotten(f"{text}; {words}", resume_by)
+    return Forgotten(f"{text}; {words}", finish_with(resume_by))
 
 
 def unsaved(journal: Journal) -> str:
@@ -115,12 +120,14 @@ def undecided(error: FlinkError, journal: Journal, resume_by: str) -> Undecided:
     """Error about a move whose job still starts, or of which Flink tells nothing; with advice."""
     if isinstance(error, StillStarting):
         return Undecided(
-            f"{error}. It is not stopped, and nothing else is started; to wait for it again and "
-            f"finish the move, perhaps with a longer --timeout: {resume_by}"
+            f"{error}. It is not stopped, and nothing else is started",
+            f"; to wait for it again and finish the move, perhaps with a longer --timeout: "
+            f"{resume_by}",
         )
     return Undecided(
         f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
-        f"known; when Flink answers again, finish the move by: {resume_by}"
+        "known",
+        f"; when Flink answers again, finish the move by: {resume_by}",
     )
 
 
@@ -134,11 +141,11 @@ def not_returned(
     words = f"{why}; the return to the previous devices failed, too: {failure}"
     if live is not None:
         return Undecided(
-            f"{words}. Job {live} has not ended, so do not start another one from {path}; when "
-            f"it runs or has ended, finish the move by: {resume_by}"
+            f"{words}. Job {live} has not ended, so do not start another one from {path}",
+            f"; when it runs or has ended, finish the move by: {resume_by}",
         )
     return NotRunning(
-        f"{words}. The job is not running. Its state is in {path}; start it with: {resume_by}"
+        f"{words}. The job is not running. Its state is in {path}", f"; start it with: {resume_by}"
     )
 
 
@@ -161,7 +168,7 @@ def remembered(rest: Rest, job: str, resume_by: str) -> Iterator[None]:
         if isinstance(error, NoAnswer) or rest.state(job) is not None:
             raise
         clause = f"the JobManager no longer knows job {job}: {error}"
-        raise Forgotten(clause, resume_by) from None
+        raise Forgotten(clause, finish_with(resume_by)) from None
 
 
 @contextmanager
@@ -170,7 +177,7 @@ def resumable(line: str) -> Iterator[None]:
     try:
         yield
     except StreamplaceError as error:
-        error.args = (f"{str(error).rstrip('.')}. Finish the move with: {line}", *error.args[1:])
+        error.args = (str(error).rstrip(".") + finish_with(line), *error.args[1:])
         raise
 
 
@@ -234,6 +241,6 @@ def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterato
             raise Forgotten(
                 f"the JobManager no longer knows job {claim.journal.successor}, because it was "
                 "restarted without high availability",
-                claim.journal.resume_by,
+                finish_with(claim.journal.resume_by),
             )
     claim.end()

@@ -292,7 +292,8 @@ class Transaction:
         self._save(savepoint=path)
         return StoppedByOthers(
             f"job {job} was stopped by somebody else, with its state in {path}; this command "
-            f"started nothing. To start it on the new devices: {self.resume_by}"
+            "started nothing",
+            f". To start it on the new devices: {self.resume_by}",
         )
 
     def _own_savepoint(self, error: FlinkError) -> str:

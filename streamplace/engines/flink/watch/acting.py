@@ -105,6 +105,11 @@ def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> 
         note(mover.ledger, BY, predicted, flow, mover.tell)
 
 
+def without_advice(error: StreamplaceError) -> str:
+    """What is the case, without the command by which a user would finish the move."""
+    return error.clause if isinstance(error, Undecided) else str(error)
+
+
 @dataclass(frozen=True, slots=True)
 class WatchMover:
     """Moves a watched job."""
@@ -158,7 +163,7 @@ class WatchMover:
         except StoppedByOthers as error:
             return self._stopped(number, decision, error)
         except StreamplaceError as error:
-            self.tell(str(error))
+            self.tell(without_advice(error))
             return self.finish(number, decision, model.name, str(error)) or model.job
         job = self._moved(number, decision, moved, model.name)
         if job == decision.transaction:
@@ -211,7 +216,7 @@ class WatchMover:
                 is_late = time.monotonic() - began > GIVE_UP_SECONDS
                 if is_late and isinstance(error, Undecided):
                     return self._looked_up(number, decision, str(error))
-                breakdowns(f"{error}; trying again")
+                breakdowns(f"{without_advice(error)}; trying again")
             time.sleep(AGAIN_SECONDS)
 
     def _tell_freed(self, devices: Iterable[str]) -> None:
