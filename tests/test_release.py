@@ -130,7 +130,7 @@ def test_packages_whose_private_interfaces_are_used_are_capped() -> None:
     private = re.compile(rf"^\s*from ({core}|\w+(?=(?:\.\w+)*\._))", re.MULTILINE)
     used = {name for file in sources for name in private.findall(file.read_text("utf-8"))}
     used.remove("streamplace")
-    assert used == {"ray", "torch"}
+    assert used == {"torch"}
     extras = [x for part in PROJECT["optional-dependencies"].values() for x in part]
     limits = requirements(*PROJECT["dependencies"], *extras)
     assert {name for name in used if not any(x.startswith("<") for x in limits[name])} == set()

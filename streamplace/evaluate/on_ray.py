@@ -5,10 +5,13 @@ neither they nor the results accumulate in the object store.
 """
 
 import os
+import socket
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from socket import create_connection
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +28,7 @@ from streamplace.evaluate.work import (
     relog,
 )
 from streamplace.io.extras import extra
-from streamplace.model.messages import listed, quoted
+from streamplace.model.messages import quoted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +39,8 @@ PULSE_S = 0.2
 """Seconds between checks that a Ray started here still runs."""
 TRIES = 3
 """Tries of Ray for a task whose worker or node died, and of a client for a server."""
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Ray reads it when it is imported; with 0, it listens on the loopback interface alone."""
 NOT_SERVED = "Initialization failure from server"
 """Ray's words where the server for a client does not start."""
 
@@ -118,16 +123,32 @@ def _stopped(why: str) -> SettingError:
     )
 
 
+@dataclass(slots=True)
+class _Started:
+    """The processes of a Ray that was started here, by the addresses at which they listen."""
+
+    addresses: dict[str, Any] = field(default_factory=dict)
+    checked: float = 0.0  # time of the last check
+
+
+_started = _Started()
+
+
 def _check_runs() -> None:
     """Raise SettingError if a process of a Ray that was started here has ended.
 
     Ray would otherwise end this process without a message when it next needs that process.
     """
-    from ray._private.worker import _global_node
-
-    parts: list[Any] = [] if _global_node is None else _global_node.dead_processes()
-    if parts:
-        raise _stopped(f"its process {listed([name for name, _ in parts])} ended")
+    if time.monotonic() < _started.checked + PULSE_S:
+        return
+    _started.checked = time.monotonic()
+    for name, address in _started.addresses.items():
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        with socket.socket(family) as probe:
+            try:
+                probe.connect(address)
+            except OSError:
+                raise _stopped(f"its process {name} ended") from None
 
 
 def _work(work: Work[T, R], chunk: list[T]) -> FinishedWork[R]:
@@ -148,18 +169,24 @@ def connected(on: str) -> Iterator[Any]:
     Ray runs any code that it receives, so a Ray that is started here listens on the loopback
     interface alone. It requires the token in the user's home, unless RAY_AUTH_MODE is set.
     """
+    if on == LOCAL and "ray" not in sys.modules:
+        os.environ.setdefault(LOOPBACK, "0")
     ray = extra("ray")
     if ray.is_initialized():
         yield ray
         return
+    if on == LOCAL and os.environ.get(LOOPBACK) != "0":
+        raise SettingError(
+            "Ray was imported before, and would listen on all interfaces if it was started here; "
+            f"set {LOOPBACK}=0 before the import, or start Ray yourself and use on='auto'"
+        )
     _check_answers(on)
     for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
         os.environ.setdefault(left_out, "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:
-            with _on_loopback():
-                ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
+            _start(ray, **quiet)
         else:
             _join(ray, on, **quiet)
     except Exception as error:  # Ray raises bare exceptions if a start takes too long
@@ -167,7 +194,17 @@ def connected(on: str) -> Iterator[Any]:
     try:
         yield ray
     finally:
+        _started.addresses.clear()
         ray.shutdown()
+
+
+def _start(ray: Any, **options: Any) -> None:
+    """Start a Ray on this machine, and note where its processes listen."""
+    context = ray.init("local", num_cpus=available_cores(), include_dashboard=False, **options)
+    host, _, port = context.address_info["gcs_address"].rpartition(":")
+    _started.addresses["gcs_server"] = host, int(port)
+    if hasattr(socket, "AF_UNIX"):
+        _started.addresses["raylet"] = context.address_info["raylet_socket_name"]
 
 
 def _join(ray: Any, on: str, **options: Any) -> None:
@@ -179,24 +216,6 @@ def _join(ray: Any, on: str, **options: Any) -> None:
         except ConnectionError as error:
             if not left or NOT_SERVED not in str(error):
                 raise
-
-
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Make a Ray that is started here listen on the loopback interface, as it does on macOS."""
-    from ray._private import ray_constants
-
-    name, enabled = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
-    before = os.environ.get(name)
-    os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
-    try:
-        yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = enabled
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def _check_answers(on: str) -> None:

@@ -20,7 +20,7 @@ from makespan_cases import giph
 from streamplace.errors import SettingError
 from streamplace.evaluate.compare import compare
 from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.on_ray import connected, map_on_ray
+from streamplace.evaluate.on_ray import LOOPBACK, connected, map_on_ray
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.record_file import read_records
@@ -38,6 +38,16 @@ pytestmark = pytest.mark.xdist_group("ray")
 PROBLEMS = giph(20)
 COMPARISON = ComparisonRun(("heft", "anneal"), budget=Budget(None, 300), objectives=("makespan",))
 GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
+ALONE = """
+from streamplace.evaluate.on_ray import connected
+
+with connected("ray"):
+    from ray._private.authentication.authentication_utils import is_token_auth_enabled
+
+    print(is_token_auth_enabled(), flush=True)
+    input()
+"""
+"""Program that starts a Ray of its own until it reads a line."""
 ANNEAL = "anneal:evaluations=30000"
 
 
@@ -82,13 +92,29 @@ def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at /proc")
 def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
     """Whoever reaches it can run any code."""
-    from ray._private.authentication.authentication_utils import is_token_auth_enabled
-
-    with connected("ray"):
-        hosts = listening(os.getpid())
-        assert is_token_auth_enabled()
+    words = [sys.executable, "-c", ALONE]
+    environment = {name: value for name, value in os.environ.items() if name != LOOPBACK}
+    with subprocess.Popen(
+        words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        hosts = listening(process.pid)
+        process.stdin.write("\n")
+        process.stdin.flush()
     assert len(hosts) >= 3
     assert all(host.is_loopback for host in hosts)
+
+
+def test_a_ray_that_was_imported_for_clusters_is_not_started_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would listen on all interfaces."""
+    monkeypatch.delenv(LOOPBACK)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(SettingError, match=f"set {LOOPBACK}=0 before"), connected("ray"):
+        pass
 
 
 def listening(process: int) -> list[IPv4Address]:
