@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# One more than there are cores: live engines wait more than they compute.
+# One more than there are cores: tests on Flink and Ray wait more than they compute.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 INPUTS ?= 100000
 SEED ?= 0

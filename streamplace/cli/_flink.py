@@ -13,8 +13,8 @@ from streamplace.errors import SettingError
 from streamplace.model.report import by_device
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.pin.verify import Verification
     from streamplace.engines.flink.program.program import Program
-    from streamplace.engines.live import Verification
 
 F = TypeVar("F", bound=Callable[..., Any])
 JOB = click.option("--job", help="Id of the job. It is needed only where several jobs run.")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streamplace.cli._output import progress, say, waiting
 from streamplace.cli.main import main
-from streamplace.engines.live import OperatorCheck, Verification
+from streamplace.engines.flink.pin.verify import OperatorCheck, Verification
 from streamplace.model.messages import printable
 
 STYLES = ("\x1b[1m", "\x1b[0m")

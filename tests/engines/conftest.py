@@ -1,4 +1,4 @@
-"""Exports written to a folder; one Flink cluster, and one local Ray, for all tests of a process."""
+"""Exports written to a folder; one Flink cluster for all tests of a process."""
 
 import importlib.util
 import json
@@ -19,9 +19,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.ray import RayEngine
 from streamplace.engines.registry import EXPORTS
-from streamplace.model import Cluster, Device
 
 collect_ignore = ["golden"]
 
@@ -99,16 +97,6 @@ def submit(rest: Rest, flink: Flink, graph_jar: Path) -> Callable[..., str]:
         return apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(graph)]), vectors)
 
     return call
-
-
-@pytest.fixture(scope="module")  # other modules want a Ray that is not started yet
-def ray_engine() -> Iterator[RayEngine]:
-    """A local Ray of three slow devices, dev-0 to dev-2."""
-    pytest.importorskip("ray")
-    with RayEngine(Cluster.of([Device(name, mips=1000) for name in DEVICES[:3]])) as running:
-        yield running
-        for job in running.jobs():
-            running.cancel(job)
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.plans import WatchPlan
-from streamplace.engines.live import Verification
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 

@@ -11,6 +11,7 @@ from streamplace.engines.flink.measure.background import background, cores_of_ot
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
 from streamplace.engines.flink.measure.doubts import doubts_of_sending
 from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
     Warmth,
@@ -25,11 +26,10 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors, by_operator, vectors_of
-from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import only_job
-from streamplace.engines.live import Measurement, Verification
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.messages import quoted, shown
@@ -52,7 +52,7 @@ def _ignore(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FlinkEngine:
-    """A running Flink cluster, an engine in the sense of ``streamplace.engines.live``."""
+    """A running Flink cluster, whose jobs can be measured, placed, verified and moved."""
 
     rest: Rest  # REST interface of the cluster
     # Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.

@@ -14,9 +14,10 @@ The factor stretches every pass to about a second, so that Ray's own millisecond
 but do not dominate. Results are in seconds of the problem.
 """
 
+import os
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Self
@@ -25,8 +26,9 @@ import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.cores import available_cores
-from streamplace.engines.ray.devices import check_devices, local_ray
 from streamplace.engines.ray.turns import TurnedPass, Turns
+from streamplace.errors import SettingError
+from streamplace.io.extras import extra
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -42,6 +44,9 @@ FOR_TASKS = 0.5
 WARM_S = 0.3
 UNITS = 10_000
 """Parts of a resource that Ray tells apart."""
+MOST_DEVICES = 16
+STORE_BYTES = 96 * 2**20
+"""Memory of a node's object store."""
 
 
 class RayPasses:
@@ -54,7 +59,7 @@ class RayPasses:
     def __init__(self, problems: Sequence[Problem], pass_s: float = PASS_S) -> None:
         self.devices = max(problem.n_devices for problem in problems)
         self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
-        check_devices(self.devices)
+        _check_devices(self.devices)
         self._pass_s, self._lock = pass_s, Lock()
         self._share = FOR_TASKS * available_cores() / self.devices
         self._running = ExitStack()
@@ -66,7 +71,7 @@ class RayPasses:
         """Start Ray and all of its workers, which takes some seconds for each device."""
         try:
             offers = [self._offer(device) for device in range(self.devices)]
-            self._ray = self._running.enter_context(local_ray(offers))
+            self._ray = self._running.enter_context(_local_ray(offers))
             self._compute = self._ray.remote(num_returns=2, num_cpus=1)(compute)
             self._fetch = self._ray.remote(num_cpus=1)(fetch)
             self._warm_up()
@@ -166,6 +171,43 @@ class RayPasses:
             workers = self.cores + self.devices - 1
             waiting += [task.remote(WARM_S, self._share, 0, [])[1] for _ in range(workers)]
         self._ray.get(waiting)
+
+
+def _check_devices(number: int) -> None:
+    """Raise SettingError if there are more devices than a local Ray can have nodes."""
+    if number > MOST_DEVICES:
+        raise SettingError(
+            f"a local Ray represents at most {MOST_DEVICES} devices, not {number}; use a smaller "
+            "cluster"
+        )
+
+
+@contextmanager
+def _local_ray(offers: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+    """Start Ray and a node for each offer; yield the module ``ray``, connected to them.
+
+    This takes some seconds for each node. Ray and all of its processes end with the block. An offer
+    has the arguments of ``ray.cluster_utils.Cluster.add_node``.
+    """
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
+    for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
+        os.environ.setdefault(left_out, "0")
+    ray = extra("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster: Any = Cluster()
+    try:
+        for number, offer in enumerate(offers):
+            head = {} if number else {"include_dashboard": False}
+            cluster.add_node(
+                include_log_monitor=False, object_store_memory=STORE_BYTES, **offer, **head
+            )
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        cluster.wait_for_nodes()
+        yield ray
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from streamplace.engines.flink.decide.candidates import (
     searched,
 )
 from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits, offers
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.live import Measurement
 from streamplace.errors import ProblemError
 from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.placers.registry import Budget

@@ -19,8 +19,8 @@ from streamplace.engines.flink.measure.cluster import (
     MeasuredCluster,
     measured_cluster,
 )
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
-from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.units import bandwidth_bps

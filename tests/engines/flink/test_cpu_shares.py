@@ -18,8 +18,8 @@ from streamplace.engines.flink.decide.candidates import Judge, Question
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.background import cores_taken
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
-from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 from streamplace.model.trust import trust_of
 

@@ -17,10 +17,10 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.live import Measurement
 from streamplace.placers.registry import Budget
 
 BUDGET = Budget(evaluations=2000)

@@ -18,13 +18,13 @@ from streamplace.engines.flink.decide.decision import Candidate, decide, interva
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.move import comparing
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.live import Measurement
 from streamplace.errors import ProblemError
 from streamplace.io.ledger import read_ledger
 from streamplace.model.graph import PROFILE_DRIFT

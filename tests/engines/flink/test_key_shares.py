@@ -19,10 +19,10 @@ from streamplace.engines.flink.decide.candidates import EVEN, FOUND, Question, d
 from streamplace.engines.flink.measure.consistency import Present, Usage, consistency
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
-from streamplace.engines.live import Measurement
 from streamplace.errors import GraphError
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget

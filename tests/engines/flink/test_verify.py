@@ -10,8 +10,7 @@ from fake_flink import FakeFlink
 from flink_documents import ANSWERS, JOB, healthy, job, jobs
 
 from streamplace.engines.flink import FlinkEngine
-from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.live import Verification
+from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.errors import PlacementError
 
 

@@ -27,6 +27,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin import verify as verifying
 from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
@@ -38,7 +39,6 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import move_without_lost
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
-from streamplace.engines.live import Verification
 from streamplace.errors import SettingError
 from streamplace.model.intervals import RateInterval
 

@@ -15,13 +15,13 @@ from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.watch.judging import stay_words, target_of, wanted_rate
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModeller
 from streamplace.engines.flink.watch.plans import JobModel, job_model, limit_of
-from streamplace.engines.live import Measurement
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
 from streamplace.placers.registry import Budget

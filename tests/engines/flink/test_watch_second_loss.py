@@ -13,6 +13,7 @@ from watched_jobs import CHECKPOINTED, OLD, RESTORED, SAVED, lacking
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import StillStarting
@@ -20,7 +21,6 @@ from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Notices, Replacing
-from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import WatchDecision, WatchStore
 

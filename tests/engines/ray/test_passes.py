@@ -11,8 +11,7 @@ from problems import chain
 from streamsim.passes import schedule
 
 from streamplace.api import train
-from streamplace.engines.ray.devices import MOST_DEVICES
-from streamplace.engines.ray.passes import RayPasses, StretchedPass
+from streamplace.engines.ray.passes import MOST_DEVICES, RayPasses, StretchedPass
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

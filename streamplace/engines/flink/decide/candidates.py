@@ -34,6 +34,7 @@ from streamplace.engines.flink.decide.layouts import (
 )
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
 from streamplace.engines.flink.pin.names import index_name
@@ -41,7 +42,6 @@ from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.live import Measurement
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand

@@ -6,9 +6,9 @@ from math import inf
 from typing import Any
 
 from streamplace.engines.flink.decide.decision import Candidate, Decision
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.live import Measurement
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import listed, quoted
 from streamplace.model.report import duration

@@ -20,7 +20,6 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.job_ids import return_trigger
 from streamplace.engines.flink.rest.tasks import StillStarting
-from streamplace.engines.live import Moved
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import shown
 
@@ -59,9 +58,12 @@ class NotSaved(FlinkError):
 
 
 @dataclass(frozen=True, slots=True)
-class FlinkMoved(Moved):
-    """A job that was moved; its outage ends when all of it runs again."""
+class FlinkMoved:
+    """A job that was moved."""
 
+    job: str  # id of the job that runs now
+    # Seconds for which it was stopped, until all of it runs again; None if unknown.
+    outage: float | None
     # Savepoint or checkpoint that it was started from; None if it did not move.
     savepoint: str | None
 

@@ -2,14 +2,46 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from streamplace.engines.flink.pin.pinning import Vectors, counts
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.scheduler import job_fault
 from streamplace.engines.flink.rest.tasks import read_vertices
-from streamplace.engines.live import OperatorCheck, Verification
 from streamplace.model.messages import listed
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCheck:
+    """Expected and actual number of an operator's subtasks on each device.
+
+    ``expected`` is empty for an operator that is not in the placement, ``actual`` for one that is
+    not in the job.
+    """
+
+    operator: str
+    expected: Mapping[str, int]
+    actual: Mapping[str, int]
+
+    @property
+    def fine(self) -> bool:
+        """Whether both agree."""
+        return dict(self.expected) == dict(self.actual)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Comparison of a running job with its placement."""
+
+    checks: tuple[OperatorCheck, ...]
+    problems: tuple[str, ...] = ()  # sentences on problems that concern the whole job
+    uncounted: tuple[str, ...] = ()  # operators whose number of subtasks the placement leaves open
+
+    @property
+    def fine(self) -> bool:
+        """Whether every subtask runs where it should."""
+        return not self.problems and all(check.fine for check in self.checks)
 
 
 def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:

@@ -18,6 +18,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cards import ALL
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.rest.client import NoAnswer
@@ -27,7 +28,6 @@ from streamplace.engines.flink.watch.plans import (
     JobModel,
     job_model,
 )
-from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster

@@ -17,8 +17,8 @@ import numpy as np
 from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
 from streamplace.engines.flink.decide.decision import MEASURED, interval, is_better
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import placed
-from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import shown

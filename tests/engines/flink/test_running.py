@@ -1,11 +1,9 @@
-"""The contract of engines that run, held by every one of them on a real cluster."""
+"""A job that is measured, placed, verified and moved on a real cluster."""
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,31 +13,29 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.live import LiveEngine
-from streamplace.engines.ray import RayEngine
 from streamplace.errors import StreamplaceError
-from streamplace.model import Operator, Stream, StreamGraph
 
 OPERATORS = ("src", "parse", "count", "out")
 TOGETHER = dict.fromkeys(OPERATORS, "dev-0")
 APART = dict(zip(OPERATORS, ("dev-0", "dev-1", "dev-2", "dev-0"), strict=True))
 RATE, PAYLOADS, SELECTIVITIES = 200.0, (4000, 2000, 8000), (1.0, 1.0, 0.5)
 SECONDS, ALIKE, TRIES = 4.0, 0.25, 5
-NO_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+
+pytestmark = pytest.mark.xdist_group("flink")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """An engine, a program of the four operators, and the names of the devices."""
 
-    engine: LiveEngine[Any]
-    program: Any
+    engine: FlinkEngine
+    program: Program
     devices: tuple[str, ...]
 
 
 @pytest.fixture
-def flink_case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Case:
-    """The job that runs any graph, on the shared Flink."""
+def case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Iterator[Case]:
+    """The job that runs any graph, on the shared Flink; no job is left on it."""
     rows = [{"name": name, "rounds": 5_000} for name in OPERATORS]
     for row, payload in zip(rows, PAYLOADS, strict=False):
         row["payload"] = payload
@@ -57,41 +53,11 @@ def flink_case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Cas
         accept_cold=True,
     )
     devices = tuple(rest.offered())
-    return Case(engine, Program(graph_jar, "GraphJob", [text]), devices)
+    yield Case(engine, Program(graph_jar, "GraphJob", [text]), devices)
+    for job in engine.jobs():
+        engine.cancel(job)
 
 
-@pytest.fixture
-def ray_case(ray_engine: RayEngine) -> Case:
-    """A pipeline of actors on the local Ray."""
-    operators = [
-        Operator(name, ipt=1e5, payload=payload, rate=0 if k else RATE)
-        for k, (name, payload) in enumerate(zip(OPERATORS, (*PAYLOADS, 0), strict=True))
-    ]
-    streams = [
-        Stream(a, b, s) for a, b, s in zip(OPERATORS, OPERATORS[1:], SELECTIVITIES, strict=False)
-    ]
-    graph = StreamGraph.of("pipe", operators, streams)
-    return Case(ray_engine, graph, ("dev-0", "dev-1", "dev-2"))
-
-
-ON_FLINK = pytest.param("flink", marks=pytest.mark.xdist_group("flink"))
-ON_RAY = pytest.param("ray", marks=[pytest.mark.xdist_group("ray"), NO_RAY])
-FIRST_ON_FLINK = pytest.mark.parametrize(
-    "case", [ON_FLINK, pytest.param("ray", marks=[*ON_RAY.marks, pytest.mark.slow])], indirect=True
-)
-"""For tests that the quick suite makes of one engine."""
-
-
-@pytest.fixture(params=[ON_RAY, ON_FLINK])
-def case(request: pytest.FixtureRequest) -> Iterator[Case]:
-    """Every engine; no job is left on it."""
-    case: Case = request.getfixturevalue(f"{request.param}_case")
-    yield case
-    for job in case.engine.jobs():
-        case.engine.cancel(job)
-
-
-@FIRST_ON_FLINK
 def test_a_job_runs_where_it_is_placed_until_it_is_moved_or_cancelled(case: Case) -> None:
     """Verification names the operators that are elsewhere.
 
@@ -115,7 +81,6 @@ def test_a_job_runs_where_it_is_placed_until_it_is_moved_or_cancelled(case: Case
     assert case.engine.jobs() == []
 
 
-@FIRST_ON_FLINK
 def test_a_running_job_is_measured_as_a_problem_that_can_be_placed(case: Case) -> None:
     """Operators, streams, selectivities and payloads are those of the job."""
     job = case.engine.apply(case.program, APART)

@@ -1,0 +1,38 @@
+"""A measured job with its cluster, as the input of placers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+
+NEGLIGIBLE = 1e-6
+"""Share of the rate of all sources below which some count as silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measured job and its cluster, as input of placers.
+
+    It is limited if a source was held back, so that the job may read more with another placement.
+    ``drift`` is the relative error of comparisons of layouts because the job was not warm; 0 if it
+    was. ``shares`` has, for operators whose subtasks are uneven, the part of the tuples that each
+    of them takes in.
+    """
+
+    graph: StreamGraph  # with measured rates, CPU and payloads
+    cluster: Cluster  # the devices, with the resources that are available to this job
+    is_limited: bool
+    notes: tuple[str, ...] = ()  # sentences on missing measurements
+    drift: float = 0.0
+    shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
+    varies: bool = False  # whether the rate of a source varied during the measurement
+
+    @property
+    def kept_rate(self) -> float:
+        """Tuples/s of the sources that keep up while others are held back; 0 if none or all do."""
+        operators, total = self.graph.operators, self.graph.source_rate
+        rates = zip(operators.name, operators.rate.tolist(), strict=True)
+        held = sum(rate for name, rate in rates if name in self.held_back)
+        return total - held if NEGLIGIBLE < held / total < 1 - NEGLIGIBLE else 0.0
