@@ -185,7 +185,6 @@ class CheckpointAnswer(TypedDict, total=False):
     external_path: str | None
     end_to_end_duration: int
     checkpoint_type: str
-    state_size: Amount
     trigger_timestamp: Moment
 
 
@@ -288,7 +287,7 @@ ANSWERS: dict[str, Any] = {
     "/jobmanager/config": _rows(key=str, value=str),
     "/savepoint-disposal": _TRIGGERED,
     "/savepoint-disposal/*": SavepointAnswer,
-    "/jars": _fields(files=_rows(id=str, name=str, uploaded=int)),
+    "/jars": _fields(files=_rows(id=str, name=str)),
     "/jars/upload": _fields(filename=str),
     "/jars/*/run": _fields(jobid=str),
     "/jars/*/plan": _fields(plan=PlanNodes),
