@@ -12,11 +12,6 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace import errors
-from streamplace.engines.registry import EXPORTS
-from streamplace.families.registry import FAMILIES
-from streamplace.io.registry import FORMATS
-from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS
 from streamplace.placers.result import Result
 
 TABLES: dict[str, Any] = {
@@ -134,31 +129,3 @@ def test_errors_of_invalid_input_are_value_errors() -> None:
         streamplace.place(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs directed edges"):
         streamplace.place(nx.Graph())  # type: ignore[arg-type]
-
-
-def objects(result: Result) -> list[Any]:
-    """Objects that users meet, and what is in their registries."""
-    problem, comparison = result.problem, streamplace.compare([diamond()], "metis,single", jobs=1)
-    registries = (PLACERS, OBJECTIVES, FAMILIES, FORMATS, EXPORTS)
-    scheduled = streamplace.place(diamond(), placer="heft", objective="makespan")
-    made: list[Callable[..., Any]] = [
-        streamplace.Budget, lambda: streamplace.Operator("a"), lambda: streamplace.Stream("a", "b"),
-        lambda: streamplace.Device("d"), lambda: streamplace.Window(5, 5),
-        lambda: streamplace.Relocation(result.placement, 10), streamplace.Constraints,
-        lambda: streamplace.DataSet(Path("x.jsonl")), lambda: PLACERS["metis"].with_options(k=2),
-    ]  # fmt: skip
-    return [
-        *(make() for make in made), problem, problem.graph, problem.graph.operators,
-        problem.graph.streams, problem.cluster, problem.cluster.devices, problem.instance, result,
-        result.placement, result.explain(), result.bottleneck, result.report(), result.plot(),
-        scheduled, scheduled.explain(), comparison,
-        comparison.graphs, comparison.results, comparison.rows(), comparison.paired(),
-        streamplace.describe(diamond()),
-        streamplace.simulate_queues(diamond(), dict.fromkeys(diamond(), "d0"), duration=1),
-        *registries, *(registry[name] for registry in registries for name in registry),
-    ]  # fmt: skip
-
-
-def test_no_representation_has_a_memory_address(result: Result) -> None:
-    """It says nothing, and differs from run to run."""
-    assert not [repr(item) for item in objects(result) if " at 0x" in repr(item)]

@@ -1,12 +1,10 @@
-"""Rules of the source tree: class names, import circles, decisions by an objective's name."""
+"""Rules of the source tree: class names, and circles of imports."""
 
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-
-from streamplace.objectives.registry import OBJECTIVES
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,19 +51,6 @@ def reached(starts: Iterable[str]) -> set[str]:
     return seen
 
 
-def asks_for_a_name(node: ast.AST) -> bool:
-    """Whether a node compares an objective with the name of a registered one."""
-    if not isinstance(node, ast.Compare) or ast.unparse(node.left).endswith(".kind"):
-        return False
-    sides = [node.left, *node.comparators]
-    texts = {
-        part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)
-    }
-    return bool(texts & set(OBJECTIVES)) and any(
-        word in ast.unparse(node) for word in ("objective", "judge", "quantity")
-    )
-
-
 def test_no_class_name_is_defined_twice() -> None:
     where = defaultdict(list)
     for module, tree in modules().items():
@@ -79,15 +64,3 @@ def test_no_module_imports_itself_through_others() -> None:
     """Imports in functions and for annotations count as well."""
     circular = sorted(module for module in modules() if module in reached(imports(module)))
     assert circular == []
-
-
-def test_decisions_are_made_by_the_attributes_of_an_objective() -> None:
-    """An objective of a third party is asked the same questions."""
-    by_name = [
-        f"{module}:{node.lineno}"  # type: ignore[attr-defined]
-        for module, tree in modules().items()
-        if not module.startswith("streamplace.objectives")
-        for node in ast.walk(tree)
-        if asks_for_a_name(node)
-    ]
-    assert by_name == []

@@ -1,8 +1,6 @@
-"""Files for commands that meet the limits of a machine, and small file systems."""
+"""Files for commands that meet the limits of a machine."""
 
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,26 +31,3 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def data(made: Path, tmp_path: Path) -> None:
     """Graphs in b.jsonl, and one in g.json with its placement in p.json."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-
-
-@pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Callable[[str, int], Path]]:
-    """Mount a file system of so many bytes in memory, where this user may."""
-    folders: list[Path] = []
-
-    def call(name: str, size: int) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-        try:
-            works = subprocess.run(mount, capture_output=True).returncode == 0
-        except FileNotFoundError:
-            works = False
-        if not works:
-            pytest.skip("only root may mount a file system")
-        folders.append(folder)
-        return folder
-
-    yield call
-    for folder in folders:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
