@@ -26,8 +26,8 @@ TALLY: Vectors = {
     "Process": ["dev-0", "dev-1"],
     "Writer": ["dev-0", "dev-1"],
     "TumblingEventTimeWindows": ["dev-1", "dev-1"],
-    "Process (2)": ["dev-1", "dev-1"],
-    "Writer (2)": ["dev-0", "dev-0"],
+    "tell": ["dev-1", "dev-1"],
+    "out": ["dev-0", "dev-0"],
 }
 """Where tests put the subtasks of TallyJob."""
 

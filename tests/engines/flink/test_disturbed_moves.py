@@ -34,10 +34,10 @@ HERE = {
     "Process": ["dev-2"],
     "Writer": ["dev-2"],
     "TumblingEventTimeWindows": ["dev-1"],
-    "Process (2)": ["dev-1"],
-    "Writer (2)": ["dev-0"],
+    "tell": ["dev-1"],
+    "out": ["dev-0"],
 }
-THERE = HERE | {"Map": ["dev-3"], "Process (2)": ["dev-4"]}
+THERE = HERE | {"Map": ["dev-3"], "tell": ["dev-4"]}
 FEWEST_REQUESTS = 40
 """A move asks Flink at least so often."""
 

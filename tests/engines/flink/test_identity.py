@@ -2,16 +2,9 @@
 
 import pytest
 
-from streamplace.engines.flink.program.identity import TaskOperators, operators_of, place_hash
+from streamplace.engines.flink.program.identity import TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
-
-
-def identifier(place: int, *inputs: str, chained: int = 0) -> str:
-    """Id that Flink gives an operator at a place of the stream graph."""
-    own = place_hash(place, chained)
-    for other in inputs:
-        own = bytes((a * 37 & 255) ^ b for a, b in zip(own, bytes.fromhex(other), strict=True))
-    return own.hex()
+from streamplace.engines.flink.rest.client import FlinkError
 
 
 def found(*tasks: tuple[str, str, str, list[str]]) -> list[TaskOperators]:
@@ -49,24 +42,6 @@ def test_fused_operators_are_read_from_the_name_of_their_task(
     assert operators_of([vertex], [], known)[0].names == tuple(expected)
 
 
-SOURCE = identifier(0)
-FIRST, SECOND = identifier(1, SOURCE), identifier(2, SOURCE)
-
-
-@pytest.mark.parametrize("chained", [0, 2], ids=["unchained", "as it was chained before"])
-def test_namesakes_are_numbered_by_their_place_in_the_stream_graph(chained: int) -> None:
-    """However Flink lists them."""
-    join = identifier(3, SECOND, FIRST, chained=chained)
-    tasks = found(
-        (SOURCE, "Source: in", "Source: in<br/>", []),
-        (SECOND, "Map", "Map<br/>", [SOURCE]),
-        (FIRST, "Map", "Map<br/>", [SOURCE]),
-        (join, "Map", "Map<br/>", [FIRST, SECOND]),
-    )
-    assert [task.names for task in tasks] == [("in",), ("Map (2)",), ("Map",), ("Map (3)",)]
-    assert not any(task.unsure for task in tasks)
-
-
 def test_a_pinned_job_tells_which_of_its_namesakes_is_which() -> None:
     """In chains, too, whose operators' ids nobody knows."""
     tasks = found(
@@ -74,7 +49,6 @@ def test_a_pinned_job_tells_which_of_its_namesakes_is_which() -> None:
         ("v1", "Map", "Map [namesake 2]<br/>", []),
     )
     assert [task.names for task in tasks] == [("Map", "Map (3)"), ("Map (2)",)]
-    assert not any(task.unsure for task in tasks)
 
 
 def test_operators_of_sql_are_known_without_the_planners_numbers() -> None:
@@ -89,12 +63,14 @@ def test_operators_of_sql_are_known_without_the_planners_numbers() -> None:
     assert [task.about for task in tasks] == [("Scan(x)", "Calc(x)"), ("Calc(y)", ""), ("",)]
 
 
-@pytest.mark.parametrize(
-    "ids", [("ab" * 16, FIRST), ("no id", "another")], ids=["ids by uid", "no ids"]
-)
-def test_namesakes_whose_place_is_not_known_are_told(ids: tuple[str, str]) -> None:
-    tasks = found(*((one, "Map", "Map<br/>", []) for one in ids))
-    assert [task.unsure for task in tasks] == [("Map",), ("Map (2)",)]
+def test_operators_of_one_name_in_several_tasks_are_refused_but_for_those_of_sql() -> None:
+    """Flink calls operators Map that nobody has named; nobody can name those of the planner."""
+    alike = [(one, "Map", "Map<br/>", list[str]()) for one in "ab"]
+    assert [task.unsure for task in found(*alike)] == [("Map",), ("Map (2)",)]
+    with pytest.raises(FlinkError, match=r"operators 'Map', 'Map \(2\)' share a name, so"):
+        check_names(found(*alike))
+    check_names(found(*alike[:1]))
+    check_names(found(*alike, ("c", "Calc[9]", "[9]:Calc(y)<br/>", [])))
 
 
 def test_the_order_of_namesakes_within_one_task_makes_no_difference() -> None:

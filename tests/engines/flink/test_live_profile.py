@@ -158,8 +158,8 @@ ROUNDS = ("1000", "400000", "40000")
 
 
 def profiled(rest: Rest, jar: Path, is_chained: str = "true") -> JobProfile:
-    """A profile of a job, every subtask of which shares a TaskManager with its namesakes."""
-    job = submitted(rest, jar, "NamelessJob", "150", *ROUNDS, settings={CHAINED: is_chained})
+    """A profile of a job, every subtask of which shares a TaskManager with others."""
+    job = submitted(rest, jar, "MapsJob", "150", *ROUNDS, settings={CHAINED: is_chained})
     return profile(rest, job, 6.0)
 
 
@@ -170,10 +170,7 @@ def worked(seen: JobProfile) -> list[float]:
 
 
 @pytest.mark.parametrize("is_chained", ["false", "true"])
-def test_threads_of_operators_without_names_are_told_apart(
-    rest: Rest, jobs: Path, is_chained: str
-) -> None:
-    """The CPU is where the work is, though three to six threads bear each name."""
+def test_the_cpu_is_where_the_work_is(rest: Rest, jobs: Path, is_chained: str) -> None:
     seen = profiled(rest, jobs, is_chained)
     assert not any(one.source for one in seen.cpu.values())
     light, heavy, middle = worked(seen)

@@ -1,6 +1,5 @@
 """Running jobs moved with their state, on a real cluster: whatever happens, everything adds up."""
 
-import copy
 import json
 import time
 import zipfile
@@ -16,9 +15,7 @@ from submitted_jobs import mover, submitted
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import ENDED, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
 
@@ -35,10 +32,10 @@ SPREAD: dict[str, list[str]] = {
     "Process": ["dev-2", "dev-3"],
     "Writer": ["dev-2", "dev-3"],
     "TumblingEventTimeWindows": ["dev-4", "dev-4"],
-    "Process (2)": ["dev-4", "dev-4"],
-    "Writer (2)": ["dev-0", "dev-0"],
+    "tell": ["dev-4", "dev-4"],
+    "out": ["dev-0", "dev-0"],
 }
-ELSEWHERE = SPREAD | {"Map": ["dev-0"], "Process": ["dev-0"] * 2, "Process (2)": ["dev-1"] * 2}
+ELSEWHERE = SPREAD | {"Map": ["dev-0"], "Process": ["dev-0"] * 2, "tell": ["dev-1"] * 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +93,6 @@ def tally(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path) -> Tally:
     return Tally(rest, flink, jobs, tmp_path)
 
 
-def assert_ids_tell_namesakes_apart(document: Job) -> None:
-    """As well as what the pinned job shows of them."""
-    vertices, plan = document["vertices"], document["plan"]
-    assert plan is not None
-    bare = copy.deepcopy(plan["nodes"])
-    for node in bare:
-        node["description"] = node["description"].replace(" [namesake 2]", "")
-    assert bare != plan["nodes"]
-    assert operators_of(vertices, bare) == operators_of(vertices, plan["nodes"])
-    assert not any(task.unsure for task in operators_of(vertices, bare))
-
-
 @pytest.mark.parametrize(
     ("before", "after", "backend"),
     [
@@ -118,7 +103,7 @@ def assert_ids_tell_namesakes_apart(document: Job) -> None:
 def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     before: str, after: str, backend: str, tally: Tally, tmp_path: Path
 ) -> None:
-    """Twice, with other chains and another parallelism; no operator has a uid, hardly any a name.
+    """Twice, with other chains and another parallelism; no operator has a uid, and few have names.
 
     State of keys, of windows and of the source; the job's own classes come from another jar.
     """
@@ -140,8 +125,6 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
         assert verify(rest, job, wanted).fine
     document = rest.job(job)
     assert (len(document["vertices"]) == len(SPREAD)) == (after == "false")
-    if after == "false":
-        assert_ids_tell_namesakes_apart(document)
     tally.ends(job)
     assert [step.split()[0] for step in steps[-5:]] == [
         *("checking", "stopping", "its", "starting", "job")

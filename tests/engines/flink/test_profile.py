@@ -17,6 +17,7 @@ from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.graph import KEEPS_PARALLELISM
 
 
@@ -165,9 +166,10 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(
 
 
 def namesakes(clock: Clock) -> LazyFlink:
-    """A shop whose splitter and sink bear one name, beside each other on one TaskManager."""
+    """A pinned shop whose splitter and sink bear one name, beside each other on a TaskManager."""
     flink = writing_shop(clock)
     flink.vertices["v2"].name = "split"
+    flink.vertices["v2"].tree = "split [namesake 2]<br/>"
     return flink
 
 
@@ -230,12 +232,11 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
 
 
-def test_operators_of_one_name_are_told(clock: Clock) -> None:
-    """Flink calls operators Map that nobody has named; here it does not tell which is which."""
-    seen = profile(namesakes(clock).rest, "job", 10)
-    assert measured_graph(seen, MIPS).operators.name == ("src", "split", "split (2)")
-    told = [doubt for doubt in seen.doubts if "share their names" in doubt]
-    assert [doubt.partition(":")[0] for doubt in told] == ["'split', 'split (2)'"]
+def test_a_job_whose_operators_share_a_name_is_refused(clock: Clock) -> None:
+    flink = namesakes(clock)
+    flink.vertices["v2"].tree = ""
+    with pytest.raises(FlinkError, match=r"operators 'split', 'split \(2\)' share a name, so"):
+        profile(flink.rest, "job", 10)
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

@@ -11,6 +11,7 @@ from flink_documents import ANSWERS, JOB, healthy, job, jobs
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.pin.verify import Verification, verify
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import PlacementError
 
 
@@ -34,20 +35,11 @@ def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
     return verify(FakeFlink(answers).rest, "new", vectors)
 
 
-def test_operators_of_one_name_on_different_devices_are_never_fine() -> None:
-    """Where which of them is which cannot be told."""
+def test_a_job_whose_operators_share_a_name_is_refused() -> None:
+    """Which of them is which cannot be told."""
     placed = {"Map": ["dev-0"], "Map (2)": ["dev-2"]}
-    found = verified(running(Map=["dev-0"], Map__2=["dev-2"]), placed)
-    assert not found.fine
-    assert found.problems[0].startswith("which of 'Map', 'Map (2)' is which cannot be told")
-
-
-def test_operators_of_one_name_on_one_device_are_fine_there() -> None:
-    """Whichever is which; all of them are looked at."""
-    answers = running(Map=["dev-0"], Map__2=["dev-0"])
-    assert verified(answers, {"Map": ["dev-0"], "Map (2)": ["dev-0"]}).fine
-    found = verified(answers, {"Map": ["dev-0"]})
-    assert [check.operator for check in found.checks if not check.fine] == ["Map (2)"]
+    with pytest.raises(FlinkError, match=r"operators 'Map', 'Map \(2\)' share a name"):
+        verified(running(Map=["dev-0"], Map__2=["dev-2"]), placed)
 
 
 @pytest.mark.parametrize(("placed", "run"), [(4, 1), (1, 4)])

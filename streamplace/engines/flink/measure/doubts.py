@@ -79,11 +79,11 @@ def doubts_of_sending(cost: SendingCost | None) -> Iterator[str]:
 
 
 def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
-    """Doubt about operators with the same name in one chain, one for all of them."""
-    if names := [name for task in tasks for name in task.unsure]:
+    """Doubt about operators of SQL that share a name in several tasks."""
+    if unsure := [name for task in tasks for name in task.unsure]:
         yield (
-            f"{listed(names)}: these share their names, and which is which cannot be told, so a "
-            "placement may swap them; to place them apart, give each a name of its own"
+            f"{listed(unsure)}: which of the same name is which cannot be told, so a placement may "
+            "swap them"
         )
 
 

@@ -51,9 +51,8 @@ from streamplace.engines.flink.program.submitted import digest, remember
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger, successor
-from streamplace.engines.flink.rest.tasks import job_operators, layout_of
+from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import SettingError
-from streamplace.model.messages import listed
 
 Tell = Callable[[str], None]
 DevicesOf = dict[str, list[str]]
@@ -122,13 +121,6 @@ class FlinkMove:
         document = self.rest.running_job(job)
         layout = layout_of(self.rest, job, document, vectors)
         before: DevicesOf = {name: sorted(devices) for name, devices in layout.items()}
-        operators = job_operators(document, vectors)
-        unsure = {name: before[name] for task in operators for name in task.unsure}
-        if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
-            self.tell(
-                f"note: {listed(tuple(unsure))} cannot be distinguished if the job has to return "
-                "to its previous devices"
-            )
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
         settings = self._checked(job, before, after)

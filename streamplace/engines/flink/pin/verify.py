@@ -48,11 +48,9 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
     """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
     subtasks: dict[str, Counter[str]] = defaultdict(Counter)
-    unsure: list[str] = []
     for vertex in read_vertices(rest, job, document, vectors):
         for name in dict.fromkeys(vertex.operators):
             subtasks[name].update(vertex.devices)
-        unsure.extend(vertex.unsure)
     actual = {name: dict(sorted(devices.items())) for name, devices in subtasks.items()}
     names = dict.fromkeys((*actual, *vectors))
     checks = (
@@ -62,8 +60,7 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
         for name in names
     )
     uncounted = (name for name, vector in vectors.items() if isinstance(vector, str))
-    problems = (*_problems(rest, document), *_namesakes({name: actual[name] for name in unsure}))
-    return Verification(tuple(checks), problems, tuple(uncounted))
+    return Verification(tuple(checks), tuple(_problems(rest, document)), tuple(uncounted))
 
 
 def _expected(vector: Sequence[str] | str, actual: Mapping[str, int]) -> dict[str, int]:
@@ -76,15 +73,6 @@ def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
         yield f"the job is {state}; only a running job has a placement"
     if fault := job_fault(rest, document):
         yield fault
-
-
-def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Problem of operators with the same name that run on different devices."""
-    if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
-        yield (
-            f"which of {listed(tuple(unsure))} is which cannot be told, as operators share a name; "
-            "submit the job by 'streamplace flink apply', or give each a name of its own"
-        )
 
 
 def check_placed(rest: Rest, job: str, vectors: Vectors) -> bool:

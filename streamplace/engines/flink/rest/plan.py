@@ -9,7 +9,7 @@ import numpy as np
 
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import task_name
-from streamplace.engines.flink.program.identity import operators_of
+from streamplace.engines.flink.program.identity import check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.model.key_groups import joined_subtasks
@@ -33,7 +33,7 @@ class FlinkTask:
     parallelism: int
     # Its operators as Flink shows them, such as ``Source: lines``, in order.
     operators: tuple[str, ...]
-    # Names of its operators that may belong to other operators with the same name.
+    # Names of its operators that may belong to operators of other tasks instead.
     unsure: tuple[str, ...] = ()
     about: str = ""  # description of its operators by the SQL planner; empty if there is none
     # Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
@@ -81,12 +81,17 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
                 f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
                 "iterations only, because their tuples go round"
             )
-    return _plan(rest, job, document)
+    nodes = _nodes(rest, job)
+    check_names(operators_of(document["vertices"], nodes))
+    return _plan(document, nodes)
 
 
 def plan_with_loops(rest: Rest, job: str) -> JobPlan:
-    """Read the plan of a job that may have iterations, of which no stream is shown."""
-    return _plan(rest, job, rest.running_job(job))
+    """Read the plan of a job that may have iterations, of which no stream is shown.
+
+    Its operators may share names, too.
+    """
+    return _plan(rest.running_job(job), _nodes(rest, job))
 
 
 def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
@@ -114,8 +119,12 @@ def reuses_objects(rest: Rest, job: str) -> bool:
     return False
 
 
-def _plan(rest: Rest, job: str, document: Job) -> JobPlan:
+def _nodes(rest: Rest, job: str) -> list[PlanNode]:
     nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
+    return nodes
+
+
+def _plan(document: Job, nodes: Sequence[PlanNode]) -> JobPlan:
     tasks = _tasks(document["vertices"], nodes)
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 

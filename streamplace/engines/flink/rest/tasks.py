@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.pinning import devices_of, without_devices
-from streamplace.engines.flink.program.identity import TaskOperators, operators_of
+from streamplace.engines.flink.program.identity import TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, Subtask
 from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.model.messages import quoted
@@ -25,8 +25,6 @@ class Vertex:
 
     id: str
     operators: tuple[str, ...]  # names in placements, in order
-    # Names with a number that may belong to another operator of the same name.
-    unsure: tuple[str, ...]
     parallelism: int
     devices: dict[str, int]  # device → number of its subtasks
 
@@ -42,12 +40,11 @@ def read_vertices(
         Vertex(
             row["id"],
             operators.names,
-            operators.unsure,
             row["parallelism"],
             _devices(rest, job, row["id"]),
         )
         for row, operators in zip(
-            document["vertices"], job_operators(document, expected), strict=True
+            document["vertices"], _placed_operators(document, expected), strict=True
         )
     ]
 
@@ -56,6 +53,13 @@ def job_operators(document: Job, expected: Iterable[str] = ()) -> list[TaskOpera
     """Operators of each vertex of a job."""
     plan = document.get("plan") or {"nodes": []}
     return operators_of(document["vertices"], plan["nodes"], expected)
+
+
+def _placed_operators(document: Job, expected: Iterable[str]) -> list[TaskOperators]:
+    """Operators of each vertex of a job; an error if nothing tells those of one name apart."""
+    operators = job_operators(document, expected)
+    check_names(operators)
+    return operators
 
 
 def source_names(document: Job) -> dict[str, str]:
@@ -79,7 +83,7 @@ def layout_of(
     """
     layout: dict[str, list[str]] = {}
     used, running = set[str](), set[str]()
-    tasks = zip(document["vertices"], job_operators(document, expected), strict=True)
+    tasks = zip(document["vertices"], _placed_operators(document, expected), strict=True)
     for vertex, operators in tasks:
         subtasks = _subtasks(rest, job, vertex["id"])
         devices = [str(row.get("taskmanager-id") or "") for row in subtasks]

@@ -1,6 +1,6 @@
 /* Tells, in a file per kind, what adds up only if no tuple and no state is lost or doubled: how often
  * a key was seen against how often it must have been, and the tuples of every window. No operator
- * has a uid, and only the source has a name. A file "broken" in the folder makes the job fail once,
+ * has a uid, and few have names. A file "broken" in the folder makes the job fail once,
  * when it starts.
  * Arguments: a folder for the files; tuples per second. */
 import java.io.IOException;
@@ -50,7 +50,9 @@ public final class TallyJob {
                 .window(TumblingEventTimeWindows.of(Duration.ofMillis(100)))
                 .aggregate(new Sum())
                 .process(new Tell(arguments[0], "windows"))
-                .sinkTo(new DiscardingSink<>());
+                .name("tell")
+                .sinkTo(new DiscardingSink<>())
+                .name("out");
         env.execute("tally");
     }
 

@@ -1,4 +1,4 @@
-/* Maps of very different work that nobody has named, each two subtasks wide.
+/* Maps of very different work, each two subtasks wide.
  * Arguments: tuples per second; the rounds of each map; tasks hold two maps where they are chained. */
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -8,7 +8,7 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 
-public final class NamelessJob {
+public final class MapsJob {
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         env.setParallelism(2);
@@ -22,10 +22,14 @@ public final class NamelessJob {
                 env.fromSource(numbers, WatermarkStrategy.noWatermarks(), "numbers");
         for (int i = 1; i < arguments.length; i++) {
             int rounds = Integer.parseInt(arguments[i]);
-            stream = stream.rebalance().map(x -> x + work(rounds)).map(x -> x);
+            stream = stream.rebalance()
+                    .map(x -> x + work(rounds))
+                    .name("Map " + i)
+                    .map(x -> x)
+                    .name("Map " + i + " on");
         }
         stream.rebalance().sinkTo(new DiscardingSink<>());
-        env.execute("nameless");
+        env.execute("maps");
     }
 
     static long work(int rounds) {
