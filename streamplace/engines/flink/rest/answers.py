@@ -155,6 +155,7 @@ Subtask = TypedDict(
     "Subtask",
     {
         "subtask": Annotated[int, Field(ge=0, le=MOST_SUBTASKS)],
+        "attempt": Annotated[int, Field(ge=0)],
         "taskmanager-id": Annotated[str | None, AfterValidator(_assigned)],
         "status": str,
         "metrics": SubtaskMetrics,
