@@ -29,7 +29,7 @@ from streamplace.learn.parameters import (
 )
 from streamplace.model.messages import quoted, shown
 
-FORMAT, VERSION = "streamplace-checkpoint", 1
+FORMAT, VERSION = "streamplace-checkpoint", 2
 NAME = "last.safetensors"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 _REMEDY = "train anew into another folder"

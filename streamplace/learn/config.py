@@ -81,17 +81,20 @@ def configured(
     *,
     start: Mapping[str, Any] | None = None,
     epochs: int | None = None,
+    device: str = "cpu",
 ) -> Preset:
     """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
 
     The model's options in the weights that training starts from replace those of the preset, and
-    ``epochs`` those of both.
+    ``epochs`` those of both. A GPU computes one shard after the other, so one is its default.
     """
     if preset not in model.presets:
         names = ", ".join(model.presets)
         raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {names}")
     chosen = model.presets[preset]
     options, training = chosen.model, chosen.training
+    if device != "cpu":
+        training = _changed(training, {"shards": 1}, "training")
     if start is not None:
         options = _changed(options, start, "the weights' config")
     if file is not None:

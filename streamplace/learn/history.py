@@ -31,9 +31,7 @@ class Epoch:
     gradient: float  # norm of a step's gradient before clipping
     learning_rate: float  # of the last step
     validation: float | None  # mean reward on held-out problems, None without any
-    of_optimum: float | None  # mean value / optimum over those whose optimum is known
     seconds: float
-    proven: int = 0  # number of these
 
     @property
     def score(self) -> float:

@@ -1,7 +1,8 @@
 """Base class of learners: rewards, memories, validation, and the facts of a weights file."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -17,6 +18,8 @@ from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 
 C = TypeVar("C", bound=Config)
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class PolicyLearner(ABC, Generic[C]):
@@ -31,6 +34,7 @@ class PolicyLearner(ABC, Generic[C]):
         self.reward: Reward = reward_of(task.objective, task.reward)
         self.module: torch.nn.Module = module.to(task.device)
         self.memories: Sequence[ProblemMemory] = ()  # of the training problems
+        self._threads = ThreadPoolExecutor(task.threads, "problem")
 
     @abstractmethod
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[torch.Tensor, StepReport]:
@@ -43,6 +47,21 @@ class PolicyLearner(ABC, Generic[C]):
     @abstractmethod
     def features(self) -> Mapping[str, Any]:
         """Features of the policy for JSON: ``names``, perhaps ``mean`` and ``std``."""
+
+    def for_each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Results for all items, computed on all cores as far as the GIL is released."""
+        one = self.task.threads == 1
+        return list(map(function, items) if one else self._threads.map(function, items))
+
+    def studied(
+        self, rows: Longs, seed: int, study: Callable[[int, np.random.Generator], R]
+    ) -> list[R]:
+        """Study training problems; what is drawn for one depends on the seed and its row alone."""
+
+        def one(row: int) -> R:
+            return study(row, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(row,))))
+
+        return self.for_each(one, rows.tolist())
 
     @property
     def n_problems(self) -> int:

@@ -27,6 +27,7 @@ class LearningTask:
     validation: tuple[Problem, ...]
     seed: int  # below 2^64
     device: str = "cpu"  # ``cpu`` or ``cuda``
+    threads: int = 1  # threads that may study problems at the same time
     objective: str = "throughput"  # objective by name
     # Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
     # measures passes.
@@ -69,9 +70,16 @@ class LearnedModel:
     # Whether it learns from good placements that others found (`LearningTask.targets`).
     supervised: bool = False
     objectives: tuple[str, ...] = ()  # objectives that it can be trained for; empty for any
+    # Whether nearly all of its training runs on the CPU, so that a GPU would slow it down.
+    cpu_only: bool = False
 
-    def check(self, objective: str) -> None:
-        """Raise SettingError where it cannot be trained for an objective."""
+    def check(self, objective: str, device: str) -> None:
+        """Raise SettingError where it cannot be trained for an objective or on a device."""
+        if self.cpu_only and device != "cpu":
+            raise SettingError(
+                f"model {self.name!r} trains on the CPU, where its episodes are computed, and "
+                "cannot gain from a GPU; train without --device"
+            )
         named_objective(objective)
         if self.objectives and objective not in self.objectives:
             raise SettingError(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -27,8 +28,12 @@ def deterministic(device: str) -> Iterator[None]:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
     before = torch.are_deterministic_algorithms_enabled()
     warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    memory: Any = torch.utils.deterministic
+    filled = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
+    memory.fill_uninitialized_memory = False  # which is written before it is read
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before, warn_only=warned)
+        memory.fill_uninitialized_memory = filled

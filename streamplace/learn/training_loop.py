@@ -15,7 +15,7 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.history import Epoch, History, mean_share
+from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import LearnedModel, LearningTask
@@ -61,8 +61,7 @@ class TrainingLoop:
 
     A resumed run must share the ``settings``, among them ``model``, ``seed`` and ``start``, the
     digest of the weights that training begins from: an epoch is the best only if it beats these.
-    ``origin`` goes into the weights' file; ``optima`` are the best possible rewards of the
-    validation problems, NaN where unknown.
+    ``origin`` goes into the weights' file; ``validation`` is the number of validation problems.
     """
 
     def __init__(
@@ -74,13 +73,13 @@ class TrainingLoop:
         folder: Path,
         settings: Mapping[str, Any],
         origin: Mapping[str, Any],
-        optima: Floats,
+        validation: int,
     ) -> None:
         self.learner, self.config = learner, config
         self._gradient_workers, self._folder = gradient_workers, folder
-        self._settings, self._origin, self._optima = settings, origin, optima
+        self._settings, self._origin = settings, origin
         self._seed: int = settings["seed"]
-        self._validation = dealt(np.arange(len(optima)), config.shards)
+        self._validation = dealt(np.arange(validation), config.shards)
         self.history = History()
         self.n_steps = -(-learner.n_problems // config.batch)
         self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate)
@@ -116,7 +115,7 @@ class TrainingLoop:
         """Start, or restore a checkpoint; in both cases the folder then holds a run to resume."""
         if resume is not None:
             self.history = restore(resume, self.learner, self._adam)
-        elif self._is_trained and len(self._optima):
+        elif self._is_trained and self._validation:
             self.history.values = self._gradient_workers.values(self._validation)
             self.history.before = float(self.history.values.mean())
             self._write_weights(BEST)
@@ -146,9 +145,7 @@ class TrainingLoop:
             gradient=float(sums[1]) / self.n_steps,
             learning_rate=self._rate(number, self.n_steps - 1),
             validation=float(values.mean()) if len(values) else None,
-            of_optimum=mean_share(values, self._optima),
             seconds=time.perf_counter() - start,
-            proven=int((~np.isnan(self._optima)).sum()),
         )
         self._close(done, values)
         watcher.epoch(self.history)

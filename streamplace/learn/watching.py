@@ -19,7 +19,6 @@ TAGS = {
     "gradient": "training/gradient norm",
     "learning_rate": "training/learning rate",
     "validation": "validation/reward",
-    "of_optimum": "validation/share of the optimum",
 }
 
 

@@ -1,7 +1,8 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
-A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets and
-optima, builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`.
+A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets,
+builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`. Optima are
+proven beside it.
 """
 
 import logging
@@ -16,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.cores import available_cores
 from streamplace.errors import SettingError
+from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.appending import claim_folder
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import is_file, make_folder, read_bytes, spot
-from streamplace.model.arrays import Floats
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.training.request import REAL, SHIPPED, TrainRequest
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
     from streamplace.learn.learner import Learner
-    from streamplace.learn.parameters import Arrays
     from streamplace.learn.registry import LearnedModel, LearningTask
     from streamplace.learn.reward import Measure
     from streamplace.learn.shards import GradientWorkers
@@ -60,7 +62,7 @@ def run_training(
     from streamplace.learn.registry import MODELS
     from streamplace.learn.training_loop import check_device
 
-    MODELS[request.model].check(request.objective)
+    MODELS[request.model].check(request.objective, request.device)
     check_device(request.device)
     run = TrainingRun.of(request)
     with ExitStack() as files:
@@ -122,7 +124,12 @@ class TrainingRun:
         start, digest = _start(request)
         base = None if start is None else start.document["config"]
         preset = configured(
-            model, request.preset, request.config, start=base, epochs=request.epochs
+            model,
+            request.preset,
+            request.config,
+            start=base,
+            epochs=request.epochs,
+            device=request.device,
         )
         training, validation = map(request.at_rates, request.split(preset.training.validation))
         if preset.training.validation and not validation:
@@ -168,66 +175,70 @@ class TrainingRun:
     def train(
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
-        """Find the targets and the optima, then train."""
+        """Find the targets, then train, and prove the optima beside it."""
+        from streamplace.learn.history import History
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
+        from streamplace.learn.watching import TensorBoardWatcher, WatcherList
+        from streamplace.training.watchers import write_curve
 
-        request = self.request
-        solved = self._solutions(Solver(request, track))
-        with self._judge() as judge:
-            make = partial(built, self.model, self._task(solved, judge), self.preset)
+        request, folder, solver = self.request, self.request.folder, Solver(self.request, track)
+        targets = solver.targets(self.training) if self.model.supervised else ()
+        board = TensorBoardWatcher(folder / "tensorboard")
+        history, optima = History(), np.full(len(self.validation), np.nan)
+        with ray_connection(request.on), self._optima(solver) as proofs, self._judge() as judge:
+            make = partial(built, self.model, self._task(targets, judge), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(request.start))
             with gradient_workers(request, learner, make) as workers:
-                history = TrainingLoop(
+                loop = TrainingLoop(
                     learner,
                     workers,
                     config=self.preset.training,
-                    folder=request.folder,
+                    folder=folder,
                     settings=self.settings,
                     origin=self._origin(),
-                    optima=solved["optima"],
-                ).run(self._watcher(solved["optima"], watcher), checkpoint)
+                    validation=len(self.validation),
+                )
+                try:
+                    loop.run(WatcherList(board, *([watcher] if watcher else [])), checkpoint)
+                    optima = proofs()
+                finally:
+                    history = loop.history
+                    write_curve(history, optima, request.objective, folder / "curve.png")
         return Trained(
             self.model.name,
-            request.folder,
+            folder,
             history,
             self.preset.training.epochs,
             request.rates_of(self.validation),
-            solved["optima"],
+            optima,
             problems=self.validation or self.training,
             held_out=bool(self.validation),
             objective=request.objective,
             seed=request.seed,
-            start=_start_path(request) or request.folder / FIRST,
+            start=_start_path(request) or folder / FIRST,
         )
 
-    def _solutions(self, solver: Solver) -> "Arrays":
-        """Targets of the training problems by number, and optima of the validation problems."""
-        targets = solver.targets(self.training) if self.model.supervised else ()
-        by_number = {str(i): target for i, target in enumerate(targets) if target is not None}
-        return {**by_number, "optima": self._optima(solver)}
-
-    def _optima(self, solver: Solver) -> Floats:
-        """Rewards of the optima of the validation problems, NaN for those that are unknown."""
+    @contextmanager
+    def _optima(self, solver: Solver) -> "Iterator[Callable[[], Floats]]":
+        """Yield what waits for the rewards of the validation optima, NaN for unknown ones."""
         from streamplace.learn.reward import JUDGES, rewards_of_values
 
+        unknown = np.full(len(self.validation), np.nan)
         if self.request.reward not in JUDGES or not solver.can_prove:
-            return np.full(len(self.validation), np.nan)
-        optima, objective = solver.optima(self.validation), self.request.objective
-        for i in np.flatnonzero(~np.isnan(optima)):
-            optima[i : i + 1] = rewards_of_values(objective, self.validation[i], optima[i : i + 1])
-        return optima
+            yield lambda: unknown
+            return
 
-    def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
-        """TensorBoard, the curve and the caller's watcher."""
-        from streamplace.learn.watching import TensorBoardWatcher, WatcherList
-        from streamplace.training.watchers import CurveFile
+        def rewards() -> Floats:
+            optima, objective = proofs(), self.request.objective
+            for i in np.flatnonzero(~np.isnan(optima)):
+                value = optima[i : i + 1]
+                optima[i : i + 1] = rewards_of_values(objective, self.validation[i], value)
+            return optima
 
-        folder = self.request.folder
-        board = TensorBoardWatcher(folder / "tensorboard")
-        curve = CurveFile(folder / "curve.png", optima, self.request.objective)
-        return WatcherList(board, curve, *([watcher] if watcher else []))
+        with solver.proving(self.validation) as proofs:
+            yield rewards
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
         if self.request.reward != REAL:
@@ -236,18 +247,18 @@ class TrainingRun:
 
         return RayPasses([*self.training, *self.validation])
 
-    def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
+    def _task(self, targets: tuple[Ints | None, ...], judge: "str | Measure") -> "LearningTask":
         from streamplace.learn.registry import LearningTask
 
-        targets = tuple(solved.get(str(i)) for i in range(len(self.training)))
         return LearningTask(
             training=self.training,
             validation=self.validation,
             seed=self.request.seed % 2**64,  # torch accepts no larger ones
             device=self.request.device,
+            threads=available_cores() if self.request.on is None else 1,
             objective=self.request.objective,
             reward=judge,
-            targets=targets if self.model.supervised else (),
+            targets=targets,
             features=None if self.start is None else self.start.document["features"],
         )
 

@@ -1,10 +1,15 @@
-"""Targets to learn from and optima to compare with, computed once on all cores and saved."""
+"""Targets to learn from and optima to compare with, computed once on all cores and saved.
+
+Training begins with the targets; optima are only reported, and are proven beside it.
+"""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from queue import SimpleQueue
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -50,11 +55,46 @@ class Solver:
         """Whether optima by the objective can be proven."""
         return named_placer(PROVER).judges(named_objective(self.request.objective))
 
-    def optima(self, problems: Sequence[Problem]) -> Floats:
-        """Value of the proven optimum of every problem, NaN if the proof takes too long."""
-        records = self._records(problems, PROVER, "proving optima of the validation graphs")
-        values = [record.value if record.proven else None for record in records]
-        return np.array([np.nan if value is None else value for value in values], np.float64)
+    @contextmanager
+    def proving(self, problems: Sequence[Problem]) -> Iterator[Callable[[], Floats]]:
+        """Prove optima beside the block; what is yielded waits for them.
+
+        They are the value of every problem, NaN if the proof takes too long. Leaving the block
+        ends the proofs.
+        """
+        done: SimpleQueue[list[Record] | BaseException] = SimpleQueue()
+        enough = Event()
+
+        def prove() -> None:
+            try:
+                with closing(self._solved(problems, PROVER)) as solved:
+                    for records in solved:
+                        done.put(records)
+                        if enough.is_set():
+                            break
+            except BaseException as error:  # which is raised where it is waited for
+                done.put(error)
+
+        def arriving() -> Iterator[list[Record]]:
+            for _ in problems:
+                records = done.get()
+                if isinstance(records, BaseException):
+                    raise records
+                yield records
+
+        def optima() -> Floats:
+            title = "proving optima of the validation graphs"
+            records = chain(*self.track(arriving(), title, len(problems)))
+            proven = [record.value if record.proven else None for record in records]
+            return np.array([np.nan if value is None else value for value in proven], np.float64)
+
+        thread = Thread(target=prove, name="proofs", daemon=True)
+        thread.start()
+        try:
+            yield optima
+        finally:
+            enough.set()
+            thread.join()
 
     def targets(self, problems: Sequence[Problem]) -> tuple[Ints | None, ...]:
         """Best placement of every problem, None if there is none."""
@@ -77,13 +117,18 @@ class Solver:
         return named_objective(self.request.objective).better(record.value, other.value)
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
+        return list(chain(*self.track(self._solved(problems, placer), title, len(problems))))
+
+    def _solved(
+        self, problems: Sequence[Problem], placer: str
+    ) -> Generator[list[Record], None, None]:
+        """Records of one problem after the other."""
         comparison = ComparisonRun(
             (placer,), (), self.request.seed, EFFORT, (self.request.objective,)
         )
         with _without_script():
             file = self.request.folder / FILE
-            records = compare(comparison, problems, file, on=self.request.on)
-            return list(chain(*self.track(records, title, len(problems))))
+            yield from compare(comparison, problems, file, on=self.request.on)
 
 
 @contextmanager

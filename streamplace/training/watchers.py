@@ -1,4 +1,4 @@
-"""Watchers of a training for people: a progress bar, and the learning curve as a file."""
+"""Progress of a training for people: a bar, and the learning curve as a file."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,8 +12,7 @@ from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import StepReport
 from streamplace.learn.watching import Watcher
 from streamplace.model.arrays import Floats
-from streamplace.model.report import percent
-from streamplace.objectives.registry import DEFAULT, named_objective
+from streamplace.objectives.registry import named_objective
 from streamplace.progress import Ticker, progress
 
 if TYPE_CHECKING:
@@ -63,33 +62,17 @@ def epoch_line(epoch: Epoch, epochs: int) -> str:
     words.append(f"best known {epoch.best:.3f}")
     if epoch.validation is not None:
         words.append(f"validation {epoch.validation:.3f}")
-    if epoch.of_optimum is not None:
-        words.append(f"{percent(epoch.of_optimum)} of the optimum ({epoch.proven} proven)")
     return ", ".join(words)
 
 
-class CurveFile(Watcher):
-    """Draws the learning curve into a file when training ends, also after an error."""
-
-    def __init__(self, path: Path, optima: Floats, objective: str = DEFAULT) -> None:
-        self._path, self._objective = path, objective
-        self._optimum = float(optima.mean()) if len(optima) and not np.isnan(optima).any() else None
-        self._history = History()
-
-    def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Take over the history so far."""
-        self._history = history
-
-    def end(self) -> None:
-        """Draw."""
-        if self._history.epochs:
-            save(draw_curve(self._history, self._optimum, self._objective), self._path)
+def write_curve(history: History, optima: Floats, objective: str, path: Path) -> None:
+    """Draw the reward by epoch, and the mean of the validation optima if all are known."""
+    optimum = float(optima.mean()) if len(optima) and not np.isnan(optima).any() else None
+    if history.epochs:
+        save(_curve(history, optimum, objective), path)
 
 
-def draw_curve(
-    history: History, optimum: float | None = None, objective: str = DEFAULT
-) -> "Figure":
-    """Reward by epoch; ``optimum`` is the mean of the validation problems' optima."""
+def _curve(history: History, optimum: float | None, objective: str) -> "Figure":
     is_rate = named_objective(objective).kind == "rate"
     label = f"relative {objective}" if is_rate else f"reward ({objective})"
     figure, (axis,) = new_figure(1, width=6.0, height=3.6)

@@ -1,12 +1,16 @@
 """Options of models, and what is said where they do not suffice."""
 
+from pathlib import Path
+
 import pytest
 from problems import chain
 
 import streamplace
 from streamplace.errors import SettingError
+from streamplace.learn.config import configured
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster
+from streamplace.training.request import DEVICES
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,18 @@ def test_a_training_is_only_advised_where_its_options_would_be_accepted(
         with pytest.raises(SettingError, match="use the placer pilot") as refused:
             streamplace.place(chain(2), Cluster.uniform(devices), placer=name)
         assert (f"'devices = {devices}'" in str(refused.value)) == (devices == most)
+
+
+def test_one_shard_is_the_default_on_a_gpu(tmp_path: Path) -> None:
+    """A config file may say otherwise."""
+    model, file = MODELS["pilot"], tmp_path / "three.toml"
+    file.write_text("[training]\nshards = 3\n")
+    assert [configured(model, device=device).training.shards for device in DEVICES] == [2, 1]
+    assert configured(model, file=file, device="cuda").training.shards == 3
+
+
+@pytest.mark.parametrize("name", ["doppler", "giph", "giph-task-eft", "pilot-makespan", "placeto"])
+def test_a_model_that_cannot_gain_from_a_gpu_refuses_it(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=f"model '{name}' trains on the CPU, .* without --dev"):
+        streamplace.train(name, [chain(2)], tmp_path / "run", device="cuda", objective="makespan")
+    assert not (tmp_path / "run").exists()

@@ -31,5 +31,6 @@ register(
         },
         _learner,
         _allocator,
+        cpu_only=True,
     )
 )

@@ -26,7 +26,9 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
 
         return trained(path, name)
 
-    return register(LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver))
+    return register(
+        LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver, cpu_only=True)
+    )
 
 
 giph_model("giph", "Improves a placement by moving tasks to chosen devices (GiPH).", GiphConfig())

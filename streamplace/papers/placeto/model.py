@@ -33,5 +33,6 @@ register(
         },
         _learner,
         improver=_improver,
+        cpu_only=True,
     )
 )

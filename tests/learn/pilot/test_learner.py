@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -323,3 +323,15 @@ def test_a_single_device_has_links_elsewhere() -> None:
     problem = elsewhere(Problem(chain(), Cluster.uniform(1)), np.random.default_rng(0))
     assert problem.n_devices > 1
     assert np.isfinite(problem.instance.seconds_per_byte).all()
+
+
+def test_results_do_not_depend_on_threads_or_on_the_other_problems() -> None:
+    """What is drawn for a problem depends on its row and the seed of the step."""
+    rows, one, three = np.arange(8), learner(task()), learner(replace(task(), threads=3))
+    assert told(one, rows) == told(three, rows)
+    assert one.validate().tobytes() == three.validate().tobytes()
+    assert all(np.array_equal(array, three.state()[key]) for key, array in one.state().items())
+    fresh = [learner(task()) for _ in range(2)]
+    together = told(fresh[0], rows)[1].reward
+    apart = [told(fresh[1], rows[at::2])[1].reward for at in (0, 1)]
+    assert together == pytest.approx(sum(apart))

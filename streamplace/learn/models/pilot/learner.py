@@ -86,8 +86,8 @@ class PilotLearner(PolicyLearner[PilotConfig]):
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of rollouts of these problems."""
-        rng, network = np.random.default_rng(seed), network_of(arrays_of(self.module))
-        studied = [self._study(row, epoch, rng, network) for row in rows.tolist()]
+        network = network_of(arrays_of(self.module))
+        studied = self.studied(rows, seed, lambda row, rng: self._study(row, epoch, rng, network))
         loss, entropy = self._loss(studied)
         return loss, StepReport(
             len(rows),
@@ -99,7 +99,10 @@ class PilotLearner(PolicyLearner[PilotConfig]):
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Reward of the best of a few greedy placements."""
         pilot = TrainedPilot(network_of(arrays_of(self.module)))
-        return [float(self.reward(p, pilot.greedy(p, WALKS, LOOKS)).max()) for p in problems]
+        return self.for_each(
+            lambda problem: float(self.reward(problem, pilot.greedy(problem, WALKS, LOOKS)).max()),
+            problems,
+        )
 
     def features(self) -> dict[str, Any]:
         """Names of the features; they are in yardsticks, so no mean or deviation is stored."""

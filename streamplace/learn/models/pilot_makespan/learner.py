@@ -76,8 +76,9 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Cross-entropy of the decisions about schedules of these problems with the good ones."""
-        rng, policy = np.random.default_rng(seed), self._policy()
-        pairs = [(row, self._study(row, rng, policy)) for row in rows.tolist()]
+        policy = self._policy()
+        all_studies = self.studied(rows, seed, lambda row, rng: self._study(row, rng, policy))
+        pairs = zip(rows.tolist(), all_studies, strict=True)
         studies = [(row, study) for row, study in pairs if study is not None]
         rewards = np.array([_reward(self._bounds[row], study.span) for row, study in studies])
         for (row, _), value in zip(studies, rewards.tolist(), strict=True):
@@ -100,14 +101,16 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
         """Bound over the makespan of the best of a few schedules."""
-        policy, looks, rewards = self._policy(), self.config.looks, []
-        for problem in problems:
+        policy, looks = self._policy(), self.config.looks
+
+        def reward(problem: Problem) -> float:
             features = features_of(problem)
             first = first_schedules(features)
             schedules = policy.schedules(features, first, span, looks, JUDGED, seed=0)
             spans = [span(schedule) for schedule in schedules if schedule.complete]
-            rewards.append(_reward(least_makespan(problem), min(spans)) if spans else 0.0)
-        return rewards
+            return _reward(least_makespan(problem), min(spans)) if spans else 0.0
+
+        return self.for_each(reward, problems)
 
     def features(self) -> dict[str, Any]:
         """Names of the features: shares of a schedule's span, which need no scale."""

@@ -28,5 +28,6 @@ register(
         _learner,
         supervised=True,
         objectives=("makespan",),
+        cpu_only=True,
     )
 )
