@@ -29,7 +29,7 @@ def test_a_training_is_only_advised_where_its_options_would_be_accepted(
 
 def test_one_shard_is_the_default_on_a_gpu(tmp_path: Path) -> None:
     """A config file may say otherwise."""
-    model, file = MODELS["pilot"], tmp_path / "three.toml"
+    model, file = MODELS["dream"], tmp_path / "three.toml"
     file.write_text("[training]\nshards = 3\n")
     assert [configured(model, device=device).training.shards for device in DEVICES] == [2, 1]
     assert configured(model, file=file, device="cuda").training.shards == 3

@@ -37,7 +37,7 @@ from streamplace.learn.policy_learner import PolicyLearner, mean_entropy
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.cluster import Cluster
-from streamplace.model.devices import SLOWEST, Device
+from streamplace.model.devices import SLOWEST, Devices
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
 
@@ -298,11 +298,10 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
         wires *= _factors(rng, (n, n))
     cores = int(np.median(usual.cores))
     tags = frozenset().union(*problem.graph.operators.requires)
-    devices = [
-        Device(f"d{i}", mips=speed, cores=cores, tags=tags)
-        for i, speed in enumerate(mips.clip(SLOWEST, LARGEST).tolist())
-    ]
-    return Problem(problem.graph, Cluster.of(devices, bandwidth=wires.clip(SLOWEST, LARGEST)))
+    names = [f"d{i}" for i in range(n)]
+    devices = Devices(names, mips.clip(SLOWEST, LARGEST), np.full(n, cores), [tags] * n)
+    wires = wires.clip(SLOWEST, LARGEST)
+    return Problem(problem.graph, Cluster(devices, wires, np.zeros((n, n))))
 
 
 def _factors(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray:

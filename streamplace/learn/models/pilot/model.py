@@ -21,7 +21,12 @@ register(
             "fast": Preset(
                 PilotConfig(),
                 TrainingConfig(
-                    epochs=40, learning_rate=2e-3, final_learning_rate=4e-5, clip=5.0, batch=64
+                    epochs=40,
+                    batch=64,
+                    shards=4,  # whose tensors fit the cache of a core
+                    learning_rate=2e-3,
+                    final_learning_rate=4e-5,
+                    clip=5.0,
                 ),
             )
         },

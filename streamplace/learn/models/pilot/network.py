@@ -10,14 +10,14 @@ where n_u is the mean over the units that will be placed after u.
 `streamplace.learn.models.pilot.module` is the same in torch, for training.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
+from streamplace.learn.algorithms.rows import add_multiple, bias_of, matrix_of, product
 from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.rollout import PilotHeads
@@ -25,12 +25,12 @@ from streamplace.model.arrays import Ints, Longs, Singles
 
 
 class RoundWeights(NamedTuple):
-    """One round of messages, matrices as [in, out]."""
+    """All R rounds of messages, matrices as [in, out]."""
 
-    peer: Singles  # A
-    pair: Singles  # B
-    update: Singles  # C
-    bias: Singles  # c
+    peer: Singles  # [R, H, H] A
+    pair: Singles  # [R, 6, H] B
+    update: Singles  # [R, 4 H, H] C
+    bias: Singles  # [R, H] c
 
 
 class PilotNetwork(NamedTuple):
@@ -38,7 +38,7 @@ class PilotNetwork(NamedTuple):
 
     enter: Singles
     enter_bias: Singles
-    rounds: tuple[RoundWeights, ...]
+    rounds: RoundWeights
     unit: Singles  # [3 H, H] of [h_u : mean : max]
     unit_bias: Singles
     content: Singles
@@ -67,17 +67,19 @@ def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
     """Network from named tensors."""
     matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
     n_rounds = sum(name.endswith("peer.weight") for name in tensors)
+
+    def stacked(read: Callable[[str], Singles], name: str, empty: tuple[int, ...]) -> Singles:
+        rounds = [read(f"rounds.{r}.{name}") for r in range(n_rounds)]
+        return np.stack(rounds) if rounds else np.zeros(empty, np.float32)
+
     return PilotNetwork(
         matrix("enter"),
         bias("enter"),
-        tuple(
-            RoundWeights(
-                matrix(f"rounds.{r}.peer"),
-                matrix(f"rounds.{r}.pair"),
-                matrix(f"rounds.{r}.update"),
-                bias(f"rounds.{r}.update"),
-            )
-            for r in range(n_rounds)
+        RoundWeights(
+            stacked(matrix, "peer", (0, 0, 0)),
+            stacked(matrix, "pair", (0, 0, 0)),
+            stacked(matrix, "update", (0, 0, 0)),
+            stacked(bias, "update", (0, 0)),
         ),
         matrix("unit"),
         bias("unit"),
@@ -91,25 +93,30 @@ def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
     )
 
 
+@kernel
 def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
     """Evaluate the network on the units of a problem."""
-    h = _relu(product(features.units, network.enter) + network.enter_bias)
-    for turn in network.rounds:
-        messages = _mean_messages(
-            product(h, turn.peer),
-            product(features.pairs, turn.pair),
-            features.level.start,
-            features.level.peer,
-        )
-        problem_mean = np.broadcast_to(h.mean(axis=0), h.shape)
-        joined = np.concatenate(
-            [h, messages, problem_mean, _mean_of_unplaced(h, features.order)], axis=1
-        )
-        h = h + _relu(product(joined, turn.update) + turn.bias)
-    pooled = np.concatenate([h.mean(axis=0), h.max(axis=0)])
-    both = np.concatenate([h, np.broadcast_to(pooled, (len(h), len(pooled)))], axis=1)
+    h, level, turns = product(features.units, network.enter), features.level, network.rounds
+    width = h.shape[1]
+    _add_and_rectify(h, network.enter_bias)
+    for r in range(len(turns.bias)):
+        of_peer, of_pair = product(h, turns.peer[r]), product(features.pairs, turns.pair[r])
+        joined = np.empty((len(h), 4 * width), np.float32)
+        joined[:, :width] = h
+        joined[:, width : 2 * width] = _mean_messages(of_peer, of_pair, level.start, level.peer)
+        joined[:, 2 * width : 3 * width] = _pooled(h)[:width]
+        joined[:, 3 * width :] = _mean_of_unplaced(h, features.order)
+        update = product(joined, turns.update[r])
+        _add_and_rectify(update, turns.bias[r])
+        h += update
+    both = np.empty((len(h), 3 * width), np.float32)
+    both[:, :width] = h
+    both[:, width:] = _pooled(h)
+    unit = product(both, network.unit)
+    for u in range(len(unit)):
+        add_multiple(unit[u], network.unit_bias, np.float32(1))
     return PilotHeads(
-        product(both, network.unit) + network.unit_bias,
+        unit,
         product(h, network.content),
         network.device,
         network.step,
@@ -120,8 +127,26 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
     )
 
 
-def _relu(x: Singles) -> Singles:
-    return np.maximum(x, np.float32(0))
+@kernel
+def _add_and_rectify(x: Singles, bias: Singles) -> None:
+    for i in range(len(x)):
+        for k in range(len(bias)):
+            x[i, k] = max(x[i, k] + bias[k], np.float32(0))
+
+
+@kernel
+def _pooled(h: Singles) -> Singles:
+    """Mean and largest state [2 H] of all units."""
+    width = h.shape[1]
+    pooled = np.zeros(2 * width, np.float32)
+    pooled[width:] = -np.inf
+    for row in h:
+        for k in range(width):
+            pooled[k] += row[k]
+            pooled[width + k] = max(pooled[width + k], row[k])
+    for k in range(width):
+        pooled[k] /= np.float32(len(h))
+    return pooled
 
 
 @kernel

@@ -15,7 +15,7 @@ from streamplace.learn.algorithms.drawing import drawn, likeliest
 from streamplace.learn.algorithms.rows import add_multiple
 from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP, begin, look, put
-from streamplace.model.arrays import Bools, Floats, Ints, Singles
+from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 
 
 class PilotHeads(NamedTuple):
@@ -163,9 +163,9 @@ class Alternatives:
     """Prefixes of rollouts that differ from the sampled ones in their last decision."""
 
     given: Ints  # [K, T] devices up to that decision, -1 after it
-    rollout: Ints  # [K] number of the rollout
-    step: Ints  # [K] number of the decision in it
-    device: Ints  # [K] device that is tried
+    rollout: Longs  # [K] number of the rollout
+    step: Longs  # [K] number of the decision in it
+    device: Longs  # [K] device that is tried
     shape: tuple[int, int, int]  # numbers of rollouts, steps and devices
 
     def q_values(self, values: Floats) -> Singles:
@@ -179,16 +179,13 @@ def alternatives(
     record: RolloutRecord, chosen: Ints, forks: int, rng: np.random.Generator
 ) -> Alternatives:
     """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
-    n_steps = chosen.shape[1]
-    tries = [
-        (rollout, step, device)
-        for rollout in range(len(chosen))
-        for step in rng.permutation(n_steps)[:forks].tolist()
-        if record.open[rollout, step].sum() > 1
-        for device in np.flatnonzero(record.open[rollout, step]).tolist()
-    ]
-    table = np.array(tries, np.int32).reshape(-1, 3)
-    steps = np.arange(n_steps)[None]
-    given = np.where(steps < table[:, 1:2], chosen[table[:, 0]], -1)
-    given = np.where(steps == table[:, 1:2], table[:, 2:3], given).astype(np.int32, order="C")
-    return Alternatives(given, table[:, 0], table[:, 1], table[:, 2], record.open.shape)
+    s, n_steps = chosen.shape
+    forked = np.zeros((s, min(forks, n_steps)), np.int64)
+    for row in forked:
+        row[:] = rng.permutation(n_steps)[:forks]
+    is_open = record.open[np.arange(s)[:, None], forked]
+    rollout, fork, device = np.nonzero(is_open & (is_open.sum(axis=2, keepdims=True) > 1))
+    step, steps = forked[rollout, fork], np.arange(n_steps)
+    given = np.where(steps < step[:, None], chosen[rollout], np.int32(-1))
+    given[np.arange(len(step)), step] = device
+    return Alternatives(given, rollout, step, device, record.open.shape)
