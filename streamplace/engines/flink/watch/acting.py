@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
@@ -48,61 +47,6 @@ AGAIN_SECONDS = 10.0
 """Seconds between two tries to finish a move while Flink does not answer, or lacks devices."""
 GIVE_UP_SECONDS = 3600.0
 """Seconds for which a move is tried again that Flink answers and cannot finish."""
-
-
-class Mover(Protocol):
-    """Gives a watched job the layout of a plan, and notes what came of it."""
-
-    @property
-    def rest(self) -> Rest:
-        """REST interface of the cluster."""
-
-    @property
-    def log(self) -> WatchLog:
-        """Log of decisions and their outcomes."""
-
-    @property
-    def tell(self) -> Callable[[str], None]:
-        """Function that receives a message for every step."""
-
-    @property
-    def ledger(self) -> Path | None:
-        """File to which predicted and measured rates are appended; None writes none."""
-
-    @property
-    def confidence(self) -> float | None:
-        """Confidence of the predictions; None if unknown."""
-
-    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
-        """Carry out a plan; return the id of the job that runs afterwards."""
-
-    def finish(self, number: int, decision: WatchDecision, name: str) -> str | None:
-        """Finish what an earlier watch had begun; return the id of the job if one runs."""
-
-
-def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> None:
-    """Measure a job after a decision was carried out, beside what was predicted."""
-    try:
-        flow = source_flow(mover.rest, decision.after)
-    except FlinkError:  # the next round measures it
-        return
-    if flow is None or decision.value is None:
-        return
-    mover.log.amend(number, replace(decision, measured=flow.rate))
-    between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
-    mover.tell(
-        f"the job emits {digits(flow.rate)} tuples/s now (measured); it should carry "
-        f"{digits(decision.value)} ({between})"
-    )
-    if mover.ledger is not None and decision.model is not None:
-        predicted = Prediction(
-            name,
-            decision.model,
-            mover.confidence,
-            kept=decision.kept,
-            spread=decision.spread,
-        )
-        note(mover.ledger, BY, predicted, flow, mover.tell)
 
 
 def without_advice(error: StreamplaceError) -> str:
@@ -232,8 +176,28 @@ class WatchMover:
         outage = "" if moved.outage is None else f"interrupted for {moved.outage:.1f} s"
         ended = self.log.end(number, decision, MOVED, outage, moved.job)
         self.tell(f"job {moved.job} runs on its new devices{outage and ', '}{outage}")
-        note_rate(self, number, ended, name)
+        self._note_rate(number, ended, name)
         return moved.job
+
+    def _note_rate(self, number: int, decision: WatchDecision, name: str) -> None:
+        """Measure a job after a decision was carried out, beside what was predicted."""
+        try:
+            flow = source_flow(self.rest, decision.after)
+        except FlinkError:  # the next round measures it
+            return
+        if flow is None or decision.value is None:
+            return
+        self.log.amend(number, replace(decision, measured=flow.rate))
+        between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
+        self.tell(
+            f"the job emits {digits(flow.rate)} tuples/s now (measured); it should carry "
+            f"{digits(decision.value)} ({between})"
+        )
+        if self.ledger is not None and decision.model is not None:
+            predicted = Prediction(
+                name, decision.model, self.confidence, kept=decision.kept, spread=decision.spread
+            )
+            note(self.ledger, BY, predicted, flow, self.tell)
 
     def _not_saved(self, number: int, decision: WatchDecision, error: NotSaved) -> str:
         """Note a job that could not be saved when it was asked to stop, and runs on."""

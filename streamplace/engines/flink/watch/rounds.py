@@ -14,7 +14,7 @@ from datetime import datetime
 
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.watch.acting import Mover
+from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.judging import (
     Circumstances,
     Guards,
@@ -59,7 +59,7 @@ class JobRounds:
     guards: Guards
     # Measures a job that was looked at, and finds plans for it.
     model_of: Callable[[JobLook], JobModel]
-    mover: Mover | None  # moves the job; None only looks
+    mover: WatchMover | None  # moves the job; None only looks
     tell: Callable[[str], None]
     every: float = 60.0  # seconds from the beginning of one round to that of the next
     # Clock for waiting; a clock that is set does not affect it.
@@ -118,11 +118,12 @@ class JobRounds:
         model = known.widened(self._width)
         seen = replace(_modelled(seen, model), held=held)
         state = state_words(seen, model)
-        target, words = self._target(model, seen)
+        level = self.judge.choose(seen)
+        target = target_of(model, level, seen)
         if target is None:
-            self._end(seen, f"{state}; {words}")
+            self._end(seen, f"{state}; {stay_words(model, level, seen)}")
             return job
-        return self._wanted(look, seen, state, model, target)
+        return self._wanted(seen, state, model, target)
 
     def _look(self, job: str) -> tuple[JobLook, WatchRound]:
         """Look at the job, and note what has changed and arrived since the last look.
@@ -157,17 +158,7 @@ class JobRounds:
         )
         return look, seen
 
-    def _target(self, model: JobModel, seen: WatchRound) -> tuple[WatchPlan | None, str]:
-        """Plan to move to, or None and words on why the job stays."""
-        level = self.judge.choose(seen)
-        target = target_of(model, level, seen)
-        if target is None:
-            return None, stay_words(model, level, seen)
-        return target, ""
-
-    def _wanted(
-        self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
-    ) -> str:
+    def _wanted(self, seen: WatchRound, state: str, model: JobModel, target: WatchPlan) -> str:
         """Deal with a move that would pay; return the job's id."""
         if back := self._moves.came_back(len(target.devices)):
             self._end(seen, f"{state}; stays; {back}")
@@ -187,7 +178,7 @@ class JobRounds:
         self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
-    def _carry_out(self, mover: Mover, model: JobModel, target: WatchPlan, reason: str) -> str:
+    def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
         began, job = self.monotonic(), model.job
         self._refused = began
         try:

@@ -26,7 +26,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.scheduler import is_adaptive, job_fault
-from streamplace.engines.flink.watch.acting import Mover
+from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.engines.flink.watch.look import (
     FAILED,
@@ -251,7 +251,7 @@ def check_movable(rest: Rest, job: str) -> None:
     check_upload(rest)
 
 
-def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:
+def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> str:
     """Finish what an earlier watch has begun; return the job that runs.
 
     Raises SettingError when the watch may not finish it.
