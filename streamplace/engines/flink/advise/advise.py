@@ -60,7 +60,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import other_jobs
-from streamplace.engines.flink.rest.scheduler import is_adaptive
+from streamplace.engines.flink.rest.settings import is_adaptive
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster

@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 
 from streamplace.engines.flink.measure.cluster import FRAMING, MeasuredCluster, MeasuredDevice
 from streamplace.engines.flink.measure.sending_cost import SendingCost
-from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
-from streamplace.engines.flink.rest.scheduler import is_adaptive, is_reactive
+from streamplace.engines.flink.rest.settings import is_adaptive, is_reactive, shown_settings
 from streamplace.model.cluster import Cluster
 from streamplace.model.messages import counted, quoted
 from streamplace.model.units import format_bytes

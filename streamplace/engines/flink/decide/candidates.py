@@ -40,8 +40,8 @@ from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnab
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand

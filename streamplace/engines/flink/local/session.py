@@ -17,8 +17,8 @@ from streamplace.engines.flink.cpu.flight_recorder import EXACT
 from streamplace.engines.flink.local.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.names import future_devices
-from streamplace.engines.flink.rest.buffer_settings import memory_bytes
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.settings import memory_bytes
 from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted

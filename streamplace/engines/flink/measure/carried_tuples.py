@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.measure.constant_loads import writes_elsewhere
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.engines.flink.rest.settings import BufferSettings
 
 Pair = tuple[str, str]
 LEAST_REST = 0.1

@@ -16,8 +16,8 @@ from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
-from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_yaml
 from streamplace.io.clusters import cluster_from_tables

@@ -34,9 +34,9 @@ from streamplace.engines.flink.measure.sampling import (
     sent_by,
 )
 from streamplace.engines.flink.measure.waiting import ThreadTimes, thread_times
-from streamplace.engines.flink.rest.buffer_settings import buffer_settings
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
+from streamplace.engines.flink.rest.settings import buffer_settings
 
 StacksByTask = Mapping[str, StackCounts]
 

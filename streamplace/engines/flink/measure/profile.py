@@ -28,9 +28,9 @@ from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.waiting import ThreadTimes, doubts_of_waiting
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, reuses_objects, sources_of
+from streamplace.engines.flink.rest.settings import BufferSettings
 from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import listed, quoted
 from streamplace.model.units import digits

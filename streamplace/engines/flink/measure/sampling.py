@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answers import Metric
-from streamplace.engines.flink.rest.buffer_settings import shown_settings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.model.messages import shown
 
 POLL_SECONDS = 0.25

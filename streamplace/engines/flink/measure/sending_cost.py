@@ -26,8 +26,8 @@ import numpy as np
 
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
+from streamplace.engines.flink.rest.settings import BufferSettings
 from streamplace.model.arrays import Floats
 from streamplace.model.buffers import (
     BUFFER_TIMEOUT,

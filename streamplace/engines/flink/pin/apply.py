@@ -31,7 +31,7 @@ from streamplace.engines.flink.rest.client import (
     turns,
 )
 from streamplace.engines.flink.rest.plan import plan_with_loops
-from streamplace.engines.flink.rest.scheduler import job_fault
+from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.engines.flink.rest.tasks import StillStarting, refuse_restoring
 from streamplace.model.messages import listed, quoted
 

@@ -16,7 +16,7 @@ from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.rest.answers import Resources
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import JobPlan
-from streamplace.engines.flink.rest.scheduler import cluster_fault
+from streamplace.engines.flink.rest.settings import cluster_fault
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.graph import StreamGraph

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, devices_of
 from streamplace.engines.flink.program.chains import is_line, operators_in
-from streamplace.engines.flink.rest.buffer_settings import BUFFER_SIZE, memory_bytes
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan
+from streamplace.engines.flink.rest.settings import BUFFER_SIZE, memory_bytes
 
 MIB = 2**20
 _SHUFFLE = "shuffle-service-factory.class"

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamplace.engines.flink.pin.pinning import Vectors, counts
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.scheduler import job_fault
+from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.messages import listed
 

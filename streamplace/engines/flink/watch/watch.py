@@ -25,7 +25,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
 )
 from streamplace.engines.flink.rest.job_ids import only_job
-from streamplace.engines.flink.rest.scheduler import is_adaptive, job_fault
+from streamplace.engines.flink.rest.settings import is_adaptive, job_fault
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.engines.flink.watch.look import (

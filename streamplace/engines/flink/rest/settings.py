@@ -1,15 +1,19 @@
-"""Size and timeout of network buffers, from the settings of the JobManager.
-
-A job may set another timeout for itself, which Flink does not report.
-"""
+"""Settings of the JobManager that say how jobs run: their scheduler and their network buffers."""
 
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from streamplace.engines.flink.rest.client import Refusal, Rest
 
+DEFAULT, ADAPTIVE = "Default", "Adaptive"
+"""Flink's schedulers: the former obeys placements, the latter chooses numbers of subtasks."""
+REMEDY = (
+    "which ignores placements; set jobmanager.scheduler: default (no reactive mode) and restart "
+    "the JobManager"
+)
 BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
@@ -34,7 +38,10 @@ _BYTES: Mapping[tuple[str, ...], float] = {
 
 @dataclass(frozen=True, slots=True)
 class BufferSettings:
-    """Network buffers of a cluster, by default as Flink has them."""
+    """Network buffers of a cluster, by default as Flink has them.
+
+    A job may set another timeout for itself, which Flink does not report.
+    """
 
     # Seconds after which a buffer is sent that is not full; 0 if every tuple is sent at once, None
     # if only full buffers are sent.
@@ -90,3 +97,40 @@ def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
         return None
     factors = [factor for names, factor in units.items() if match[2].lower() in names]
     return int(match[1]) * factors[0] if factors else None
+
+
+def is_reactive(settings: Mapping[str, str]) -> bool:
+    """Whether jobs use all slots that there are, whatever is required."""
+    return settings.get("scheduler-mode", "").lower() == "reactive"
+
+
+def is_adaptive(rest: Rest, document: Mapping[str, Any]) -> bool:
+    """Whether the adaptive scheduler runs a job.
+
+    Before version 2 the job does not say so; if the settings are hidden as well, it counts as one
+    of the default scheduler.
+    """
+    if scheduler := document.get("schedulerType"):
+        return bool(scheduler == ADAPTIVE)
+    return _fault(shown_settings(rest) or {}) is not None
+
+
+def cluster_fault(rest: Rest) -> str | None:
+    """Fault of the scheduler in a cluster's configuration; None if it can be used."""
+    return _fault(rest.settings())
+
+
+def _fault(settings: Mapping[str, str]) -> str | None:
+    if is_reactive(settings):
+        return f"the cluster runs in reactive mode, {REMEDY}"
+    if settings.get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():
+        return f"the scheduler is {ADAPTIVE}, {REMEDY}"
+    return None
+
+
+def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
+    """Fault of the scheduler of a job; the job does not name it before version 2."""
+    scheduler = document.get("schedulerType") or ""
+    if not scheduler:
+        return cluster_fault(rest)
+    return None if scheduler == DEFAULT else f"the scheduler is {scheduler}, {REMEDY}"
