@@ -184,6 +184,7 @@ def test_threads_that_cannot_be_told_apart_tell_no_limit(looked: Looked, clock: 
     """Two operators bear one name, and no log says which of the threads is whose."""
     flink = shop(clock, 2.0)
     flink.vertices["v2"].name = "split"
+    flink.vertices["v2"].tree = "split [namesake 2]<br/>"
     seen = looked(busy=2.0, cpu=0.1, flink=flink)
     assert not any(limits(seen))
     assert len(notes(seen)) == 1
