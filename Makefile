@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
 # One more than there are cores: tests on Flink and Ray wait more than they compute.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 INPUTS ?= 100000
@@ -11,23 +12,20 @@ SEED ?= 0
 MARKED := not slow
 EXAMPLES := quick
 PAGE := streamplace/report/page
-PARTS := .[dev,docs,learn,torch-geometric,ray,onnx]
-
-# uv installs in a fraction of the time of pip, which does it where uv cannot. Both compile to byte
-# code, so that no process has to where PYTHONDONTWRITEBYTECODE is set.
-define install
-{ $(BIN)/uv pip install --quiet --compile-bytecode \
-	$(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
-	--python $(1)/bin/python $(2) || $(1)/bin/pip install --quiet --disable-pip-version-check $(2); }
-endef
+# What the demo runs, and what tests, checks and pages need as well.
+DEMO := -e '.[learn]'
+PARTS := -e '.[dev,docs,learn,torch-geometric,ray,onnx]'
+INSTALL := UV=$(BIN)/uv ./install.sh
+# Byte code of what is imported is written once, also where the environment says not to.
+PYTHON_HERE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
 .PHONY: demo test test-all lint docs bench bench-once fuzz page build sbom clean pyflink extras
 
 demo: $(READY)
-	@$(BIN)/python examples/demo.py demo
+	@$(PYTHON_HERE) examples/demo.py demo
 
 # Pytest rewrites every file of tests, and with byte code not in every process.
-test: $(READY)
+test: $(TOOLS)
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) \
 		--dist loadgroup --no-loadscope-reorder \
 		--hypothesis-profile=$(EXAMPLES) --durations=40 -rsfE $(COVERAGE)
@@ -38,25 +36,25 @@ test-all: EXAMPLES := thorough
 test-all: COVERAGE := --cov --cov-report=term --cov-fail-under=96
 test-all: pyflink test lint docs bench fuzz
 
-lint: $(READY)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(READY)
+docs: $(TOOLS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(READY)
+bench: $(TOOLS)
 	$(BIN)/pytest benchmarks --benchmark-columns=median,iqr,rounds
 
 # A round of each that does not say itself how many it wants: whether they still run.
-bench-once: $(READY)
+bench-once: $(TOOLS)
 	$(BIN)/pytest benchmarks -m "$(MARKED)" --benchmark-columns=median,rounds \
 		--benchmark-min-rounds=1 --benchmark-max-time=1e-6 --benchmark-min-time=1e-6
 
 # Spoiled files for every reader that is registered; what is found lies in findings/.
-fuzz: $(READY)
+fuzz: $(TOOLS)
 	@PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
 
 # The script and the style sheet of reports, from their sources; needs Node 20 and npm.
@@ -72,15 +70,15 @@ pyflink: $(VENV)/pyflink/.ready
 
 $(VENV)/pyflink/.ready: $(READY)
 	@$(PYTHON) -m venv $(VENV)/pyflink
-	@$(call install,$(VENV)/pyflink,apache-flink==2.3.0)
+	@$(INSTALL) $(VENV)/pyflink apache-flink==2.3.0
 	@touch $@
 
 # What some tests are skipped without: models of OpenVINO, device maps carried out.
-extras: $(READY)
-	@$(call install,$(VENV),-c constraints.txt openvino accelerate)
+extras: $(TOOLS)
+	@$(INSTALL) $(VENV) -c constraints.txt openvino accelerate
 
 # The files of a release, which PyPI would accept; no isolation, so that nothing is fetched.
-build: $(READY)
+build: $(TOOLS)
 	@rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
@@ -97,11 +95,15 @@ clean:
 	rm -rf $(VENV) demo dist site .coverage
 
 $(READY): pyproject.toml constraints.txt
-	@echo "Installing into $(VENV) (once; a few minutes)"
-	@begin=$$(date +%s) && echo "1 of 3  packages" && $(PYTHON) -m venv $(VENV) && \
+	@echo "Installing into $(VENV) (once; 1.5 GB with torch for CPUs, then a minute of compiling)"
+	@begin=$$(date +%s) && echo "1 of 2  packages" && $(PYTHON) -m venv $(VENV) && \
 	{ $(BIN)/pip install --quiet --disable-pip-version-check uv || true; } && \
-	$(call install,$(VENV),-c constraints.txt -e '$(PARTS)') && \
-	echo "2 of 3  byte code" && $(BIN)/python -m compileall -q streamplace sim/streamsim && \
-	echo "3 of 3  kernels" && $(BIN)/python -m streamplace.kernels && \
+	$(INSTALL) $(VENV) -c constraints.txt $(DEMO) && \
+	echo "2 of 2  kernels" && $(PYTHON_HERE) -m streamplace.kernels && \
 	echo "Installed in $$(( $$(date +%s) - begin )) s"
+	@touch $@
+
+$(TOOLS): $(READY)
+	@echo "Installing what tests, checks and pages need (once; 0.9 GB)"
+	@$(INSTALL) $(VENV) --compile-bytecode -c constraints.txt $(PARTS)
 	@touch $@
