@@ -1,6 +1,7 @@
 """Running jobs moved with their state, on a real cluster: whatever happens, everything adds up."""
 
 import json
+import secrets
 import time
 import zipfile
 from collections.abc import Callable
@@ -14,9 +15,12 @@ from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.pin.apply import placed_upload
+from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import ENDED, Rest
+from streamplace.engines.flink.program.submission import is_spent, withdraw
+from streamplace.engines.flink.rest.client import ENDED, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -218,3 +222,17 @@ def test_a_job_is_measured_placed_and_moved_by_one_command(run: Callable, tally:
     assert answer.status == 0, answer.err
     assert tally.rest.live_jobs() == [answer.out.strip()]
     tally.ends(answer.out.strip())
+
+
+def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, flink: Flink, jobs: Path) -> None:
+    """So a submission that is still under way comes to nothing; again, there is nothing to do."""
+    job, program = secrets.token_hex(16), Program(jobs, "MixedJob", ("200",))
+    before = rest.live_jobs()
+    with placed_upload(rest, flink, program, Pinning({}, {}, {}, {}), {}) as jar:
+        for _ in range(2):
+            withdraw(rest, lambda: jar, job)
+            assert rest.state(job) in ENDED
+        with pytest.raises(Refusal) as refused:
+            jar.run({"entryClass": "MixedJob", "programArgsList": ["200"], "jobId": job})
+    assert is_spent(refused.value)
+    assert rest.live_jobs() == before

@@ -5,7 +5,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from streamplace.engines.flink.move.endings import last_kept
-from streamplace.engines.flink.move.journal import Journal, MoveClaim, left_on_failure
+from streamplace.engines.flink.move.journal import (
+    Journal,
+    MoveClaim,
+    MoveUnderWay,
+    left_on_failure,
+)
 from streamplace.engines.flink.move.saved_files import last_on_files
 from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.move.stopping import UNDER_WAY, stop_status
@@ -161,16 +166,33 @@ def leaving_untouched() -> Iterator[None]:
         raise
 
 
+def moved_by_others(job: str, later: str) -> MoveUnderWay:
+    """Error about a job that another command has moved, so that it continues as a later one."""
+    return MoveUnderWay(
+        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
+        "command started nothing"
+    )
+
+
 @contextmanager
 def remembered(rest: Rest, job: str, resume_by: str) -> Iterator[None]:
-    """Raise Forgotten for errors of the block whose cause is a restarted JobManager."""
+    """Raise Forgotten for errors of the block whose cause is a restarted JobManager.
+
+    Raises MoveUnderWay for those whose cause is that another command has moved the job.
+    """
     try:
         yield
     except StreamplaceError as error:
-        if isinstance(error, NoAnswer) or rest.state(job) is not None:
+        if isinstance(error, NoAnswer):
             raise
-        clause = f"the JobManager no longer knows job {job}: {error}"
-        raise Forgotten(clause, finish_with(resume_by)) from None
+        states = chain_states(rest, job)
+        if job not in states:
+            clause = f"the JobManager no longer knows job {job}: {error}"
+            raise Forgotten(clause, finish_with(resume_by)) from None
+        later = next(reversed(states))
+        if later != job and states[later] not in ENDED:
+            raise moved_by_others(job, later) from None
+        raise
 
 
 @contextmanager

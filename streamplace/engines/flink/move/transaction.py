@@ -37,6 +37,7 @@ from streamplace.engines.flink.move.outcomes import (
     decided,
     ended_before,
     forgotten,
+    moved_by_others,
     not_returned,
     reason,
     unsaved,
@@ -219,7 +220,7 @@ class Transaction:
             self.tell(f"starting it from its saved state on {listed(sorted(devices))}")
             self._save(asked=job, savepoint=path)
             if not submit(self.rest, jar, request, job, await_ready) and not was_asked:
-                raise self._moved_by_others(job)
+                raise moved_by_others(self.journal.job, job)
         self._await_start(job, chosen.places)
 
     def _await_start(self, job: str, places: dict[str, list[str]]) -> None:
@@ -327,7 +328,7 @@ class Transaction:
     def _continue(self, job: str, state: str) -> FlinkMoved:
         """Continue a move whose successor has been started."""
         if not self.journal.asked:
-            raise self._moved_by_others(job)
+            raise moved_by_others(self.journal.job, job)
         path = start_of(self.rest, self.journal, job)
         if self.journal.returns:
             return self._proceed(path)
@@ -403,12 +404,6 @@ class Transaction:
                 return self._start_back(successor(job), path, why)
             raise self._not_returned(why, failure, path, job) from None
         return job
-
-    def _moved_by_others(self, job: str) -> MoveUnderWay:
-        return MoveUnderWay(
-            f"job {self.journal.job} was moved by another command meanwhile, and continues as job "
-            f"{job}; this command started nothing"
-        )
 
     def _check_decided(self, error: BaseException) -> None:
         """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
