@@ -21,6 +21,8 @@ ALL = slice(None)
 class StepReport:
     """Report on the samples of a part of a batch; sums over problems, so that reports can be added.
 
+    The sums may be tensors on a GPU, which are read once per epoch.
+
     Examples
     --------
     >>> (StepReport(2, 1.0, 1.5, 0.2) + StepReport(1, 0.5, 0.5, 0.1)).mean.reward

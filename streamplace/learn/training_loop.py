@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import write_text
@@ -129,20 +130,23 @@ class TrainingLoop:
         start = time.perf_counter()
         number = len(self.history.epochs)
         config = self.config
-        report, sums = StepReport(0, 0.0, 0.0, 0.0), np.zeros(2)
+        report = StepReport(0, 0.0, 0.0, 0.0)
+        loss: float | Tensor = 0.0
+        norm: float | Tensor = 0.0
         for step, rows in enumerate(batches(self.learner.sizes, config.batch, self._seed, number)):
-            step_report, numbers = self._step(number, step, rows)
-            report, sums = report + step_report, sums + numbers
+            step_report, step_loss, step_norm = self._step(number, step, rows)
+            report, loss, norm = report + step_report, loss + step_loss, norm + step_norm
             watcher.step(number + 1, step_report)
+        self._check(number, float(loss), float(norm))
         values = self._gradient_workers.values(self._validation)
         mean = report.mean
         done = Epoch(
             epoch=number + 1,
-            reward=mean.reward,
-            best=mean.best,
-            entropy=mean.entropy,
-            loss=float(sums[0]) / self.n_steps,
-            gradient=float(sums[1]) / self.n_steps,
+            reward=float(mean.reward),
+            best=float(mean.best),
+            entropy=float(mean.entropy),
+            loss=float(loss) / self.n_steps,
+            gradient=float(norm) / self.n_steps,
             learning_rate=self._rate(number, self.n_steps - 1),
             validation=float(values.mean()) if len(values) else None,
             seconds=time.perf_counter() - start,
@@ -167,24 +171,30 @@ class TrainingLoop:
             self._save()
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
 
-    def _step(self, epoch: int, step: int, rows: Longs) -> tuple[StepReport, Floats]:
+    def _step(
+        self, epoch: int, step: int, rows: Longs
+    ) -> tuple[StepReport, float | Tensor, float | Tensor]:
         """One step of Adam; its report, and the loss and the gradient's norm."""
         parts = shards(rows, self.config.shards, self._seed, epoch, step)
         gradient = self._gradient_workers.gradient(parts).per_problem(len(rows))
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
             parameter.grad = tensor
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip))
-        if not math.isfinite(norm + gradient.loss):
-            raise SettingError(
-                f"training diverged in epoch {epoch + 1}: the loss is {gradient.loss:g}, "
-                f"its gradient {norm:g}; lower learning_rate or clip in the table [training] of "
-                "--config"
-            )
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip)
+        if norm.device.type == "cpu":  # a GPU is not waited for within an epoch
+            self._check(epoch, float(gradient.loss), float(norm))
         for group in self._adam.param_groups:
             group["lr"] = self._rate(epoch, step)
         self._adam.step()
-        return gradient.report, np.array([gradient.loss, norm])
+        return gradient.report, gradient.loss, norm.double()
+
+    def _check(self, epoch: int, loss: float, norm: float) -> None:
+        """Raise SettingError if training diverged."""
+        if not math.isfinite(norm + loss):
+            raise SettingError(
+                f"training diverged in epoch {epoch + 1}: the loss is {loss:g}, its gradient "
+                f"{norm:g}; lower learning_rate or clip in the table [training] of --config"
+            )
 
     def _rate(self, epoch: int, step: int) -> float:
         config = self.config

@@ -177,7 +177,7 @@ def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
 
 
 def test_a_short_training_shortens_passes() -> None:
-    one = learner_of(hsdag_policy([SMALL], width=32, dropout=0.0), on_policy=16)
+    one = learner_of(hsdag_policy([SMALL], width=32, dropout=0.0), on_policy=32)
     assert_training_shortens_passes(one, steps=40, rate=5e-3)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.io.weights import read_tensors
+from streamplace.learn.watching import Watcher
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
@@ -20,3 +21,15 @@ def assert_same(mine: Path, whole: Path, *files: str) -> None:
         arrays, others = (read_tensors(folder / name)[1] for folder in (mine, whole))
         assert arrays.keys() == others.keys()
         assert all(arrays[key].tobytes() == others[key].tobytes() for key in others)
+
+
+class InterruptsEpoch(Watcher):
+    """Presses Ctrl-C after the first step of an epoch."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+
+    def step(self, epoch: int, report: object) -> None:
+        """Wait for the epoch."""
+        if epoch == self._epoch:
+            raise KeyboardInterrupt

@@ -8,7 +8,7 @@ over the S samples of every problem, drawn just now or replayed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,31 +16,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import (
     ConstructivePolicy,
     EncodedBatch,
+    FreshProblems,
     PreparedProblems,
 )
 from streamplace.learn.learner import StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.tensors.draws import child
+from streamplace.learn.tensors.captured import CapturedSteps
+from streamplace.learn.tensors.draws import child, children
 from streamplace.learn.tensors.memory import (
     EMPTY,
     Outlines,
     PlacementMemory,
+    TensorMemory,
     canonical,
     neighbours,
     random_placements,
 )
-from streamplace.learn.tensors.rewards import judge_of
+from streamplace.learn.tensors.rewards import can_compute, judge_of, throughput
 from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 
 LEAST_REWARD = 1e-6
 """Smaller rewards are raised to this, since their inverse has no bound."""
+Captured = Callable[[Longs, int, int], tuple[Tensor, StepReport, tuple[Tensor, ...]]]
 BEST_ONLY = MemoryConfig(replayed=0, places=1, exploration=0.0)
 """The memory of a policy that replays nothing."""
 
@@ -58,20 +63,39 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     """A policy on its training problems; see `streamplace.learn.policy_learner`."""
 
     def __init__(
-        self, task: LearningTask, config: ConstructiveConfig, policy: ConstructivePolicy
+        self,
+        task: LearningTask,
+        config: ConstructiveConfig,
+        policy: ConstructivePolicy,
+        fresh: FreshProblems | None = None,
     ) -> None:
         super().__init__(task, config, policy.module)
         self.policy = policy
         self._replay = config if isinstance(config, MemoryConfig) else BEST_ONLY
-        self._outlines = Outlines.of(task.training, task.device)
-        self._sizes = super().sizes
-        self.memory = PlacementMemory(self._outlines, self._replay.places, self._sizes.max())
+        self._computes = can_compute(self.reward, task.training)
+        if fresh is not None and not self._computes:
+            raise SettingError(
+                "fresh graphs are judged by their throughput in the steady state, without "
+                "constraints; set fresh to 0 for anything else"
+            )
+        self._fresh = fresh is not None
+        self._training = fresh or policy.on(task.training)
+        self._outlines = fresh.outlines if fresh else Outlines.of(task.training, task.device)
+        self._sizes = self._outlines.operators.cpu().numpy()
+        most = int(self._sizes.max())
+        self.memory = PlacementMemory(self._outlines, self._replay.places, most)
         self._average = (
             MovingAverage(self.n_problems, task.device) if config.baseline == "moving" else None
         )
-        self.memories = (self.memory,) if self._average is None else (self.memory, self._average)
+        self.memories: tuple[TensorMemory, ...] = () if self._fresh else (self.memory,)
+        if self._average is not None:
+            self.memories += (self._average,)
         self.judge = judge_of(self.reward, task.training, task.device)
-        self._training = policy.on(task.training)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of training problems of an epoch."""
+        return len(self._sizes)
 
     @property
     def sizes(self) -> Longs:
@@ -84,17 +108,46 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Loss of the policy gradient on drawn and on replayed samples, summed over the rows."""
-        replay, device = self._replay, self.task.device
-        explored = exploration(replay.exploration, replay.exploration_decay, epoch)
+        explored, n, most = self._shape(rows, epoch)
         loss, sums = self.step(
-            torch.from_numpy(rows).to(device),
-            torch.tensor(seed, device=device),
-            torch.tensor(explored, device=device),
-            n=int(self._sizes[rows].max()),
-            most=max(explored, replay.exploration_while_poor),
+            torch.from_numpy(rows).to(self.task.device),
+            torch.tensor(seed, device=self.task.device),
+            torch.tensor(explored, device=self.task.device),
+            n=n,
+            most=most if self._replay.exploration_while_poor else explored,
         )
-        reward, best, entropy = sums.tolist()
-        return loss, StepReport(len(rows), reward, best, entropy)
+        return loss, StepReport(len(rows), *sums.tolist())
+
+    @cached_property
+    def captured(self) -> Captured | None:
+        """Loss, report and gradient of rows in an epoch by a seed, replayed by a GPU; or None.
+
+        On a CPU, and where a step needs values on the host, nothing can be replayed.
+        """
+        if self.task.device == "cpu" or not self._training.static or not self._computes:
+            return None
+        parameters = [p for p in self.module.parameters() if p.requires_grad]
+        sizes = [p.numel() for p in parameters]
+        steps = CapturedSteps(self.step, parameters, [t for m in self.memories for t in m.tensors])
+
+        def replayed(
+            rows: Longs, epoch: int, seed: int
+        ) -> tuple[Tensor, StepReport, tuple[Tensor, ...]]:
+            explored, n, most = self._shape(rows, epoch)
+            loss, sums, flat = steps(torch.from_numpy(rows), seed, explored, n=n, most=most)
+            pairs = zip(torch.split(flat, sizes), parameters, strict=True)
+            gradient = tuple(part.view_as(parameter) for part, parameter in pairs)
+            report: Any = sums.unbind()
+            return loss.double(), StepReport(len(rows), *report), gradient
+
+        return replayed
+
+    def _shape(self, rows: Longs, epoch: int) -> tuple[int, int, int]:
+        """Random samples in this epoch, operators of the largest problem, most random samples."""
+        replay = self._replay
+        explored = exploration(replay.exploration, replay.exploration_decay, epoch)
+        most = max(exploration(replay.exploration, 0.0, 0), replay.exploration_while_poor)
+        return explored, int(self._sizes[rows].max()), most
 
     def step(
         self, rows: Tensor, seed: Tensor, explored: Tensor, *, n: int, most: int
@@ -103,11 +156,13 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
         As many random samples as ``explored`` says, at most ``most``, which sets the shapes.
         """
-        keys = child(seed, rows)
-        batch = self._training.encoded(rows, n, child(keys, 0))
-        drawn = batch.drawn(self.config.on_policy, child(keys, 1))
-        rewards = self._remember(rows, drawn)
-        self._explore(rows, child(keys, 2), batch, explored, most)
+        of_batch, of_samples, of_random = children(child(seed, rows), 3)
+        batch = self._training.encoded(rows, n, of_batch)
+        drawn = batch.drawn(self.config.on_policy, of_samples)
+        if self._fresh:
+            self.memory.forget(rows)
+        rewards = self._remember(rows, batch, drawn)
+        self._explore(rows, of_random, batch, explored, most)
         replayed, again, good = self.memory.replay(
             rows, self._replay.replayed, self._replay.threshold, n
         )
@@ -142,18 +197,23 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         replay, n, outlines = self._replay, batch.order.shape[1], self._outlines.of_rows(rows)
         poor = self.memory.best(rows) < replay.threshold
         count = torch.where(poor, explored.clamp(min=replay.exploration_while_poor), explored)
-        near = round(replay.near * most)
+        near, (anywhere, nearby) = round(replay.near * most), children(keys, 2)
         if most > near:
-            random = random_placements(child(keys, 0), most - near, n, outlines)
-            self._remember(rows, random, (count * (1 - replay.near)).ceil())
+            random = random_placements(anywhere, most - near, n, outlines)
+            self._remember(rows, batch, random, (count * (1 - replay.near)).ceil())
         if near:
             known = self.memory.placements[rows, :, :n], self.memory.rewards[rows]
-            moved = neighbours(child(keys, 1), near, batch.order, outlines, *known)
-            self._remember(rows, moved, (count * replay.near).round())
+            moved = neighbours(nearby, near, batch.order, outlines, *known)
+            self._remember(rows, batch, moved, (count * replay.near).round())
 
-    def _remember(self, rows: Tensor, placements: Tensor, count: Tensor | None = None) -> Tensor:
+    def _remember(
+        self, rows: Tensor, batch: EncodedBatch, placements: Tensor, count: Tensor | None = None
+    ) -> Tensor:
         """Rewards [G, S] of placements [G, S, N]; the memories keep the best of the first ones."""
-        legal, rewards = self.judge(rows, placements)
+        if batch.costs is None:
+            legal, rewards = self.judge(rows, placements)
+        else:
+            legal, rewards = placements, throughput(batch.costs, placements)
         kept, n = rewards, placements.shape[2]
         if count is not None:
             number = torch.arange(rewards.shape[1], device=rewards.device)

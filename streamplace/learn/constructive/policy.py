@@ -13,7 +13,9 @@ from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
-from streamplace.learn.tensors.draws import child, mixed
+from streamplace.learn.tensors.draws import children, mixed
+from streamplace.learn.tensors.memory import Outlines
+from streamplace.learn.tensors.rewards import Costs
 from streamplace.learn.threads import one_thread
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
@@ -35,6 +37,10 @@ class EncodedBatch(Protocol):
     def order(self) -> Tensor:
         """Operators [G, N] of each problem in the order of decision; padding comes last."""
 
+    @property
+    def costs(self) -> Costs | None:
+        """Costs of problems that were made for this batch alone."""
+
     def drawn(self, samples: int, keys: Tensor) -> Tensor:
         """Placements [G, S, N], drawn by keys [G]; some may break constraints and need repair.
 
@@ -51,6 +57,10 @@ class EncodedBatch(Protocol):
 class PreparedProblems(Protocol):
     """Problems, prepared once for a policy."""
 
+    @property
+    def static(self) -> bool:
+        """Whether encoding, drawing and likelihoods need no values on the host."""
+
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
         """Encode some of the problems with the present parameters, as in training.
 
@@ -59,6 +69,21 @@ class PreparedProblems(Protocol):
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest placement [N] of some of the problems, legal."""
+
+
+class FreshProblems(Protocol):
+    """Problems that are made when they are encoded: others in every epoch."""
+
+    @property
+    def static(self) -> bool:
+        """Whether encoding, drawing and likelihoods need no values on the host."""
+
+    @property
+    def outlines(self) -> Outlines:
+        """Sizes of the problems of an epoch."""
+
+    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
+        """Make some of the problems, and encode them."""
 
 
 class ConstructivePolicy(Protocol):
@@ -89,12 +114,11 @@ class TrainedConstructor:
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Legal placements [S, N] of one problem, drawn from the policy."""
-        keys = mixed(torch.tensor([seed % 2**63]))
+        of_order, of_devices = children(mixed(torch.tensor([seed % 2**63])), 2)
         with one_thread(), torch.no_grad():
-            batch = self.policy.on([problem]).encoded(
-                torch.tensor([0]), problem.n_operators, child(keys, 0)
-            )
-            drawn = batch.drawn(samples, child(keys, 1))[0]
+            row = torch.tensor([0])
+            batch = self.policy.on([problem]).encoded(row, problem.n_operators, of_order)
+            drawn = batch.drawn(samples, of_devices)[0]
         return problem.repaired(drawn.numpy().astype(np.int32))
 
 

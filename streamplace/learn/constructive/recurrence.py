@@ -73,9 +73,63 @@ class LstmRecurrence(torch.autograd.Function):
         return by_graph.sum(2), None, d_state, d_weight
 
 
+class FusedRecurrence(torch.autograd.Function):
+    """The same on a GPU, in two kernels per step and three back."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
+        """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
+        ordered, width = swapped(weight, 0), start.shape[1]
+        recurrent, of_read = ordered[:, :width], ordered[:, width:]
+        further = (read.flatten(0, 2) @ of_read.t()).view(*read.shape[:3], -1)
+        gates = (swapped(inputs, 2)[:, :, None] + further).flatten(1, 2)
+        state, cell = start, torch.zeros_like(start)
+        states, cells, activated = [], [cell], []
+        for t in range(len(gates)):
+            state, cell, gate = torch.ops.aten._thnn_fused_lstm_cell(
+                gates[t], state @ recurrent.t(), cell
+            )
+            states.append(state)
+            cells.append(cell)
+            activated.append(gate)
+        stacked = torch.stack(states)
+        ctx.save_for_backward(read, start, weight, stacked, *cells, *activated)
+        return stacked
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, Tensor]:
+        """Gradients of x, h_0 and W from that of the states [T, R, H]; r has none."""
+        read, start, weight, states, *rest = ctx.saved_tensors
+        steps, graphs, samples, _ = read.shape
+        cells, activated = rest[: steps + 1], rest[steps + 1 :]
+        recurrent = swapped(weight, 0)[:, : start.shape[1]].contiguous()
+        d_state, d_cell = torch.zeros_like(start), torch.zeros_like(start)
+        deltas = []
+        for t in reversed(range(steps)):
+            delta, d_cell, _ = torch.ops.aten._thnn_fused_lstm_cell_backward_impl(
+                d_state + grad[t], d_cell, cells[t], cells[t + 1], activated[t], False
+            )
+            deltas.append(delta)
+            d_state = delta @ recurrent
+        every = torch.stack(deltas[::-1])
+        before = torch.cat([start[None], states[:-1]])
+        joined = torch.cat([before.flatten(0, 1), read.flatten(0, 2)], dim=1)
+        d_weight = swapped(every.flatten(0, 1).t() @ joined, 0)
+        d_inputs = swapped(every.view(steps, graphs, samples, -1).sum(2), 2)
+        return d_inputs, None, d_state, d_weight
+
+
+def swapped(gates: Tensor, dim: int) -> Tensor:
+    """Gates with the last two of four exchanged: torch's order is i, f, g, o."""
+    i, f, o, g = gates.chunk(4, dim)
+    return torch.cat([i, f, g, o], dim)
+
+
 def lstm_states(inputs: Tensor, read: Tensor, start: Tensor, weight: Tensor) -> Tensor:
     """States [T, R, H] from x [T, G, 4H], r [T, G, S, K], h_0 [R, H] and W [4H, H + K]."""
-    states: Tensor = LstmRecurrence.apply(inputs, read, start, weight)  # type: ignore[no-untyped-call]
+    recurrence = FusedRecurrence if inputs.is_cuda else LstmRecurrence
+    states: Tensor = recurrence.apply(inputs, read, start, weight)  # type: ignore[no-untyped-call]
     return states
 
 
@@ -90,6 +144,10 @@ def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 def activate(gates: Tensor) -> Tensor:
     """Apply σ to three quarters of the gates [R, 4H] and tanh to the last, in place."""
     last = gates[:, 3 * (gates.shape[1] // 4) :]
+    if gates.is_cuda:
+        gates[:, : -last.shape[1]].sigmoid_()
+        last.tanh_()
+        return gates
     last.mul_(2)
     gates.sigmoid_()
     last.mul_(2).sub_(1)
@@ -97,7 +155,9 @@ def activate(gates: Tensor) -> Tensor:
 
 
 def tanh_(values: Tensor) -> Tensor:
-    """Tanh in place, as 2 σ(2x) − 1: five times as fast as the library's."""
+    """Tanh in place, as 2 σ(2x) − 1: five times as fast as the library's on a CPU."""
+    if values.is_cuda:
+        return values.tanh_()
     return values.mul_(2).sigmoid_().mul_(2).sub_(1)
 
 

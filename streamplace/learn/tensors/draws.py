@@ -26,9 +26,15 @@ def mixed(words: Tensor) -> Tensor:
     return words ^ _right(words, 31)
 
 
-def child(keys: Tensor, number: Tensor | int) -> Tensor:
-    """Keys for one of several purposes, or of several things."""
-    return mixed(mixed(keys + GOLDEN) ^ number)
+def child(keys: Tensor, number: Tensor) -> Tensor:
+    """Keys of things with these numbers."""
+    return mixed(keys ^ mixed(number + GOLDEN))
+
+
+def children(keys: Tensor, count: int) -> tuple[Tensor, ...]:
+    """So many further keys in place of each, for as many purposes."""
+    numbers = torch.arange(count, device=keys.device)
+    return child(keys, numbers.view(-1, *(1,) * keys.ndim)).unbind()
 
 
 def uniform(keys: Tensor, *sizes: int) -> Tensor:

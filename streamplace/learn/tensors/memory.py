@@ -17,7 +17,7 @@ from torch import Tensor
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.memory import check_places
 from streamplace.learn.learner import ALL, Selection
-from streamplace.learn.tensors.draws import GOLDEN, below, child, mixed, uniform
+from streamplace.learn.tensors.draws import GOLDEN, below, children, mixed, uniform
 from streamplace.model.problem import Problem
 
 EMPTY = -1.0
@@ -76,10 +76,10 @@ def canonical(placements: Tensor, order: Tensor, outlines: Outlines) -> Tensor:
 
 def random_placements(keys: Tensor, size: int, n: int, outlines: Outlines) -> Tensor:
     """Placements [G, S, N]: uniform over k random devices, k uniform."""
-    most = outlines.devices[:, None]
-    count = 1 + below(uniform(child(keys, 0), size), most)
-    drawn = below(uniform(child(keys, 1), size, n), count[..., None])
-    ranks = uniform(child(keys, 2), size, outlines.classes.shape[1])
+    most, (of_count, of_place, of_rank) = outlines.devices[:, None], children(keys, 3)
+    count = 1 + below(uniform(of_count, size), most)
+    drawn = below(uniform(of_place, size, n), count[..., None])
+    ranks = uniform(of_rank, size, outlines.classes.shape[1])
     absent = torch.arange(ranks.shape[2], device=keys.device) >= most
     shuffled = ranks.masked_fill(absent[:, None], 2.0).argsort(dim=2, stable=True)
     return torch.where(outlines.present(n)[:, None], shuffled.gather(2, drawn), 0)
@@ -93,12 +93,14 @@ def neighbours(
     A run is contiguous in the order; its length is geometric with mean 2.
     """
     n = order.shape[1]
+    which, begin, long, to = uniform(torch.stack(children(keys, 4)).flatten(), size).view(
+        4, len(keys), size
+    )
     kept = (rewards > EMPTY).sum(1, keepdim=True).clamp(min=1)
-    chosen = below(uniform(child(keys, 0), size), kept)
-    bases = best.long().gather(1, chosen[..., None].expand(-1, -1, n))
-    start = below(uniform(child(keys, 1), size), outlines.operators[:, None])[..., None]
-    length = 1 - uniform(child(keys, 2), size).log2().ceil().long()[..., None]
-    device = below(uniform(child(keys, 3), size), outlines.devices[:, None])[..., None]
+    bases = best.long().gather(1, below(which, kept)[..., None].expand(-1, -1, n))
+    start = below(begin, outlines.operators[:, None])[..., None]
+    length = 1 - long.log2().ceil().long()[..., None]
+    device = below(to, outlines.devices[:, None])[..., None]
     position = order.argsort(1)[:, None]
     moved = (position >= start) & (position < start + length) & outlines.present(n)[:, None]
     return torch.where(moved, device, bases)
@@ -118,7 +120,7 @@ def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tenso
     by_word, at = words.sort(dim=1, stable=True)
     again = torch.zeros_like(by_word, dtype=torch.bool)
     again[:, 1:] = by_word[:, 1:] == by_word[:, :-1]
-    again = torch.zeros_like(again).scatter(1, at, again)
+    again = again.gather(1, at.argsort(1))
     values, at = rewards.masked_fill(again, EMPTY).sort(dim=1, descending=True, stable=True)
     values, at = values[:, :most], at[:, :most]
     kept = placements.gather(1, at[..., None].expand(-1, -1, n))
@@ -130,6 +132,11 @@ class TensorMemory:
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self._tensors = tensors
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All of them."""
+        return list(self._tensors.values())
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Arrays to save, of some problems."""
@@ -159,7 +166,13 @@ class PlacementMemory(TensorMemory):
         n, places = placements.shape[2], self.rewards.shape[1]
         candidates = torch.cat([self.placements[rows, :, :n], placements.to(torch.int8)], dim=1)
         values = torch.cat([self.rewards[rows], rewards], dim=1)
-        self.placements[rows, :, :n], self.rewards[rows] = best_distinct(candidates, values, places)
+        best, values = best_distinct(candidates, values, places)
+        self.placements[:, :, :n].index_copy_(0, rows, best)
+        self.rewards.index_copy_(0, rows, values)
+
+    def forget(self, rows: Tensor) -> None:
+        """Forget the placements of problems."""
+        self.rewards.index_fill_(0, rows, EMPTY)
 
     def replay(
         self, rows: Tensor, most: int, threshold: float, n: int

@@ -75,6 +75,12 @@ class Costs:
         }
         return cls(**made)
 
+    @property
+    def plain(self) -> bool:
+        """Whether only devices and links can limit, one group of sources at once."""
+        further = self.tuples, self.nics, self.constant, self.core, self.share
+        return all(column is None for column in further)
+
     def of_rows(self, rows: Tensor, n: int) -> "Costs":
         """Costs of some problems, of their first n operators."""
 

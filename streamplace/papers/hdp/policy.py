@@ -36,6 +36,10 @@ class EncodedSequences:
     first: Tensor  # [G, V] first operator of the node that a decision is about
 
     @property
+    def costs(self) -> None:
+        """No problem is made for a batch alone."""
+
+    @property
     def order(self) -> Tensor:
         """Operators, those of one node together."""
         return self.place.argsort(dim=1, stable=True)
@@ -64,6 +68,8 @@ class EncodedSequences:
 
 class PreparedSequences:
     """Problems as sequences of nodes, in the order of the nodes' first operators."""
+
+    static = False
 
     def __init__(self, module: HdpModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems, config = module, problems, module.config

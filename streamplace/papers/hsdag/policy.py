@@ -10,7 +10,7 @@ from torch import Tensor
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.learner import ALL, Selection
-from streamplace.learn.tensors.draws import child, gumbel, uniform
+from streamplace.learn.tensors.draws import child, children, gumbel, uniform
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
@@ -53,14 +53,19 @@ class GroupingRounds:
     first: Tensor  # [V] first operator of a node
     rounds: Sequence[GroupingRound]  # T
 
+    @property
+    def costs(self) -> None:
+        """No problem is made for a batch alone."""
+
     def drawn(self, samples: int, keys: Tensor | None) -> Tensor:
         """Placements [G, S, N], drawn group by group, or without keys the likeliest."""
         by_node = self.node.new_zeros(samples, len(self.owner) + 1)
+        of_rounds = [] if keys is None else children(keys, len(self.rounds))
         for t, now in enumerate(self.rounds):
             mine = range(t, samples, len(self.rounds))
             log_p = now.log_p.detach().expand(len(mine), -1, -1)
-            if keys is not None:  # of a group, those of its first node
-                first = child(child(keys, t)[now.owner], self.place[now.first])
+            if of_rounds:  # of a group, those of its first node
+                first = child(of_rounds[t][now.owner], self.place[now.first])
                 log_p = log_p + gumbel(first, len(mine), log_p.shape[2]).transpose(0, 1)
             by_node[t :: len(self.rounds), :-1] = log_p.argmax(-1)[:, now.group]
         return by_node[:, self.node].transpose(0, 1)
@@ -90,6 +95,8 @@ class GroupingRounds:
 
 class PreparedGraphs:
     """Problems, prepared as nodes with features."""
+
+    static = False
 
     def __init__(self, module: HsdagModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems = module, problems

@@ -36,7 +36,8 @@ def learner_of(
     policy = DreamPolicy(
         built_module(config, upstream=model in UPSTREAM), config, FeatureScale.of(problems)
     )
-    return ConstructiveLearner(task, config, policy)
+    fresh = policy.fresh(problems, config.fresh) if config.fresh else None
+    return ConstructiveLearner(task, config, policy, fresh)
 
 
 def trained(learner: ConstructiveLearner, steps: int, rate: float = 0.01) -> ConstructiveLearner:
@@ -92,17 +93,24 @@ class NothingWaits(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
         assert name not in ("_local_scalar_dense", "nonzero", "masked_select", "_unique2"), name
-        if name.startswith("index") and name != "index_add":
+        if name in ("index", "index_put", "index_put_"):
             indices = [part for part in args[1] if isinstance(part, torch.Tensor)]
             assert all(part.dtype != torch.bool for part in indices), name
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("near", [0.0, 0.5])
-@pytest.mark.parametrize("model", ["dream", "encdec"])
-def test_a_step_never_waits_for_a_gpu(model: str, near: float) -> None:
+@pytest.mark.parametrize(
+    ("model", "changes"),
+    [
+        ("dream", {}),
+        ("dream", {"near": 0.5, "baseline": "moving"}),
+        ("dream", {"near": 1.0, "fresh": 5}),
+        ("encdec", {}),
+    ],
+)
+def test_a_step_never_waits_for_a_gpu(model: str, changes: dict[str, Any]) -> None:
     """So a GPU can replay it, rewards and memories included."""
-    learner = learner_of(model, near=near, device_state=True)
+    learner = learner_of(model, device_state=True, **changes)
     learner.judge = computed(PROBLEMS, "cpu")
     rows, seed = torch.arange(len(PROBLEMS)), torch.tensor(3)
     learner.loss(rows.numpy(), 0, 0)  # what is prepared once

@@ -6,6 +6,8 @@ from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.dream.options import (
     FAST_TRAINING,
+    GPU,
+    GPU_TRAINING,
     PAPER,
     PAPER_TRAINING,
     UPSTREAM,
@@ -20,6 +22,7 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
     kind = type(fast)
     presets = {
         "fast": Preset(fast, FAST_TRAINING),
+        "gpu": Preset(fast.model_copy(update=GPU), GPU_TRAINING),
         "paper": Preset(kind(**PAPER), PAPER_TRAINING),
     }
 
@@ -34,7 +37,9 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
         else:
             scale = FeatureScale.from_document(task.features, "the weights to begin from")
         module = built_module(config, upstream=name in UPSTREAM)
-        return ConstructiveLearner(task, config, DreamPolicy(module, config, scale))
+        policy = DreamPolicy(module.to(task.device), config, scale)
+        fresh = policy.fresh(task.training, config.fresh) if config.fresh else None
+        return ConstructiveLearner(task, config, policy, fresh)
 
     def allocator(path: Path) -> Allocator:
         from streamplace.learn.models.dream.policy import trained

@@ -23,6 +23,9 @@ class AllocatorConfig(MemoryConfig):
     canonical: bool = True  # allow only the first unused one of interchangeable devices
     # use the loads of devices, and what they send to the operator, as features
     device_state: bool = False
+    # number of graphs of the branched family that are made anew in every epoch, instead of the
+    # given ones, for their cluster and at their rates; 0: none
+    fresh: int = Field(default=0, ge=0, le=10_000_000)
 
 
 class GraphAllocatorConfig(AllocatorConfig):
@@ -53,6 +56,21 @@ PAPER_TRAINING = TrainingConfig(
 FAST_TRAINING = TrainingConfig(
     epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
 )
+
+GPU: dict[str, Any] = {
+    "replayed": 1,
+    "places": 2,
+    "exploration": 16.0,
+    "exploration_decay": 0.0,
+    "near": 1.0,
+    "fresh": 102_400,
+}
+"""Options for fresh graphs in every step, which no step meets again."""
+
+GPU_TRAINING = TrainingConfig(
+    epochs=30, batch=512, learning_rate=5e-3, final_learning_rate=1e-5, clip=1.0
+)
+"""A minute on an H100."""
 
 OPTIONS: dict[str, type[AllocatorConfig]] = {
     "encdec": AllocatorConfig,

@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded, read_model
+from streamplace.learn.models.dream.fresh import FreshGraphs
 from streamplace.learn.models.dream.graphs import (
     FEATURES,
     FeatureScale,
@@ -25,6 +27,8 @@ from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.learn.parameters import fill
 from streamplace.learn.tensors.draws import below, uniform
+from streamplace.learn.tensors.memory import Outlines
+from streamplace.learn.tensors.rewards import Costs
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
 
@@ -36,6 +40,7 @@ class OrderedBatch:
     policy: EncoderDecoder
     batch: GraphBatch
     encoded: Encoded
+    costs: Costs | None = None
 
     @property
     def order(self) -> Tensor:
@@ -45,7 +50,7 @@ class OrderedBatch:
     def drawn(self, samples: int, keys: Tensor) -> Tensor:
         """Placements [G, S, N], drawn step by step."""
         by_step = self.policy.decide(self.encoded, samples, keys)
-        return torch.zeros_like(by_step).scatter(2, self.order[:, None].expand_as(by_step), by_step)
+        return by_step.gather(2, self.order.argsort(1)[:, None].expand_as(by_step))
 
     def weights(self, samples: int) -> Tensor:
         """All samples count the same."""
@@ -59,6 +64,8 @@ class OrderedBatch:
 
 class PreparedTensors:
     """Problems as tensors."""
+
+    static = True
 
     def __init__(
         self,
@@ -97,7 +104,10 @@ class PreparedTensors:
         numbers = np.arange(len(self._problems))[rows]
         placements: dict[int, Ints] = {}
         sizes = np.array([self._problems[i].n_operators for i in numbers])
-        for part in (numbers[each] for each in batches_by_size(sizes)):
+        for part in (
+            numbers[each]
+            for each in batches_by_size(sizes, CELLS if self._device.type == "cpu" else GPU_CELLS)
+        ):
             orders = [decision_order(self._problems[i], self._config.order) for i in part]
             steps = torch.from_numpy(padded_orders(orders)).to(self._device)
             with torch.no_grad():
@@ -115,6 +125,25 @@ class PreparedTensors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PreparedFresh:
+    """Graphs that are made when they are encoded."""
+
+    policy: EncoderDecoder
+    graphs: FreshGraphs
+    static: bool = True
+
+    @property
+    def outlines(self) -> Outlines:
+        """Sizes of the graphs."""
+        return self.graphs.outlines
+
+    def encoded(self, rows: Tensor, n: int, keys: Tensor) -> OrderedBatch:
+        """Make graphs, and encode them."""
+        batch, costs = self.graphs.batch(rows, n, keys)
+        return OrderedBatch(self.policy, batch, self.policy.encode(batch), costs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DreamPolicy:
     """A model of the paper with parameters."""
 
@@ -126,6 +155,14 @@ class DreamPolicy:
         """Prepare problems."""
         return PreparedTensors(self.module, self.config, self.scale, problems)
 
+    def fresh(self, problems: Sequence[Problem], count: int) -> PreparedFresh:
+        """Prepare so many graphs like problems, whose cluster and rates they have."""
+        config, device = self.config, next(self.module.parameters()).device
+        if getattr(config, "stream_features", False) or config.order != "bfs":
+            raise SettingError("fresh graphs need order = 'bfs' and stream_features = false")
+        graphs = FreshGraphs(problems, self.scale, config.devices, count, device)
+        return PreparedFresh(self.module, graphs)
+
     def features(self) -> dict[str, Any]:
         """Names and scale of the features."""
         return self.scale.document()
@@ -133,7 +170,7 @@ class DreamPolicy:
 
 ORDERS = 16
 """Orders of decision of a training problem, among which every step chooses."""
-CELLS = 1 << 12
+CELLS, GPU_CELLS = 1 << 12, 1 << 16
 """Most operators of a batch, padding included."""
 
 
@@ -149,13 +186,13 @@ def trained(path: Path, model: str) -> TrainedConstructor:
     return TrainedConstructor(DreamPolicy(module, settled, scale))
 
 
-def batches_by_size(sizes: Longs) -> list[Longs]:
-    """Rows in batches of like sizes, each of at most `CELLS` operators or one problem."""
+def batches_by_size(sizes: Longs, cells: int = CELLS) -> list[Longs]:
+    """Rows in batches of like sizes, each of at most so many operators or one problem."""
     by_size = np.argsort(sizes, kind="stable")
     batches, start = [], 0
     while start < len(by_size):
         end = start + 1
-        while end < len(by_size) and (end + 1 - start) * sizes[by_size[end]] <= CELLS:
+        while end < len(by_size) and (end + 1 - start) * sizes[by_size[end]] <= cells:
             end += 1
         batches.append(by_size[start:end])
         start = end

@@ -1,0 +1,132 @@
+"""Graphs that are made as tensors."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dream_cases import SCALE
+from histories import InterruptsEpoch, assert_same
+from streamsim import throughput as simulated
+
+import streamplace
+from streamplace.errors import SettingError
+from streamplace.families.branched import STANDARD, Branched, branched
+from streamplace.learn.config import Preset
+from streamplace.learn.models.dream.fresh import NUMBERS, FreshGraphs
+from streamplace.learn.models.dream.graphs import Graphs
+from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.learn.tensors.draws import child
+from streamplace.learn.tensors.memory import random_placements
+from streamplace.learn.tensors.rewards import throughput
+from streamplace.learn.training_loop import built
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+
+FIVE = Cluster.uniform(5)
+GIVEN = [Problem(next(branched(Branched(), 0)).at_rate(rate), FIVE) for rate in (1e4, 2e4)]
+COUNT = len(NUMBERS)
+ROWS, KEYS = torch.arange(COUNT), child(torch.tensor(5), torch.arange(COUNT))
+FRESH = FreshGraphs(GIVEN, SCALE, 5, COUNT, torch.device("cpu"))
+DRAWN = FRESH.drawn(ROWS, 28, KEYS)
+
+
+def problem_of(row: int) -> Problem:
+    """A graph that was drawn, as a problem."""
+    n = int(DRAWN.present[row].sum())
+    rate = 1e4 * float(DRAWN.load[row].sum() / STANDARD[NUMBERS[row]].devices)
+    receives = DRAWN.streams[row, :n, :n].numpy()
+    branches = STANDARD[NUMBERS[row]].branches
+    flow = np.full(n, rate / branches)
+    flow[[0, n - 1]] = rate
+    operators = [
+        Operator(
+            f"v{v}",
+            ipt=float(DRAWN.load[row, v]) * 2.5e9 / flow[v],
+            rate=rate if v == 0 else 0.0,
+            payload=float(DRAWN.sent[row, v]) / (rate / branches),
+        )
+        for v in range(n)
+    ]
+    streams = [
+        Stream(f"v{u}", f"v{v}", 1 / branches if u == 0 else 1.0) for v, u in np.argwhere(receives)
+    ]
+    return Problem(StreamGraph.of("drawn", operators, streams), FIVE)
+
+
+def test_graphs_are_those_of_the_family() -> None:
+    """As many operators, streams and devices as their topology has; payloads of its range."""
+    given_graphs = {g.name.rsplit("-", 1)[0]: g for g in branched(Branched(copies=1), 0)}
+    for row, number in enumerate(NUMBERS):
+        k, d, devices = STANDARD[number]
+        made, family = problem_of(row).graph, given_graphs[f"b{k}x{d}-v{devices}"]
+        assert (made.n_operators, made.n_streams) == (family.n_operators, family.n_streams)
+        for of in ("n_inputs", "n_outputs"):
+            if hasattr(made, of):
+                assert sorted(getattr(made, of)) == sorted(getattr(family, of))
+        payload = made.operators.payload[:-1]
+        assert ((payload >= 0.99) & (payload <= 62_501)).all()
+        shares = made.flow.input_rate * made.operators.ipt / 2.5e9
+        assert shares.max() * made.source_rate**-1 <= k / 1e4 + 1e-9
+        assert shares.sum() == pytest.approx(devices * made.source_rate / 1e4)
+
+
+def test_batches_are_those_of_the_same_graphs_as_problems() -> None:
+    """Whatever a policy sees, and what placements are worth."""
+    problems = [problem_of(row) for row in range(COUNT)]
+    batch, costs = FRESH.batch(ROWS, 28, KEYS)
+    n = max(problem.n_operators for problem in problems)
+    order = torch.arange(n).expand(COUNT, -1)
+    expected = Graphs.of(problems, SCALE, 5, canonical=True).batch(ROWS, order)
+    for name in ("present", "streams", "upstream", "inbound", "allowed", "lower", "load"):
+        found = getattr(batch, name)
+        found = found[:, :n] if found.shape[1] > 5 else found
+        found = found[:, :, :n] if found.ndim == 3 and found.shape[2] > 5 else found
+        assert torch.allclose(found.double(), getattr(expected, name).double(), rtol=1e-5), name
+    there = batch.present[:, :n]
+    assert torch.allclose(batch.features[:, :n][there], expected.features[there], atol=1e-4)
+    placements = random_placements(KEYS, 6, 28, FRESH.outlines)
+    found = throughput(costs, placements)
+    for row, problem in enumerate(problems):
+        own = placements[row, :, : problem.n_operators].numpy().astype(np.int32)
+        assert found[row].tolist() == pytest.approx(simulated(problem.instance, own), rel=1e-6)
+
+
+def test_unequal_devices_are_refused() -> None:
+    cluster = Cluster.of([Device("a"), Device("b", mips=1000)])
+    with pytest.raises(SettingError, match="fresh graphs are made for one cluster"):
+        FreshGraphs([Problem(GIVEN[0].graph, cluster)], SCALE, 5, 9, torch.device("cpu"))
+
+
+def test_a_training_on_fresh_graphs_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    """It was stopped in its second epoch; the graphs given are the validation's."""
+    file = tmp_path / "small.toml"
+    file.write_text("[training]\nbatch = 32\n[model]\nwidth = 8\nfresh = 64\n")
+    graphs = list(islice(branched(Branched(copies=1), 0), 0, 40, 8))
+
+    def train(name: str, **options: Any) -> Path:
+        folder = tmp_path / name
+        options = {"rates": (1e4, 2e4), "preset": "gpu", "config": file, "epochs": 2, **options}
+        return streamplace.train("dream", graphs, folder, **options).folder
+
+    whole = train("whole")
+    with pytest.raises(KeyboardInterrupt):
+        train("stopped", watcher=InterruptsEpoch(2))
+    resumed = train("stopped", resume=True)
+    assert_same(resumed, whole, "best.safetensors", "last.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"objective": "makespan"}, "fresh graphs are judged by their throughput"),
+        ({"changes": {"order": "topological"}}, "fresh graphs need order = 'bfs'"),
+    ],
+)
+def test_what_is_not_made_is_refused(options: dict[str, Any], refusal: str) -> None:
+    preset = MODELS["dream"].presets["gpu"]
+    changed = preset.model.model_copy(update=options.pop("changes", {}))
+    task = LearningTask(tuple(GIVEN), (), 0, **options)
+    with pytest.raises(SettingError, match=refusal):
+        built(MODELS["dream"], task, Preset(changed, preset.training))
