@@ -1,4 +1,4 @@
-"""Writes what the pages take from the registries, the schemas and the examples into the pages.
+"""Writes what the pages take from the registries and the schemas into the pages.
 
 A part of a page between ``<!-- generated: NAME ARGUMENTS -->`` and ``<!-- end -->`` is what the
 function of that name in `GENERATORS` returns. ``python docs/generate.py`` writes all of them, and
@@ -17,6 +17,8 @@ OF_LEARNED = ("weights", "samples")
 """Options of every learned placer, which the page explains once."""
 SHARED = ("graph", "cluster", "constraints")
 """Formats whose parts stand in a problem as well."""
+QUANTITY = [{"type": "number", "minimum": 0}, {"type": "string"}]
+"""A number in the unit that the field names, or a text with a unit."""
 PART = re.compile(r"(<!-- generated: ([\w. ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -58,27 +60,25 @@ def _parts(name: str) -> list[dict[str, Any]]:
 
 
 def placers() -> str:
-    """Table of the registered placers and their options."""
+    """List of the registered placers and their options."""
     from streamplace.placers.registry import PLACERS
 
-    rows = [_placer(PLACERS[name]) for name in PLACERS]
-    return _table(("placer", "what it does", "options"), rows)
+    return "".join(_placer(PLACERS[name]) for name in PLACERS)
 
 
 def objectives() -> str:
-    """Table of the registered objectives."""
+    """List of the registered objectives."""
     from streamplace.objectives.registry import OBJECTIVES
 
-    rows = [(f"`{o.name}`", o.sense, o.summary) for o in map(OBJECTIVES.__getitem__, OBJECTIVES)]
-    return _table(("objective", "sense", "what it is"), rows)
+    found = map(OBJECTIVES.__getitem__, OBJECTIVES)
+    return _list((o.name, f"({o.sense}) {o.summary}") for o in found)
 
 
 def formats() -> str:
-    """Table of the registered foreign formats."""
+    """List of the registered foreign formats."""
     from streamplace.io.registry import FORMATS
 
-    rows = [(f"`{name}`", FORMATS[name].summary) for name in FORMATS]
-    return _table(("format", "what it is"), rows)
+    return _list((name, FORMATS[name].summary) for name in FORMATS)
 
 
 def exports() -> str:
@@ -93,22 +93,16 @@ def exports() -> str:
     return _table(("form", "what it is", "writes", "can be read back"), rows)
 
 
-def example(name: str) -> str:
-    """Text of an example that the tests run."""
-    file = DOCS.parent / "examples" / f"{name}.py"
-    return f"```py\n{file.read_text(encoding='utf-8')}```"
-
-
 def names(module: str) -> str:
-    """Table of the public names of a module, with the first line of each docstring."""
+    """List of the public names of a module, with the first line of each docstring."""
     found = importlib.import_module(module)
     public = getattr(found, "__all__", None) or [
         name
         for name, value in vars(found).items()
         if not name.startswith("_") and getattr(value, "__module__", None) == module
     ]
-    rows = [(f"`{name}`", _summary(getattr(found, name))) for name in sorted(public)]
-    return _table((f"`{module}`", "what it is"), [row for row in rows if row[1]])
+    rows = [(name, _summary(getattr(found, name))) for name in sorted(public)]
+    return _list(row for row in rows if row[1])
 
 
 def _summary(thing: Any) -> str:
@@ -124,18 +118,17 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "formats": formats,
     "exports": exports,
     "names": names,
-    "example": example,
 }
 
 
-def _placer(placer: Any) -> tuple[str, str, str]:
+def _placer(placer: Any) -> str:
     explained = _parameters(inspect.getdoc(placer.function) or "")
     options = (
-        f"`{name}={default}`: {explained[name]}"
+        (f"{name}={default}", explained[name])
         for name, default in placer.texts().items()
         if name not in OF_LEARNED
     )
-    return f"`{placer.name}`", placer.summary, "<br>".join(options)
+    return _list([(placer.name, placer.summary)]) + _list(options, indent="    ")
 
 
 def _parameters(docstring: str) -> dict[str, str]:
@@ -166,6 +159,8 @@ def _kind(field: dict[str, Any]) -> str:
     if "$ref" in field:
         return _noun(field["$ref"])
     if "anyOf" in field:
+        if field["anyOf"] == QUANTITY:
+            return "quantity"
         return " or ".join(dict.fromkeys(map(_kind, field["anyOf"])))
     if "enum" in field:
         return " or ".join(f'`"{value}"`' for value in field["enum"])
@@ -182,6 +177,11 @@ def _kind(field: dict[str, Any]) -> str:
 
 def _noun(title: str) -> str:
     return title.rsplit("/", 1)[-1].removesuffix("Json").removesuffix("Toml").lower()
+
+
+def _list(rows: Iterable[tuple[str, str]], indent: str = "") -> str:
+    """One line per row: the first text as code, the second as what it means."""
+    return "".join(f"{indent}- `{name}`: {text}\n" for name, text in rows)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
