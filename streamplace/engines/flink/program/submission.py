@@ -20,8 +20,11 @@ SPENT_SECONDS = 60.0
 """Time within which a job appears that another command is submitting, and whose id is refused."""
 FITS = "the job fits its placement"
 """Message of the pinning class after it has checked a job."""
-DUPLICATE = "DuplicateJobSubmissionException"
-"""Exception for an id that Flink has accepted before, whether or not it still lists the job."""
+DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionException")
+"""Exceptions for an id that Flink has accepted before, whether or not it still lists the job.
+
+The second one is that of Flink 2.3, in which every job belongs to an application of its id.
+"""
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
     f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
@@ -72,7 +75,7 @@ def submit(
 
 def is_spent(error: BaseException) -> bool:
     """Whether Flink refuses to start a job because it has accepted its id before."""
-    return isinstance(error, Refusal) and DUPLICATE in error.complaint
+    return isinstance(error, Refusal) and any(one in error.complaint for one in DUPLICATE)
 
 
 def exists(rest: Rest, job: str, error: FlinkError) -> bool:
