@@ -63,6 +63,10 @@ class PolicyLearner(ABC, Generic[C]):
 
         return self.for_each(one, rows.tolist())
 
+    def no_loss(self) -> torch.Tensor:
+        """Loss where nothing is to be learned: no parameter has a gradient."""
+        return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
+
     @property
     def n_problems(self) -> int:
         """Number of training problems."""
@@ -92,6 +96,21 @@ class PolicyLearner(ABC, Generic[C]):
         """Options and features."""
         config = self.config.model_dump(mode="json")
         return {"config": config, "features": dict(self.features())}
+
+
+def among_open(
+    first: torch.Tensor, is_open: torch.Tensor, own: torch.nn.Module, mean: torch.nn.Module
+) -> torch.Tensor:
+    """Second layer [P, D, H] of the devices of decisions: relu(own x + mean of x over the open)."""
+    may = is_open[..., None]
+    average = (first * may).sum(1) / may.sum(1)
+    rectified: torch.Tensor = (own(first) + mean(average)[:, None]).relu()
+    return rectified
+
+
+def log_probabilities(logits: torch.Tensor, is_open: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities [P, D] from logits [P, D, 1]; -inf where a device was not open."""
+    return logits.squeeze(-1).masked_fill(~is_open, -torch.inf).log_softmax(-1)
 
 
 def mean_entropy(log_p: torch.Tensor, problem: torch.Tensor) -> float:

@@ -8,13 +8,14 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
+from streamplace.learn.algorithms.decisions import DecisionRecord
 from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.module import PilotModule
 from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
 from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
-from streamplace.learn.models.pilot.rollout import RolloutRecord, places_after, rollouts
+from streamplace.learn.models.pilot.rollout import places_after, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -51,14 +52,14 @@ def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
 
 def explore(
     view: PilotFeatures, network: PilotNetwork, given: Any, seed: int | None = None
-) -> tuple[Ints, NDArray[np.float64], RolloutRecord]:
+) -> tuple[Ints, NDArray[np.float64], DecisionRecord]:
     """Devices [S, T] drawn where none is given (or the likeliest), and what is seen on the way."""
     asked = np.array(given, np.int32)
     uniform = np.full(asked.shape, -1, np.float32)
     if seed is not None:
         uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)
     seen = (*asked.shape, len(view.group))
-    record = RolloutRecord(
+    record = DecisionRecord(
         np.zeros((*seen, N_DEVICE), np.float32),
         np.zeros((*asked.shape, N_STEP), np.float32),
         np.zeros(seen, np.bool_),
@@ -69,7 +70,7 @@ def explore(
 
 def follow(
     view: PilotFeatures, network: PilotNetwork, chosen: Any
-) -> tuple[NDArray[np.float64], RolloutRecord]:
+) -> tuple[NDArray[np.float64], DecisionRecord]:
     """Log-probabilities of devices [S, T], and what is seen along them."""
     followed, likelihood, record = explore(view, network, chosen)
     assert np.array_equal(followed, chosen)
@@ -78,7 +79,7 @@ def follow(
 
 def draw(
     view: PilotFeatures, network: PilotNetwork, samples: int, *, seed: int = 0, looks: int = 1
-) -> tuple[Ints, RolloutRecord]:
+) -> tuple[Ints, DecisionRecord]:
     """Devices [S, T] as the policy draws them, and what it sees on the way."""
     given = np.full((samples, looks * len(view.order)), -1)
     chosen, _, record = explore(view, network, given, seed)

@@ -5,8 +5,9 @@ import pytest
 from pilots import draw, pilot_network, tangle, uneven
 from problems import PROBLEMS, constrained
 
+from streamplace.learn.algorithms.decisions import DecisionRecord
 from streamplace.learn.models.pilot.features import features_of
-from streamplace.learn.models.pilot.rollout import RolloutRecord, alternatives
+from streamplace.learn.models.pilot.rollout import alternatives
 from streamplace.model import Problem
 
 NETWORK = pilot_network()
@@ -22,7 +23,7 @@ def sampled(problem: Any, samples: Any = 4) -> Any:
     view = features_of(problem)
     chosen, record = draw(view, NETWORK, samples)
     whole = chosen[:, 0] >= 0
-    return view, chosen[whole], RolloutRecord(*(part[whole] for part in record))
+    return view, chosen[whole], DecisionRecord(*(part[whole] for part in record))
 
 
 def tried(chosen: Any, record: Any, forks: Any = 3, seed: Any = 0) -> Any:

@@ -11,10 +11,10 @@ from pilots import draw, explore, follow, pilot_module, tangle, torn, uneven
 from problems import PROBLEMS, diamond
 from strategies import problems
 
+from streamplace.learn.algorithms.decisions import DecisionRecord
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.module import ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import network_of
-from streamplace.learn.models.pilot.rollout import RolloutRecord
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
 
@@ -30,7 +30,7 @@ def drawn(view: Any, network: Any, samples: Any) -> Any:
     """Rollouts that ended well, and what was seen along them."""
     chosen, record = draw(view, network, samples)
     whole = chosen[:, 0] >= 0
-    return chosen[whole], RolloutRecord(*(part[whole] for part in record))
+    return chosen[whole], DecisionRecord(*(part[whole] for part in record))
 
 
 def in_one_pass(module: Any, views: Any, runs: Any, device: Any = "cpu") -> Any:

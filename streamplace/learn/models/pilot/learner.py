@@ -18,6 +18,7 @@ from streamsim.canonical import canonical
 from torch import Tensor
 
 from streamplace.errors import FormatError
+from streamplace.learn.algorithms.decisions import DecisionRecord, packed
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
 from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
@@ -26,7 +27,6 @@ from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollout import (
     PilotHeads,
-    RolloutRecord,
     alternatives,
     new_record,
     places_after,
@@ -46,7 +46,7 @@ from streamplace.model.units import LARGEST
 class WeighedRollouts:
     """Rollouts of one problem, and their weights in the loss."""
 
-    record: RolloutRecord
+    record: DecisionRecord
     chosen: Ints  # [S, T]
     imitation: float  # weight of −log π(rollout)
     q_values: Singles  # [S, T, D] of every alternative, relative to the best; NaN where not tried
@@ -113,7 +113,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         features, device = [each.features for each in studied], self.task.device
         studies = [(i, study) for i, each in enumerate(studied) for study in each.studies]
         if not studies:
-            return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum(), 0.0
+            return self.no_loss(), 0.0
         batch = ProblemBatch.of(features, device)
         steps = StepBatch.of(
             features, [(i, study.record, study.chosen) for i, study in studies], device
@@ -122,7 +122,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
         imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
         weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
-        q_values = side_by_side([study.q_values for _, study in studies], log_p.shape[1])
+        q_values = packed([study.q_values for _, study in studies], missing=np.nan)
         gain = towards_q_values(
             log_p, torch.from_numpy(q_values).to(device), self.config.temperature
         )
@@ -172,7 +172,9 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         """Rollouts, alternatives to their decisions, and all placements with their values."""
         chosen, record = self._sampled(features, heads, rng)
         through = chosen[:, 0] >= 0
-        record = RolloutRecord(record.devices[through], record.steps[through], record.open[through])
+        record = DecisionRecord(
+            record.devices[through], record.steps[through], record.open[through]
+        )
         chosen = chosen[through]
         tried = alternatives(record, chosen, self.config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
@@ -186,7 +188,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
 
     def _sampled(
         self, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
-    ) -> tuple[Ints, RolloutRecord]:
+    ) -> tuple[Ints, DecisionRecord]:
         """Rollouts in which some decisions are drawn, and the inputs of all decisions."""
         given = np.full((self.config.samples, len(features.order)), -1, np.int32)
         uniform = rng.random(given.shape, dtype=np.float32)
@@ -194,15 +196,6 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         record = new_record(len(given), features)
         chosen, _ = rollouts(features, heads, given, uniform, record)
         return chosen, record
-
-
-def side_by_side(tables: Sequence[Singles], devices: int) -> Singles:
-    """Values of all decisions [P, D]; NaN for devices that a problem lacks."""
-    padded = [
-        np.pad(table, ((0, 0), (0, 0), (0, devices - table.shape[2])), constant_values=np.nan)
-        for table in tables
-    ]
-    return np.concatenate([table.reshape(-1, devices) for table in padded])
 
 
 def towards_q_values(log_p: Tensor, q_values: Tensor, temperature: float) -> Tensor:

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from streamplace.learn.algorithms.decisions import DecisionRecord, packed
 from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.models.pilot.rollout import RolloutRecord
+from streamplace.learn.policy_learner import among_open, log_probabilities
 from streamplace.model.arrays import Ints
 
 
@@ -73,32 +74,33 @@ class StepBatch:
     def of(
         cls,
         views: Sequence[PilotFeatures],
-        rollouts: Sequence[tuple[int, RolloutRecord, Ints]],
+        rollouts: Sequence[tuple[int, DecisionRecord, Ints]],
         device: str,
     ) -> "StepBatch":
         """Decisions [S, U] of recorded rollouts of these problems."""
-        most_d = max(len(features.group) for features in views)
+        most_d = max(record.open.shape[2] for _, record, _ in rollouts)
         bases = np.concatenate(([0], np.cumsum([len(features.order) for features in views])))
         longest = max(chosen.shape[1] for _, _, chosen in rollouts)
         n_rollouts = sum(len(chosen) for _, _, chosen in rollouts)
         placed = np.full((n_rollouts, longest), bases[-1], np.int64)
         went = np.zeros((n_rollouts, longest, most_d), np.float32)
-        packed: list[tuple[NDArray[Any], ...]] = []
+        columns: list[tuple[NDArray[Any], ...]] = []
         row = 0
-        for i, record, chosen in rollouts:
-            (s, u), d = chosen.shape, len(views[i].group)
+        for i, _, chosen in rollouts:
+            s, u = chosen.shape
             unit = np.tile(views[i].order + bases[i], s).astype(np.int64)
             to, step = chosen.astype(np.int64).ravel(), np.tile(np.arange(u), s)
             rollout = np.repeat(np.arange(row, row + s), u)
             placed[rollout, step], went[rollout, step, to] = unit, 1
-            devices = np.zeros((s * u, most_d, N_DEVICE), np.float32)
-            devices[:, :d] = record.devices.reshape(s * u, d, N_DEVICE)
-            is_open = np.zeros((s * u, most_d), np.bool_)
-            is_open[:, :d] = record.open.reshape(s * u, d)
-            steps = record.steps.reshape(s * u, N_STEP)
-            packed.append((devices, steps, is_open, unit, to, rollout * longest + step))
+            columns.append((unit, to, rollout * longest + step))
             row += s
-        joined = [np.concatenate(column) for column in zip(*packed, strict=True)]
+        records = [record for _, record, _ in rollouts]
+        joined = (
+            packed([record.devices for record in records]),
+            np.concatenate([record.steps.reshape(-1, N_STEP) for record in records]),
+            packed([record.open for record in records]),
+            *(np.concatenate(column) for column in zip(*columns, strict=True)),
+        )
         return cls(*(torch.from_numpy(column).to(device) for column in (*joined, placed, went)))
 
 
@@ -155,11 +157,8 @@ class PilotModule(nn.Module):
         carried_before = contents.flatten(0, 1)[steps.at]
         base = unit[steps.unit] + self.step(steps.steps)
         first = (base[:, None] + carried_before + self.device(steps.devices)).relu()
-        is_open = steps.open[..., None]
-        mean = (first * is_open).sum(1) / is_open.sum(1)
-        second = (self.own(first) + self.mean(mean)[:, None]).relu()
-        logits = self.out(second).squeeze(-1).masked_fill(~steps.open, -torch.inf)
-        return logits.log_softmax(-1)
+        second = among_open(first, steps.open, self.own, self.mean)
+        return log_probabilities(self.out(second), steps.open)
 
 
 def pooled_mean(h: Tensor, views: ProblemBatch) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.rows import copy_row, copy_rows
 
+from streamplace.learn.algorithms.decisions import DecisionRecord, empty_record
 from streamplace.learn.algorithms.drawing import drawn, likeliest
 from streamplace.learn.algorithms.rows import add_multiple
 from streamplace.learn.models.pilot.features import PilotFeatures
@@ -31,27 +32,19 @@ class PilotHeads(NamedTuple):
     out: Singles  # [H]
 
 
-class RolloutRecord(NamedTuple):
-    """Inputs of every decision (S rollouts); of length 0 where nothing is to be recorded."""
-
-    devices: Singles  # [S, T, D, 20]
-    steps: Singles  # [S, T, 6]
-    open: Bools  # [S, T, D] devices that could be chosen
-
-
-def new_record(rollouts: int, features: PilotFeatures) -> RolloutRecord:
+def new_record(rollouts: int, features: PilotFeatures) -> DecisionRecord:
     """Empty record of so many rollouts of one look."""
-    t, d = features.level.n_units, len(features.group)
-    return RolloutRecord(
-        np.zeros((rollouts, t, d, N_DEVICE), np.float32),
-        np.zeros((rollouts, t, N_STEP), np.float32),
-        np.zeros((rollouts, t, d), np.bool_),
-    )
+    shape = (rollouts, features.level.n_units, len(features.group))
+    return empty_record(shape, N_DEVICE, N_STEP)
 
 
 @kernel
 def rollouts(
-    features: PilotFeatures, heads: PilotHeads, given: Ints, uniform: Singles, record: RolloutRecord
+    features: PilotFeatures,
+    heads: PilotHeads,
+    given: Ints,
+    uniform: Singles,
+    record: DecisionRecord,
 ) -> tuple[Ints, Floats]:
     """Devices [S, T] of all units, once per row of ``given`` [S, T], and log-probabilities [S].
 
@@ -176,7 +169,7 @@ class Alternatives:
 
 
 def alternatives(
-    record: RolloutRecord, chosen: Ints, forks: int, rng: np.random.Generator
+    record: DecisionRecord, chosen: Ints, forks: int, rng: np.random.Generator
 ) -> Alternatives:
     """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
     s, n_steps = chosen.shape

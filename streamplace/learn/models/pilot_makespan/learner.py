@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from streamplace.learn.algorithms.decisions import DecisionRecord, packed
 from streamplace.learn.algorithms.memory import BestRewards
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot_makespan.features import (
@@ -37,9 +37,14 @@ from streamplace.learn.models.pilot_makespan.placing import (
     first_schedules,
     span,
 )
-from streamplace.learn.models.pilot_makespan.rollout import ScheduleRecord, new_record, rollouts
+from streamplace.learn.models.pilot_makespan.rollout import new_record, rollouts
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.policy_learner import PolicyLearner, mean_entropy
+from streamplace.learn.policy_learner import (
+    PolicyLearner,
+    among_open,
+    log_probabilities,
+    mean_entropy,
+)
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
@@ -54,7 +59,7 @@ JUDGED = 30
 class JudgedSchedule:
     """Inputs of the decisions about one schedule, and the right device of every task."""
 
-    record: ScheduleRecord
+    record: DecisionRecord
     right: Ints  # [1, N] by step
     span: float
 
@@ -85,8 +90,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             self._best.meet(row, value)
         best, reward = float(self._best.rewards[rows].sum()), float(rewards.sum())
         if not studies:
-            nothing = 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
-            return nothing, StepReport(len(rows), reward, best, 0.0)
+            return self.no_loss(), StepReport(len(rows), reward, best, 0.0)
         log_p = self.module(
             ScheduleSteps.of([study.record for _, study in studies], self.task.device)
         )
@@ -175,22 +179,14 @@ class ScheduleSteps:
     open: Tensor  # [P, D]
 
     @classmethod
-    def of(cls, records: Sequence[ScheduleRecord], device: str) -> "ScheduleSteps":
+    def of(cls, records: Sequence[DecisionRecord], device: str) -> "ScheduleSteps":
         """All decisions of some records, one after the other."""
-        most = max(record.open.shape[2] for record in records)
-
-        def wide(parts: Sequence[NDArray[Any]]) -> Tensor:
-            rows = [part.reshape(-1, *part.shape[2:]) for part in parts]
-            room = ((0, 0),) * (rows[0].ndim - 2)
-            rows = [np.pad(row, ((0, 0), (0, most - row.shape[1]), *room)) for row in rows]
-            return torch.from_numpy(np.concatenate(rows)).to(device)
-
-        steps = np.concatenate([record.steps.reshape(-1, N_STEP) for record in records])
-        return cls(
-            wide([record.devices for record in records]),
-            torch.from_numpy(steps).to(device),
-            wide([record.open for record in records]),
+        columns = (
+            packed([record.devices for record in records]),
+            np.concatenate([record.steps.reshape(-1, N_STEP) for record in records]),
+            packed([record.open for record in records]),
         )
+        return cls(*(torch.from_numpy(column).to(device) for column in columns))
 
 
 class PilotMakespanModule(nn.Module):
@@ -211,9 +207,7 @@ class PilotMakespanModule(nn.Module):
 
     def forward(self, decisions: ScheduleSteps) -> Tensor:
         """Log-probabilities [P, D]; -inf where a device was not open."""
-        is_open = decisions.open[..., None]
         first = (self.device(decisions.devices) + self.step(decisions.steps)[:, None]).relu()
-        mean = (first * is_open).sum(1) / is_open.sum(1)
-        second = (self.own(first) + self.mean(mean)[:, None]).relu()
-        logits = (self.out(second) + self.skip(decisions.devices)).squeeze(-1)
-        return logits.masked_fill(~decisions.open, -torch.inf).log_softmax(-1)
+        second = among_open(first, decisions.open, self.own, self.mean)
+        logits = self.out(second) + self.skip(decisions.devices)
+        return log_probabilities(logits, decisions.open)

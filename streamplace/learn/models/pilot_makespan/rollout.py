@@ -3,11 +3,10 @@
 A rollout can follow given choices, which is how training evaluates good placements.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from streamsim.jit import kernel
 
+from streamplace.learn.algorithms.decisions import DecisionRecord, empty_record
 from streamplace.learn.algorithms.drawing import drawn
 from streamplace.learn.models.pilot_makespan.features import CompleteSchedule, PilotMakespanFeatures
 from streamplace.learn.models.pilot_makespan.measures import (
@@ -19,26 +18,13 @@ from streamplace.learn.models.pilot_makespan.measures import (
     run,
 )
 from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork, preferences
-from streamplace.model.arrays import Bools, Ints, Singles
+from streamplace.model.arrays import Ints, Singles
 from streamplace.scheduling.insertion import ListSchedule
 
 
-class ScheduleRecord(NamedTuple):
-    """Inputs of every decision (S rollouts); of length 0 where nothing is to be recorded."""
-
-    devices: Singles  # [S, N, D, 14]
-    steps: Singles  # [S, N, 10]
-    open: Bools  # [S, N, D] devices that could be chosen
-
-
-def new_record(rollouts: int, features: PilotMakespanFeatures) -> ScheduleRecord:
+def new_record(rollouts: int, features: PilotMakespanFeatures) -> DecisionRecord:
     """Empty record of so many rollouts."""
-    n, d = features.tasks.work.shape
-    return ScheduleRecord(
-        np.zeros((rollouts, n, d, N_DEVICE), np.float32),
-        np.zeros((rollouts, n, N_STEP), np.float32),
-        np.zeros((rollouts, n, d), np.bool_),
-    )
+    return empty_record((rollouts, *features.tasks.work.shape), N_DEVICE, N_STEP)
 
 
 @kernel
@@ -48,7 +34,7 @@ def rollouts(
     net: PilotMakespanNetwork,
     given: Ints,
     uniform: Singles,
-    record: ScheduleRecord,
+    record: DecisionRecord,
 ) -> tuple[Ints, ListSchedule]:
     """Schedules [S, N], one per row of ``given`` [S, N], and their devices [S, N] by step.
 
