@@ -66,11 +66,6 @@ def numbers(cells: list[list[tuple[str, str]]]) -> list[float]:
     return [float(one) for one in NUMBER.findall(json.dumps(cells))]
 
 
-def test_there_is_a_notebook_for_each_use() -> None:
-    """Each with a page of the documentation, and small."""
+def test_there_is_a_small_notebook_for_each_use() -> None:
     assert {path.stem for path in NOTEBOOKS} == {"benchmark", "export", "one_pass", "training"}
-    for path in NOTEBOOKS:
-        assert path.stat().st_size < 200_000
-        page = path.with_suffix(".md").read_text(encoding="utf-8")
-        assert f"<!-- generated: notebook {path.stem} -->" in page
-        assert f"({path.name})" in page
+    assert all(path.stat().st_size < 200_000 for path in NOTEBOOKS)

@@ -25,7 +25,6 @@ flink profile --cacert graph.json -o graph.json
 flink config --cluster folder -o folder
 flink history --ledger graph.json -o graph.json
 flink jar placement.json --placement graph.json -o graph.json
-flink move graph.json --placement placement.json -o placement.json
 flink watch j --placement graph.json --spare d1 -o graph.json
 generate recipe graph.json -o graph.json
 import dream graph.json -o graph.json
