@@ -95,7 +95,10 @@ def card(path: Path) -> str:
     """Model card: commands, results and limits of the weights."""
     document = read_weights(path).document
     model, training = document["model"], document["training"]
-    table = tasks_table if training["objective"] == "makespan" else streams_table
+    table = tasks_table if training.get("objective") == "makespan" else streams_table
+    fresh = document["config"].get("fresh")
+    problems = f"{fresh} new ones in every epoch instead of" if fresh else ""
+    problems = f"{problems} {training['problems']}".strip()
     options = ", ".join(f"{name} {value}" for name, value in document["config"].items())
     return f"""# {model}
 
@@ -103,7 +106,7 @@ def card(path: Path) -> str:
 {made(training)}
 ```
 {HALVED if training["start"] else ""}
-Seed {training["seed"]}, {training["problems"]} training problems, best epoch
+Seed {training["seed"]}, {problems} training problems, best epoch
 {training["epochs"]}, validation {training["validation"]:.4f}, streamplace
 {training["streamplace"]}. SHA-256 of the data: `{training["data"]}`.
 

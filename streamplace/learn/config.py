@@ -20,6 +20,8 @@ C = TypeVar("C", bound="Config")
 
 DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
+ASKED_ANEW = ("fresh", "replayed", "places", "exploration", "exploration_decay", "near")
+"""Options that depend on the graphs trained on, so training from weights takes the preset's."""
 MOST_DEVICES = 256
 """Largest number of devices for which most of the models can be trained that have a limit."""
 
@@ -96,7 +98,8 @@ def configured(
     if device != "cpu":
         training = _changed(training, {"shards": 1}, "training")
     if start is not None:
-        options = _changed(options, start, "the weights' config")
+        kept = {name: value for name, value in start.items() if name not in ASKED_ANEW}
+        options = _changed(options, kept, "the weights' config")
     if file is not None:
         tables, where = _tables(file), spot(file)
         options = _changed(options, tables["model"], f"{where}: [model]")

@@ -7,7 +7,9 @@ from problems import chain
 
 import streamplace
 from streamplace.errors import SettingError
+from streamplace.io.weights import read_weights
 from streamplace.learn.config import configured
+from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster
 from streamplace.training.request import DEVICES
@@ -40,3 +42,13 @@ def test_a_model_that_cannot_gain_from_a_gpu_refuses_it(name: str, tmp_path: Pat
     with pytest.raises(SettingError, match=f"model '{name}' trains on the CPU, .* without --dev"):
         streamplace.train(name, [chain(2)], tmp_path / "run", device="cuda", objective="makespan")
     assert not (tmp_path / "run").exists()
+
+
+def test_training_from_weights_asks_anew_what_to_train_on() -> None:
+    """The weights that come with `dream` learned from fresh graphs; those given are learned now."""
+    start = read_weights(shipped("dream")).document["config"]
+    assert start["fresh"] > 0
+    chosen = configured(MODELS["dream"], start=start).model.model_dump()
+    assert chosen["fresh"] == 0
+    assert chosen["places"] == MODELS["dream"].presets["fast"].model.model_dump()["places"]
+    assert chosen["device_state"] == start["device_state"]
