@@ -47,12 +47,12 @@ DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
 RATES = (1e4, 2e4)
 FIVE = Cluster.uniform(5)
 SETTINGS: dict[str, dict[str, Any]] = {
-    "a": {},
+    "single precision": {},
+    "tf32": {"tf32": True, "learning_rate": 5e-3},
     "no memory": {"replayed": 0, "exploration": 0.0, "on_policy": 12, "baseline": "others"},
     "batch 256": {"batch": 256},
-    "batch 1024": {"batch": 1024, "learning_rate": 5e-3},
 }
-"""What differs from `BASE`."""
+"""What differs from `BASE`; ``--settings`` reads others from a file."""
 BASE: dict[str, Any] = {
     "batch": 512,
     "learning_rate": 3e-3,

@@ -34,5 +34,6 @@ register(
         },
         _learner,
         _allocator,
+        cpu_only=True,
     )
 )

@@ -35,5 +35,6 @@ register(
         },
         _learner,
         _allocator,
+        cpu_only=True,
     )
 )
