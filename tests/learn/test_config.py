@@ -37,7 +37,7 @@ def test_one_shard_is_the_default_on_a_gpu(tmp_path: Path) -> None:
     assert configured(model, file=file, device="cuda").training.shards == 3
 
 
-@pytest.mark.parametrize("name", ["doppler", "giph", "giph-task-eft", "pilot-makespan", "placeto"])
+@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].cpu_only])
 def test_a_model_that_cannot_gain_from_a_gpu_refuses_it(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=f"model '{name}' trains on the CPU, .* without --dev"):
         streamplace.train(name, [chain(2)], tmp_path / "run", device="cuda", objective="makespan")

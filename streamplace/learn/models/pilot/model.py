@@ -33,5 +33,6 @@ register(
         _learner,
         supervised=True,
         objectives=("throughput",),
+        cpu_only=True,
     )
 )
