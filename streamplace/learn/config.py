@@ -20,7 +20,15 @@ C = TypeVar("C", bound="Config")
 
 DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
-ASKED_ANEW = ("fresh", "replayed", "places", "exploration", "exploration_decay", "near")
+ASKED_ANEW = (
+    "fresh",
+    "fresh_family",
+    "replayed",
+    "places",
+    "exploration",
+    "exploration_decay",
+    "near",
+)
 """Options that depend on the graphs trained on, so training from weights takes the preset's."""
 MOST_DEVICES = 256
 """Largest number of devices for which most of the models can be trained that have a limit."""

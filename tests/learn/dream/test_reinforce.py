@@ -105,6 +105,8 @@ class NothingWaits(TorchDispatchMode):
         ("dream", {}),
         ("dream", {"near": 0.5, "baseline": "moving"}),
         ("dream", {"near": 1.0, "fresh": 5}),
+        ("dream", {"near": 1.0, "fresh": 90, "fresh_family": "random-dag"}),
+        ("dream", {"near": 1.0, "fresh": 180, "fresh_family": "both"}),
         ("encdec", {}),
     ],
 )
@@ -112,10 +114,11 @@ def test_a_step_never_waits_for_a_gpu(model: str, changes: dict[str, Any]) -> No
     """So a GPU can replay it, rewards and memories included."""
     learner = learner_of(model, device_state=True, **changes)
     learner.judge = computed(PROBLEMS, "cpu")
-    rows, seed = torch.arange(len(PROBLEMS)), torch.tensor(3)
+    rows, seed = torch.arange(learner.n_problems)[-len(PROBLEMS) :], torch.tensor(3)
     learner.loss(rows.numpy(), 0, 0)  # what is prepared once
+    n = int(learner.sizes[rows].max())
     with NothingWaits():
-        loss, _ = learner.step(rows, seed, torch.tensor(4), n=8, most=16)
+        loss, _ = learner.step(rows, seed, torch.tensor(4), n=n, most=16)
         torch.autograd.grad(loss, list(learner.module.parameters()))
 
 

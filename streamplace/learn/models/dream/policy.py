@@ -160,7 +160,9 @@ class DreamPolicy:
         config, device = self.config, next(self.module.parameters()).device
         if getattr(config, "stream_features", False) or config.order != "bfs":
             raise SettingError("fresh graphs need order = 'bfs' and stream_features = false")
-        graphs = FreshGraphs(problems, self.scale, config.devices, count, device)
+        graphs = FreshGraphs(
+            problems, self.scale, config.devices, count, device, config.fresh_family
+        )
         return PreparedFresh(self.module, graphs)
 
     def features(self) -> dict[str, Any]:
