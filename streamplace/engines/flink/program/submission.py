@@ -9,7 +9,7 @@ from collections.abc import Callable
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.answers import OURS
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest, turns
 from streamplace.engines.flink.rest.job_ids import chain_of
 
 ANSWER_SECONDS = 60.0
@@ -101,12 +101,10 @@ def explained(error: FlinkError) -> FlinkError:
 
 def appears(rest: Rest, job: str, seconds: float | None = None) -> bool:
     """Whether a job exists, or will within some seconds."""
-    deadline = time.monotonic() + (LOOK_SECONDS if seconds is None else seconds)
-    while rest.state(job) is None:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
+    for _ in turns(LOOK_SECONDS if seconds is None else seconds):
+        if rest.state(job) is not None:
+            return True
+    return False
 
 
 def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
