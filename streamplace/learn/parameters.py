@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,18 +22,8 @@ def array_of(tensor: Tensor) -> NDArray[Any]:
 
 
 def arrays_of(module: torch.nn.Module) -> Arrays:
-    """Parameters and buffers of a module, by name; from a GPU, all of a type are copied at once."""
-    tensors = module.state_dict()
-    if all(tensor.device.type == "cpu" for tensor in tensors.values()):
-        return {name: array_of(tensor) for name, tensor in tensors.items()}
-    arrays: Arrays = {}
-    for dtype in {tensor.dtype for tensor in tensors.values()}:
-        some = {name: tensor for name, tensor in tensors.items() if tensor.dtype == dtype}
-        flat = array_of(torch.cat([tensor.flatten() for tensor in some.values()]))
-        ends = np.cumsum([tensor.numel() for tensor in some.values()])[:-1]
-        parts = zip(some.items(), np.split(flat, ends), strict=True)
-        arrays |= {name: part.reshape(tensor.shape) for (name, tensor), part in parts}
-    return {name: arrays[name] for name in tensors}
+    """Parameters and buffers of a module, by name."""
+    return {name: array_of(tensor) for name, tensor in module.state_dict().items()}
 
 
 def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
