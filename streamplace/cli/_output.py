@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
     from streamplace.model.report import Report
 
+VERBOSE = "streamplace.verbose"
+
 
 def replace_what_stdout_cannot_encode() -> None:
     """Print a question mark for characters that stdout cannot encode."""
@@ -101,10 +103,16 @@ def say(message: str) -> None:
 
 
 def print_report(report: "Report") -> None:
-    """Print the sentences and tables of a report."""
+    """Print the sentences and tables of a report; its details with ``-v`` only."""
     from streamplace.model.console import print_parts
 
-    print_parts(console(), report)
+    print_parts(console(), report.all_parts if is_verbose() else report.main_parts)
+
+
+def is_verbose() -> bool:
+    """Whether the running command was given ``-v``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(VERBOSE))
 
 
 def with_command(
@@ -192,6 +200,7 @@ def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -
     """Log to stderr, for this command only."""
     if not wanted:
         return
+    context.meta[VERBOSE] = True
     log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
     level = log.level
     log.addHandler(echo)
@@ -206,5 +215,5 @@ verbose = click.option(
     is_flag=True,
     expose_value=False,
     callback=_verbose,
-    help="Log progress to stderr.",
+    help="Print all details, and log progress to stderr.",
 )

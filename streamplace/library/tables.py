@@ -152,7 +152,7 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
 def as_markdown(report: Report, title: str) -> str:
     """Convert a report to a page in Markdown."""
     lines = [f"# {title}", ""]
-    for part in report.parts:
+    for part in report.all_parts:
         if isinstance(part, Sheet):
             lines += [_line(part.head), _line(["---"] * len(part.head))]
             lines += [_line(map(str, row)) for row in part.rows]

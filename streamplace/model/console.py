@@ -29,7 +29,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Heading, Report, Sheet
+from streamplace.model.report import Bar, Heading, PlainPart, Report, Sheet
 
 WIDTH = 100
 """Columns of output that does not go to a terminal."""
@@ -108,9 +108,9 @@ def titled(name: str, rest: str) -> Text:
     return Text.assemble((printable(name), "bold"), printable(rest))
 
 
-def print_parts(console: Console, report: Report) -> None:
-    """Print the sentences and tables of a report."""
-    for part in report.parts:
+def print_parts(console: Console, parts: Iterable[PlainPart]) -> None:
+    """Print sentences and tables."""
+    for part in parts:
         if isinstance(part, Sheet):
             for table in tables_of(part, console.width):
                 console.print(table)
@@ -121,7 +121,7 @@ def print_parts(console: Console, report: Report) -> None:
 
 
 def as_text(report: Report) -> str:
-    """Report as plain text, as wide as the terminal (100 columns without one)."""
+    """Plain text of a report, without details, as wide as the terminal (100 without one)."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if on_terminal else WIDTH
     file = StringIO()
@@ -131,7 +131,7 @@ def as_text(report: Report) -> str:
     )  # fmt: skip
     if report.title:
         console.print(report.title)
-    print_parts(console, report)
+    print_parts(console, report.main_parts)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 

@@ -22,7 +22,7 @@ def as_html(report: Report, picture: str | None = None) -> str:
     """
     title = f'<p style="{LINE}"><b>{_text(report.title)}</b></p>' if report.title else ""
     drawn = f"<div>{picture}</div>" if picture else ""
-    parts = "".join(map(_part, report.parts))
+    parts = "".join(map(_part, report.main_parts))
     return f'<div style="overflow-x:auto">{title}{drawn}{parts}</div>'
 
 

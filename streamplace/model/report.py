@@ -46,7 +46,17 @@ class Heading:
     rest: str
 
 
-Part = str | Sheet | Heading
+PlainPart = str | Sheet | Heading
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A sentence or table that pages always show, and a terminal only with ``-v``."""
+
+    part: PlainPart
+
+
+Part = PlainPart | Detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,16 @@ class Report(Displayed):
     def report(self) -> "Report":
         """Return the report itself."""
         return self
+
+    @property
+    def main_parts(self) -> tuple[PlainPart, ...]:
+        """Parts without the details."""
+        return tuple(part for part in self.parts if not isinstance(part, Detail))
+
+    @property
+    def all_parts(self) -> tuple[PlainPart, ...]:
+        """All parts, details among them."""
+        return tuple(part.part if isinstance(part, Detail) else part for part in self.parts)
 
     def html(self) -> str:
         """Render the report as a page: one self-contained HTML file."""

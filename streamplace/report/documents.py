@@ -103,7 +103,8 @@ def _add_result(document: ReportDocument, result: Result) -> None:
 
 def words_part(report: Report) -> WordsPart:
     """Sentences and tables of a report for the document."""
-    return WordsPart(title=printable(report.title), parts=[_part(part) for part in report.parts])
+    parts = [_part(part) for part in report.all_parts]
+    return WordsPart(title=printable(report.title), parts=parts)
 
 
 def _part(part: str | Sheet | Heading) -> str | tuple[str, str] | TablePart:

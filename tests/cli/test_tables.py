@@ -12,7 +12,7 @@ from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, append_entries, usual_ledger
 from streamplace.library import open_library
 from streamplace.model import console
-from streamplace.model.report import Report, Sheet
+from streamplace.model.report import Sheet
 
 OFFERS = '[[offers]]\nname = "small"\nprice = 0.1\nmips = 4\ncores = 2\n'
 RUN = {
@@ -74,7 +74,7 @@ def shown(sheets: list[Sheet], width: int) -> str:
     """Text of sheets on a terminal."""
     file = StringIO()
     terminal = console.DataConsole(file=file, width=width, color_system=None)
-    console.print_parts(terminal, Report(tuple(sheets), ""))
+    console.print_parts(terminal, tuple(sheets))
     return file.getvalue()
 
 

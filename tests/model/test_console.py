@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streamplace
 from streamplace.model.console import LEAST_TEXT, MOST_WORD, DataConsole, print_parts, tables_of
-from streamplace.model.report import Bar, Heading, Report, Sheet, duration, quantity
+from streamplace.model.report import Bar, Detail, Heading, Report, Sheet, duration, quantity
 
 SOURCES = Path(streamplace.__file__).parent
 
@@ -21,7 +21,7 @@ def printed(part: str | Heading | Sheet, width: int) -> list[str]:
     """Lines of a part of a report on a terminal."""
     file = StringIO()
     console = DataConsole(file=file, width=width, color_system=None)
-    print_parts(console, Report((part,), ""))
+    print_parts(console, (part,))
     return file.getvalue().splitlines()
 
 
@@ -147,3 +147,11 @@ def test_a_duration_is_rounded_before_its_units_are_chosen(seconds: float, text:
     """There is no 60 s, no 1 min 60 s, no 1000 ms."""
     assert duration(seconds) == text
     assert quantity(seconds, "s") == text
+
+
+def test_details_are_for_pages_and_for_verbose_commands(tmp_path: Path) -> None:
+    """A detail is in the page of a report, and not in its text."""
+    report = Report(("The value.", Detail("The fine print.")), "Title")
+    report.save(tmp_path / "page.html")
+    assert "fine print" in (tmp_path / "page.html").read_text()
+    assert str(report) == "Title\nThe value."
