@@ -3,7 +3,15 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from streamplace.api.arguments import (
+from streamplace.api.data_sets import GraphsLike, problems_of
+from streamplace.errors import SettingError
+from streamplace.io.datasets import DataSet, Reader
+from streamplace.model.defaults import COMPARED, REFERENCE
+from streamplace.model.problem import Problem
+from streamplace.model.units import Quantity
+from streamplace.placers.registry import USUAL_BUDGET
+from streamplace.progress import tracked
+from streamplace.settings.convert import (
     BudgetLike,
     ClusterLike,
     ConstraintsLike,
@@ -17,14 +25,6 @@ from streamplace.api.arguments import (
     seed_of,
     texts_of,
 )
-from streamplace.api.data_sets import GraphsLike, problems_of
-from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet, Reader
-from streamplace.model.defaults import COMPARED, REFERENCE
-from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity
-from streamplace.placers.registry import USUAL_BUDGET
-from streamplace.progress import tracked
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison

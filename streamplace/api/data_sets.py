@@ -4,17 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from streamplace.api.arguments import (
-    ClusterLike,
-    FilePath,
-    GraphLike,
-    cluster_of,
-    converted,
-    is_path,
-    path_of,
-    problem_of,
-    wrong,
-)
+from streamplace.api.arguments import GraphLike, converted, problem_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, split_of
 from streamplace.model.graph import StreamGraph
@@ -22,6 +12,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as speed
+from streamplace.settings.convert import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong
 
 if TYPE_CHECKING:
     from streamplace.evaluate.profile import Profile

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
-    ClusterLike,
-    FilePath,
     GraphLike,
     PandasSeries,
     PlacementLike,
     graph_of,
-    is_path,
     objective_of,
-    path_of,
     placed_problem,
     problem_of,
-    wrong,
 )
 from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
@@ -25,6 +20,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import Objective
 from streamplace.placers.result import Result
+from streamplace.settings.convert import ClusterLike, FilePath, is_path, path_of, wrong
 
 if TYPE_CHECKING:
     from streamplace.drawing.graphs import Drawing

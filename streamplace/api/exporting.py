@@ -7,21 +7,13 @@ from pathlib import Path
 from streamplace.api.arguments import (
     GRAPH_WANTED,
     PLACEMENT_WANTED,
-    ClusterLike,
-    ConstraintsLike,
-    FilePath,
     GraphLike,
     PandasSeries,
     PlacementLike,
     assignment_of,
-    cluster_of,
-    constraints_of,
     converted,
-    is_path,
     order_of,
-    path_of,
     problem_of,
-    wrong,
 )
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
@@ -31,6 +23,16 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.result import Result
+from streamplace.settings.convert import (
+    ClusterLike,
+    ConstraintsLike,
+    FilePath,
+    cluster_of,
+    constraints_of,
+    is_path,
+    path_of,
+    wrong,
+)
 
 
 def export(

@@ -5,22 +5,11 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
-    BudgetLike,
-    ClusterLike,
-    ConstraintsLike,
-    FilePath,
     GraphLike,
     PlacementLike,
-    budget_of,
-    checked_objective,
-    checked_relocation,
     objective_of,
-    path_of,
     placed_problem,
-    placer_of,
     problem_of,
-    seed_of,
-    texts_of,
 )
 from streamplace.model.relocation import Relocation
 from streamplace.model.trust import check_trust
@@ -30,6 +19,19 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import USUAL_BUDGET, Placer
 from streamplace.placers.request import PlacementRequest
 from streamplace.placers.result import Result
+from streamplace.settings.convert import (
+    BudgetLike,
+    ClusterLike,
+    ConstraintsLike,
+    FilePath,
+    budget_of,
+    checked_objective,
+    checked_relocation,
+    path_of,
+    placer_of,
+    seed_of,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from streamsim.engine.settings import Policy

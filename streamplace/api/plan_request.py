@@ -5,19 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
-from streamplace.api.arguments import (
-    BudgetLike,
-    ClusterLike,
-    FilePath,
-    GraphLike,
-    budget_of,
-    cluster_of,
-    is_path,
-    planned_graph,
-    seed_of,
-    texts_of,
-    wrong,
-)
+from streamplace.api.arguments import GraphLike, planned_graph
 from streamplace.control.day import MoveTerms, control_day
 from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.control.replay import replay
@@ -35,6 +23,17 @@ from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import USUAL_BUDGET, PlanProblem, PlanSettings
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, planned_for_trace
+from streamplace.settings.convert import (
+    BudgetLike,
+    ClusterLike,
+    FilePath,
+    budget_of,
+    cluster_of,
+    is_path,
+    seed_of,
+    texts_of,
+    wrong,
+)
 
 R = TypeVar("R")
 BOUND_NODES = 200

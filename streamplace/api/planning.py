@@ -4,14 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Unpack
 
-from streamplace.api.arguments import (
-    BudgetLike,
-    ClusterLike,
-    FilePath,
-    GraphLike,
-    is_path,
-    wrong,
-)
+from streamplace.api.arguments import GraphLike
 from streamplace.api.plan_request import OffersLike, PlanOptions, PlanRequest
 from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy
@@ -21,6 +14,7 @@ from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, read_trace
+from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath, is_path, wrong
 
 HIGHEST_RATE = "max"
 """Rate of a plan for the most that the machines can carry."""

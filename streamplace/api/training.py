@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from streamplace.api.arguments import (
+from streamplace.api.data_sets import GraphsLike, problems_of
+from streamplace.io.datasets import Reader
+from streamplace.model.problem import Problem
+from streamplace.model.units import Quantity
+from streamplace.objectives.registry import suggested_by_all
+from streamplace.progress import tracked
+from streamplace.settings.convert import (
     ClusterLike,
     FilePath,
     cluster_of,
@@ -12,12 +18,6 @@ from streamplace.api.arguments import (
     seed_of,
     wrong,
 )
-from streamplace.api.data_sets import GraphsLike, problems_of
-from streamplace.io.datasets import Reader
-from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity
-from streamplace.objectives.registry import suggested_by_all
-from streamplace.progress import tracked
 from streamplace.training.request import PRESET, TrainRequest
 from streamplace.training.run import check_folder, run_training
 from streamplace.training.solutions import Track

@@ -1,0 +1,1 @@
+"""Settings of the verbs, as command line, Python and settings files give them."""
