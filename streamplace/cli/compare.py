@@ -204,4 +204,4 @@ def _plots(
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     for name, figure in drawn.items():
         save(figure, output / name)
-    say(f"results.jsonl, table.json, {REPORT}, {', '.join(drawn)} → {output}/")
+    say(f"results.jsonl, table.json, {REPORT}, {counted(len(drawn), 'picture')} → {output}/")

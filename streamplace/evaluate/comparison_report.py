@@ -1,17 +1,17 @@
 """Results of a comparison as a report for people and as a JSON document."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from math import isfinite, isnan, nan
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.paired import CONFIDENCE, Paired
 from streamplace.evaluate.pareto import Front
 from streamplace.evaluate.rows import Row, heading
 from streamplace.model.messages import counted
-from streamplace.model.report import Heading, Part, Report, Sheet, percent
+from streamplace.model.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.model.units import exact_digits
 from streamplace.objectives.registry import Objective
 
@@ -19,6 +19,8 @@ OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
 """Heads of the column of values / optima, by sense."""
 MOST_PAIRS = 8
 """Most placers in the table of pairs; the JSON document has all."""
+MOST_COUNTS = 5
+"""Fewest rates and objectives whose numbers of proven optima are not listed in a heading."""
 MOST_HEADS = 65
 """Most characters of all names in the head of a table; beyond, letters replace the names."""
 
@@ -74,31 +76,152 @@ def _number(value: Any) -> Any:
 
 
 def comparison_report(
-    results: Sequence[ObjectiveResults], front: Front | None, reference: str
+    results: Sequence[ObjectiveResults],
+    front: Front | None,
+    reference: str,
+    notes: Iterable[str] = (),
 ) -> Report:
-    """Tables of a comparison: one for every objective and rate, and one of the trade-offs."""
-    parts = [part for result in results for part in _tables(result, reference)]
-    return Report((*parts, *_front_tables(front or {})))
+    """One table of all objectives and rates, and the statistics; the rest as details."""
+    cases = [
+        _Case(result.judge, rate, by_placer, result.paired[rate])
+        for result in results
+        for rate, by_placer in sorted(result.table.items())
+    ]
+    against = list(_against(cases, reference))
+    front = front or {}
+    return Report(
+        (
+            _heading(cases),
+            _table(cases),
+            *notes,
+            *against,
+            *_front_tables(front, only_best=True),
+            *(Detail(part) for case in cases for part in _details(case, reference)),
+            *(Detail(part) for part in _front_tables(front, only_best=False)),
+        )
+    )
 
 
-def _tables(result: ObjectiveResults, reference: str) -> Iterator[Part]:
-    """Tables by rate, compared with the best values and with the optima."""
-    judge = result.judge
-    for rate, by_placer in sorted(result.table.items()):
-        graphs = max(row.graphs for row in by_placer.values())
-        proven = max(row.proven for row in by_placer.values())
-        facts = f", {counted(graphs, 'graph')}, {proven} with a proven optimum"
-        plain_rate = judge.kind == "rate" and judge.usual
-        asked = "" if plain_rate else f"{judge.name}, "
-        yield Heading(f"{asked}{heading(rate)}", facts)
-        yield _sheet(judge, by_placer, reference if reference in by_placer else None)
-        if 0 < proven < graphs:
-            yield _proven_words(judge, by_placer, proven, graphs)
-        if reference in by_placer and len(by_placer) > 1:
-            yield _against(result.paired[rate], reference)
-        few = judge.sense == "min" or len(by_placer) > 2  # else the table above shows it
-        if few and 1 < len(by_placer) <= MOST_PAIRS:
-            yield _pairs(by_placer)
+class _Case(NamedTuple):
+    """Results by one objective at one rate."""
+
+    judge: Objective
+    rate: float | None
+    rows: dict[str, Row]
+    paired: dict[str, dict[str, Paired]]
+
+    @property
+    def graphs(self) -> int:
+        return max(row.graphs for row in self.rows.values())
+
+    @property
+    def proven(self) -> int:
+        return max(row.proven for row in self.rows.values())
+
+    @property
+    def name(self) -> str:
+        """Objective, unless it is the usual throughput, and rate."""
+        usual = self.judge.kind == "rate" and self.judge.usual
+        return f"{'' if usual else f'{self.judge.name}, '}{heading(self.rate)}"
+
+
+def _heading(cases: Sequence[_Case]) -> Heading:
+    """Number of graphs, and how many of them have a proven optimum."""
+    rates, objectives = {case.rate for case in cases}, {case.judge.name for case in cases}
+    name = cases[0].name
+    if len(objectives) > 1:
+        at = heading(cases[0].rate) if len(rates) == 1 else counted(len(rates), "rate")
+        name = f"{len(objectives)} objectives, {at}"
+    elif len(rates) > 1:
+        name = cases[0].name.replace(heading(cases[0].rate), counted(len(rates), "rate"))
+    graphs = cases[0].graphs
+    proven = [case.proven for case in cases]
+    if min(proven) == graphs:
+        text = "all with a proven optimum"
+    elif max(proven) == 0:
+        text = "none with a proven optimum"
+    else:
+        counts = " and ".join(map(str, proven)) if len(proven) < MOST_COUNTS else "those"
+        text = f"{OF_OPTIMUM['max']}: over the {counts} with a proven optimum"
+    return Heading(name, f", {counted(graphs, 'graph')}, {text}")
+
+
+def _labels(cases: Sequence[_Case]) -> tuple[str, list[str]]:
+    """Head of a column that tells objectives and rates apart, and its cells; "" for one case."""
+    objectives = {case.judge.name for case in cases}
+    rates = {case.rate for case in cases}
+    if len(cases) == 1:
+        return "", [""]
+    if len(objectives) == 1:
+        return "tuples/s", [heading(case.rate).removesuffix(" tuples/s") for case in cases]
+    if len(rates) == 1:
+        return "objective", [case.judge.name for case in cases]
+    return "objective, rate", [f"{case.judge.name}, {heading(case.rate)}" for case in cases]
+
+
+def _blocks(
+    cases: Sequence[_Case], head: Sequence[str], rows: Sequence[Sequence[tuple[str, ...]]]
+) -> Sheet:
+    """One table with the rows of every case, which is named beside the first of them."""
+    label, names = _labels(cases)
+    if not label:
+        return Sheet(tuple(head), tuple(rows[0]), names=0)
+    named = [
+        (name if i == 0 else "", *row)
+        for name, block in zip(names, rows, strict=True)
+        for i, row in enumerate(block)
+    ]
+    return Sheet((label, *head), tuple(named), names=1)
+
+
+def _table(cases: Sequence[_Case]) -> Sheet:
+    """Mean, share of the optimum and time of every placer."""
+    senses = {case.judge.sense for case in cases}
+    multiples = senses == {"min"}
+    of_optimum = OF_OPTIMUM["min" if multiples else "max"]
+    head = ("placer", "mean", *(["× best"] if multiples else []), of_optimum, "optimal", "ms")
+    blocks = [
+        [
+            (
+                name,
+                cell(row.mean, "{:.3f}" if case.judge.sense == "max" else case.judge.format),
+                *([cell(row.of_best[0], "{:.3f}")] if multiples else []),
+                _of_optimum(case.judge, row)
+                + ("" if multiples or case.judge.sense == "max" else " ×"),
+                "—" if row.reached is None else percent(row.reached),
+                _time(row),
+            )
+            for name, row in case.rows.items()
+        ]
+        for case in cases
+    ]
+    return _blocks(cases, head, blocks)
+
+
+def _of_optimum(judge: Objective, row: Row) -> str:
+    if row.share_of_optimum is None:
+        return "—"
+    if judge.sense == "max":
+        return f"{100 * row.share_of_optimum:.2f} %"
+    return f"{row.share_of_optimum:.3f}"
+
+
+def _time(row: Row) -> str:
+    """Milliseconds per graph, and the number of graphs that were not placed."""
+    failed = f"  ({row.failed} not placed)" if row.failed else ""
+    return f"{cell(row.ms_per_graph, '{:.2f}')}{failed}"
+
+
+def _details(case: _Case, reference: str) -> Iterator[PlainPart]:
+    """All columns of one objective at one rate, and the comparison of all pairs of placers."""
+    yield Heading(
+        case.name, f", {counted(case.graphs, 'graph')}, {case.proven} with a proven optimum"
+    )
+    yield _sheet(case.judge, case.rows, reference if reference in case.rows else None)
+    if 0 < case.proven < case.graphs:
+        yield _proven_words(case.judge, case.rows, case.proven, case.graphs)
+    if 1 < len(case.rows) <= MOST_PAIRS:
+        yield _pairs(case.rows)
 
 
 def _proven_words(judge: Objective, by_placer: dict[str, Row], proven: int, graphs: int) -> str:
@@ -118,29 +241,33 @@ def _sheet(judge: Objective, by_placer: dict[str, Row], reference: str | None) -
     measures = sorted({name for row in by_placer.values() for name in row.measures})
     rows = []
     for name, row in by_placer.items():
-        left_out = f"  ({row.failed} not placed)" if row.failed else ""
         further = (cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
-        time = cell(row.ms_per_graph, "{:.2f}")
-        rows.append((name, *cells(row), *further, f"{time}{left_out}"))
+        rows.append((name, *cells(row), *further, _time(row)))
     return Sheet(("placer", *head, *measures, "ms"), tuple(rows), names=0)
 
 
-def _against(paired: dict[str, dict[str, Paired]], reference: str) -> Sheet:
-    """Wins, sign test and ratio of every placer against the reference."""
+def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
+    """Wins, sign test and ratio of every placer against the reference, if there are others."""
+    compared = [case for case in cases if reference in case.rows and len(case.rows) > 1]
+    if not compared:
+        return
     head = (
-        f"against {reference}", "better / equal / worse", "sign test", "value ratio",
+        f"against {reference}", "better / equal / worse", "sign test", "ratio",
         f"{100 * CONFIDENCE:.0f} % interval",
     )  # fmt: skip
-    rows = []
-    for name, rivals in paired.items():
-        if name == reference:
-            continue
-        pair = rivals[reference]
-        counts = f"{pair.better} / {pair.equal} / {pair.worse}"
-        ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
-        ends = "—" if pair.interval is None else "{:.4f} to {:.4f}".format(*pair.interval)
-        rows.append((name, counts, p_value(pair.sign_test), ratio, ends))
-    return Sheet(head, tuple(rows), names=0)
+    blocks = []
+    for case in compared:
+        block = []
+        for name, rivals in case.paired.items():
+            if name == reference:
+                continue
+            pair = rivals[reference]
+            counts = f"{pair.better} / {pair.equal} / {pair.worse}"
+            ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
+            ends = "—" if pair.interval is None else "{:.4f} to {:.4f}".format(*pair.interval)
+            block.append((name, counts, p_value(pair.sign_test), ratio, ends))
+        blocks.append(block)
+    yield _blocks(compared, head, blocks)
 
 
 def p_value(p: float) -> str:
@@ -176,21 +303,23 @@ def _pairs(by_placer: dict[str, Row]) -> Sheet:
     return Sheet(head, tuple(rows), names=0)
 
 
-def _front_tables(front: Front) -> Iterator[Part]:
-    """Values of every placer by all objectives, marked if they are not dominated."""
+def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:
+    """Values by all objectives: of the placements that are not dominated, or of all placers."""
     for rate, points in front.items():
         names = list(points[0].of_best) if points else []
-        yield f"{heading(rate)}: value / best value, by every objective (● not dominated)"
+        what = "not dominated by another" if only_best else "of all placers (● not dominated)"
+        yield f"{heading(rate)}: value / best value by every objective, {what}"
         rows = tuple(
             (
                 point.asked,
                 point.placer,
                 *(f"{point.of_best[name]:.3f}" for name in names),
-                "●" if point.front else "",
+                *([] if only_best else ["●" if point.front else ""]),
             )
             for point in points
+            if point.front or not only_best
         )
-        yield Sheet(("asked for", "placer", *names, ""), rows, names=1)
+        yield Sheet(("asked for", "placer", *names, *([] if only_best else [""])), rows, names=1)
 
 
 def _columns(
@@ -215,14 +344,14 @@ def _columns(
         ), lambda row: (
             *(cell(value, "{:.3f}") for value in (row.mean, row.q1, row.median, row.min)),
             *(() if reference is None else (signs(row, reference),)),
-            "—" if row.share_of_optimum is None else f"{100 * row.share_of_optimum:.2f} %",
+            _of_optimum(judge, row),
             "—" if row.reached is None else percent(row.reached),
         )
     head = ("mean", "max", "× best", "worst", OF_OPTIMUM["min"], "optimal")
     return head, lambda row: (
         *(cell(value, judge.format) for value in (row.mean, row.max)),
         *(cell(ratio, "{:.3f}") for ratio in row.of_best),
-        "—" if row.share_of_optimum is None else f"{row.share_of_optimum:.3f}",
+        _of_optimum(judge, row),
         "—" if row.reached is None else percent(row.reached),
     )
 

@@ -40,7 +40,7 @@ class ResultsByObjective:
         self._results = {
             judge.name: ResultsTable(objective=judge.name, sense=judge.sense) for judge in judges
         }
-        self._best = {judge.name: BestValues(judge.sense) for judge in judges}
+        self._best = {judge.name: BestValues(judge.sense, judge.limit) for judge in judges}
 
     def add_saved(self, record: Record) -> None:
         """Add a saved record, which may prove an optimum but is in no table."""

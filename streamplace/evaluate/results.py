@@ -39,6 +39,8 @@ class Optima(NamedTuple):
 class BestValues:
     """Best value and tightest bound of every problem: 24 bytes for every result.
 
+    ``limit`` is the best value in any problem: what reaches it is optimal without another proof.
+
     Examples
     --------
     >>> best = BestValues("min")
@@ -48,8 +50,9 @@ class BestValues:
     ([7.0], [7.0])
     """
 
-    def __init__(self, sense: Sense) -> None:
+    def __init__(self, sense: Sense, limit: float | None = None) -> None:
         self._sign = 1.0 if sense == "max" else -1.0
+        self._limit = np.inf if limit is None else self._sign * limit
         self._problem, self._value, self._bound = array("Q"), array("d"), array("d")
 
     def add_record(self, record: Record) -> None:
@@ -79,7 +82,7 @@ class BestValues:
     def _by_problem(self) -> tuple[ProblemNumbers, Floats, Floats]:
         """Problems in ascending order, with their best values and bounds as if more is better."""
         problem, at = np.unique(np.array(self._problem, np.uint64), return_inverse=True)
-        best, bound = np.full(len(problem), -np.inf), np.full(len(problem), np.inf)
+        best, bound = np.full(len(problem), -np.inf), np.full(len(problem), self._limit)
         np.fmax.at(best, at, self._sign * np.array(self._value))
         np.fmin.at(bound, at, self._sign * np.array(self._bound))
         return problem, best, bound

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Thread
 
@@ -182,24 +182,34 @@ def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
 
 
-def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
-    """Below the table, where not every optimum is proven, and for whom there are fewer still."""
+def told(*records: Record) -> list[str]:
+    """Lines of the report on these records."""
     collected = ResultsByObjective([OBJECTIVES["throughput"]])
-    collected.add(record("exact", g, 0.6, 0.6 if g in "ab" else 0.9) for g in "abc")
-    collected.add([record("metis", "a", None), *(record("metis", g, 0.5) for g in "bc")])
-    told = str(Comparison(tuple(collected.results()), "metis").report())
-    words = "of optimum and optimal: over the 2 of 3 graphs whose optimum is proven"
-    assert f"{words}; metis over 1 of these" in " ".join(told.split())
-    whole = ResultsByObjective([OBJECTIVES["throughput"]])
-    whole.add(record("exact", g, 0.6, 0.6) for g in "abc")
-    assert "whose optimum" not in str(Comparison(tuple(whole.results()), "metis").report())
+    collected.add(records)
+    return str(Comparison(tuple(collected.results()), "metis").report()).splitlines()
 
 
-def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
-    """Else only graphs that somebody serves in full would count, and all would look well."""
-    assert not len(ResultsTable([record("metis", "a", 1.0)]).optima().value)
-    proven = ResultsTable([record("metis", "a", 1.0), record("exact", "a", 1.0, 1.0)]).optima()
-    assert proven.value.tolist() == [1.0]
+def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
+    some = [record("exact", g, 0.6, 0.6 if g in "ab" else 0.9) for g in "abc"]
+    assert "of optimum: over the 2 with a proven optimum" in told(*some)[0]
+    assert "all with a proven optimum" in told(*(record("exact", g, 0.6, 0.6) for g in "abc"))[0]
+
+
+def test_what_reaches_the_full_rate_is_optimal_without_another_proof() -> None:
+    heading, _, metis = told(record("metis", "a", 1.0), record("metis", "b", 0.5))
+    assert "over the 1 with a proven optimum" in heading
+    assert metis.split()[2:6] == ["100.00", "%", "100.0", "%"]
+
+
+def test_an_answer_fits_a_terminal() -> None:
+    """For six placers at one rate: 24 lines of 80 columns; two rates share the tables."""
+    values = {name: 0.1 * i for i, name in enumerate(("metis", *"abcde"), 1)}
+    rows = [record(name, g, value) for name, value in values.items() for g in "abcdefgh"]
+    lines = told(*rows)
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    again = told(*rows, *(replace(row, rate=2e4) for row in rows))
+    assert len(again) == len(lines) + 6 + 5
 
 
 def exactly(seconds: float) -> ComparisonRun:

@@ -104,7 +104,7 @@ def test_tables_json_and_python_have_the_same_statistics() -> None:
     assert rows["metis"]["paired"]["single"]["ratio"] == pytest.approx(5)
     json.dumps(rows, allow_nan=False)
     text = " ".join(str(result).split())
-    assert "against metis better / equal / worse sign test value ratio 95 % interval" in text
+    assert "against metis better / equal / worse sign test ratio 95 % interval" in text
     low, high = best.interval or (0, 0)
     assert f"best 7 / 0 / 1 p = 0.07 {best.ratio:.4f} {low:.4f} to {high:.4f}" in text
     assert [placer for _, _, placer, _ in result.paired("best")] == ["metis", "single"]
