@@ -57,13 +57,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Length of each of the two windows in which the job is watched.",
 )
-@click.option(
-    "--warm-up",
-    type=click.FloatRange(0, 86_400),
-    default=60.0,
-    show_default=True,
-    help="Seconds for which the job must have run.",
-)
 @PATIENCE
 @ACCEPT_COLD
 @TRUST
@@ -111,8 +104,8 @@ def advise_(
     one. The command prints what the TaskManagers cost by the offers, the rate and the CPU per tuple
     of the job, the cheapest plan that carries the rate with --confidence, with a proven bound, what
     is not known of it and which measurement would tell most, what changing would gain and cost, and
-    the commands that would do it. It fails while the job warms up, its rate changes, or garbage
-    collection dominates.
+    the commands that would do it. It waits until the job is warm, as 'move' does, and fails while
+    its rate changes or garbage collection dominates.
 
     The plan keeps the parallelism of operators that have it from the program. To find them, the
     program's main method is run twice, without submitting anything. Give JAR, options and ARGUMENTS
@@ -147,8 +140,8 @@ def advise_(
     )
     if is_folder:
         settings = replace(settings, folder=str(output))
-    engine = FlinkEngine(rest, mips=settings.mips, bandwidth=settings.bandwidth)
-    with waiting(f"watching for {2 * settings.seconds:g} s"):
+    engine = FlinkEngine(rest, mips=settings.mips, bandwidth=settings.bandwidth, tell=say)
+    with waiting("watching the job until it is warm, then planning"):
         advice = engine.advise(engine.job(job), rate, offers or cluster, settings)
     if output is not None:
         advice.plan.write(output)

@@ -153,6 +153,8 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
         _show(move.resume(request.job), request.job or "", {}, request.as_json)
         return
     running = move.running_job(request.job)
+    if not request.dry_run:
+        move.savepoint_folder()  # before the job is measured for minutes
     if request.placement is None:
         _improve(request.improver(engine, move), running, request)
         return

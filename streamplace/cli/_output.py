@@ -4,9 +4,12 @@ import io
 import json
 import logging
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,16 +18,19 @@ from streamplace.model.messages import counted as counted
 from streamplace.model.messages import printable
 from streamplace.progress import Ticker as Ticker
 from streamplace.progress import progress as progress
-from streamplace.progress import waiting as waiting
+from streamplace.progress import shows_progress
+from streamplace.progress import waiting as spinner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from streamplace.model.console import DataConsole
     from streamplace.model.graph import StreamGraph
     from streamplace.model.report import Report
 
 VERBOSE = "streamplace.verbose"
+HEARTBEAT = 25.0
+"""Seconds of waiting after which a command without a terminal says that it still waits."""
 
 
 def replace_what_stdout_cannot_encode() -> None:
@@ -100,6 +106,30 @@ def console() -> "DataConsole":
 def say(message: str) -> None:
     """Print a message in addition to the result, as one line on stderr."""
     click.echo(printable(message), err=True)
+
+
+@contextmanager
+def waiting(title: str) -> "Iterator[None]":
+    """Show a spinner; without a terminal, say every half a minute what is waited for."""
+    if shows_progress():
+        with spinner(title):
+            yield
+        return
+    from streamplace.model.report import duration
+
+    over, began = Event(), time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(HEARTBEAT):
+            say(f"{title} ({duration(round(time.monotonic() - began))}) …")
+
+    voice = Thread(target=tell, daemon=True)
+    voice.start()
+    try:
+        yield
+    finally:
+        over.set()
+        voice.join()
 
 
 def print_report(report: "Report") -> None:

@@ -111,7 +111,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
             for device in cluster.devices if keep else ():
                 say(f"TaskManager {device} is process {cluster.processes[device].pid}")
             say("ready; Ctrl-C stops it")
-            cluster.watch_job_manager(say) if keep else cluster.watch()
+            cluster.watch_job_manager(say) if keep else cluster.watch(say)
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal was closed
             say("stopped")

@@ -90,7 +90,7 @@ def _cluster_file(flink: Rest) -> str:
 
 
 OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
-ADVICE = AdviceSettings(seconds=SECONDS / 2, warm_up=0, budget=Budget(5.0, 500))
+ADVICE = AdviceSettings(seconds=SECONDS / 2, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),

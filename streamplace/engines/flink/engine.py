@@ -188,7 +188,7 @@ class FlinkEngine:
             accept_cold=self.accept_cold,
             cards=self.cards,
         )
-        return advise(self.rest, job, rate, machines, settings or usual)
+        return advise(self.rest, job, rate, machines, settings or usual, self.tell)
 
     def apply(
         self, program: Program, placement: Vectors, *, savepoint: Savepoint | None = None

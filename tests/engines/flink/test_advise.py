@@ -196,7 +196,7 @@ def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Shop) -> None:
 def test_an_engine_is_as_patient_with_advice_as_with_measurements(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advising, "advise", lambda *given: given[-1])
+    monkeypatch.setattr(advising, "advise", lambda *given: given[4])
     engine = FlinkEngine(shop().rest, patience=7.0, accept_cold=True)
     settings: Any = engine.advise("job", "2x")
     assert (settings.patience, settings.accept_cold) == (7.0, True)

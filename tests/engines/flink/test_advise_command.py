@@ -36,7 +36,7 @@ def asked(folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Words of the command, for a job on a cluster that is served."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     with FakeFlink(ANSWERS).served() as flink:
-        given = ("--offers", "offers.toml", "--warm-up", "0", "--seconds", "2")
+        given = ("--offers", "offers.toml", "--seconds", "2")
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
@@ -44,6 +44,7 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
     folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
 ) -> None:
     printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
+    assert "the job was watched for" in printed.err
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out
@@ -110,12 +111,7 @@ def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
     assert "back-pressured 50.0 % of the time, so it is offered more than that" in text
 
 
-def test_a_young_job_is_not_measured(shop: Shop) -> None:
-    """It says how long to wait, before it has watched anything; a restart makes a job young."""
-    flink = shop(duration=20_000)
-    with pytest.raises(UnsteadyJob, match=r"has run for 20 s, .*wait 40 s, or lower --warm-up"):
-        advised(flink)
-    assert flink.asked == [("GET /jobs/job", None)]
+def test_a_restart_makes_a_job_young() -> None:
     document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
     assert seconds_running(document) == 30.0
     assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0

@@ -16,6 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink
+from flink_documents import job, jobs
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.local import dist, session
@@ -39,6 +41,16 @@ def processes_of(home: Path) -> list[str]:
         except OSError:
             continue
     return [line for line in found if str(home) in line and "java" in line]
+
+
+def test_a_job_with_more_subtasks_than_slots_is_named_once() -> None:
+    document = job("shop", "RUNNING", {"parse": "SCHEDULED"})
+    document["vertices"][0]["parallelism"] = 4
+    rest = FakeFlink({"GET /jobs": jobs({"j": "RUNNING"}), "GET /jobs/j": document}).rest
+    known: set[str] = set()
+    (sentence,) = session.missing_slots(rest, 3, known)
+    assert "job shop waits for slots: it needs 4, and there are 3" in sentence
+    assert not [*session.missing_slots(rest, 3, known), *session.missing_slots(rest, 4, set())]
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -47,9 +47,7 @@ from streamplace.engines.flink.measure.source_rates import (
 from streamplace.engines.flink.measure.steady import (
     GARBAGE_TIME,
     PATIENCE_SECONDS,
-    WARM_UP_SECONDS,
     Warmth,
-    check_age,
     check_garbage,
     check_rates,
     warm_profile,
@@ -94,7 +92,6 @@ class AdviceSettings:
     mips: str = "2500 MIPS"
     bandwidth: str | None = None
     seconds: float = 10.0  # length of each of two windows, whose rates must agree
-    warm_up: float = WARM_UP_SECONDS  # seconds for which a job must have run before it is measured
     headroom: float = HEADROOM  # share of the CPU and network cards of offers that stays free
     # Random seed and budget of the search for a plan.
     seed: int = 0
@@ -145,6 +142,7 @@ def advise(
     rate: Quantity,
     machines: Catalogue | Cluster | None,
     settings: AdviceSettings,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Advice:
     """Measure a running job, and plan the cheapest machines for a rate.
 
@@ -154,17 +152,19 @@ def advise(
         Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
     machines
         Offers, or existing machines; None stands for the TaskManagers.
+    tell
+        Function that receives a message after every window in which the job is watched.
 
     Raises
     ------
     UnsteadyJob
-        While the job warms up, its rate changes, or garbage collection dominates.
+        While the job is cold, its rate changes, or garbage collection dominates.
     FlinkError, ProblemError, SettingError
         When the job does not run, its profile contradicts itself, no machines carry the rate, or a
         setting is wrong.
     """
     check_rate(rate)
-    reading = _read(rest, job, settings)
+    reading = _read(rest, job, settings, tell)
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
     factor = _correction(reading.seen, _carried(reading.measured, reading))
@@ -232,13 +232,12 @@ def _note_on(factor: float) -> Iterator[str]:
         )
 
 
-def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
+def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], None]) -> _Reading:
     """Measure a job, provided that it runs steadily."""
     speed = parsed_mips(settings.mips)
     bandwidth_bps(settings.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
-    check_age(rest.running_job(job), job, settings.warm_up)
     warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
-    seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,))
+    seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,), tell)
     check_garbage(seen.managers)
     check_rates(seen)
     sources = source_rates(seen)

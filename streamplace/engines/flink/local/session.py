@@ -21,7 +21,7 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import memory_bytes
 from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.model.messages import quoted
+from streamplace.model.messages import quoted, shown
 
 JOB_MANAGER = "jobmanager"
 LOGGING = "log4j.properties"
@@ -137,29 +137,34 @@ class LocalCluster:
         self.processes[device].kill()
         self.processes[device].wait()
 
-    def watch(self) -> None:
-        """Wait while all processes are running.
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Wait while all processes are running, and report jobs for which there are few slots.
 
-        If one ends, the error quotes its log.
+        If a process ends, the error quotes its log.
         """
+        known: set[str] = set()
         while True:
             self._check_alive()
-            time.sleep(0.5)
+            for sentence in missing_slots(self.rest, len(self.devices), known):
+                tell(sentence)
+            time.sleep(2.0)
 
     def watch_job_manager(self, tell: Callable[[str], None]) -> None:
         """Wait while the JobManager is running, and report every TaskManager that ends.
 
         If the JobManager ends, the error quotes its log.
         """
-        reported: set[int] = set()
+        reported, known = set[int](), set[str]()
         while True:
             self._check_alive(JOB_MANAGER)
+            for sentence in missing_slots(self.rest, len(self.devices), known):
+                tell(sentence)
             for device in self.devices:
                 process = self.processes[device]
                 if process.poll() is not None and process.pid not in reported:
                     reported.add(process.pid)
                     tell(f"TaskManager {device} (process {process.pid}) has ended")
-            time.sleep(0.5)
+            time.sleep(2.0)
 
     def wait(self) -> None:
         """Wait until every device has joined the cluster and can be pinned to.
@@ -232,6 +237,24 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def missing_slots(rest: Rest, slots: int, known: set[str]) -> Iterator[str]:
+    """Sentence on each job that has an operator with more subtasks than there are slots.
+
+    ``known``: jobs that were looked at before, to which the others are added.
+    """
+    with suppress(StreamplaceError):
+        for job in set(rest.live_jobs()) - known:
+            document = rest.job(job)
+            known.add(job)
+            needed = max((one["parallelism"] for one in document["vertices"]), default=0)
+            if needed > slots:
+                yield (
+                    f"job {shown(document['name'])} waits for slots: it needs {needed}, and there "
+                    f"are {slots}, one on each TaskManager; start with --devices {needed}, or "
+                    "lower its parallelism"
+                )
 
 
 def _check_name(device: str) -> None:

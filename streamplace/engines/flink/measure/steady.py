@@ -23,9 +23,7 @@ from streamplace.engines.flink.measure.warm_windows import (
     excess_over,
     judged,
 )
-from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import quoted, shown
 from streamplace.model.units import digits
 
@@ -33,8 +31,6 @@ GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
 """Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
 MOST_GARBAGE = 0.2
 """Share of the time above which garbage collection distorts the CPU per tuple."""
-WARM_UP_SECONDS = 60.0
-"""Time in which a job loads and compiles its classes (docs/evidence.md)."""
 MOST_WINDOWS, ALIKE = 12, 0.1
 MOST_COUNTING = 0.15
 """Maximum part of a rate by which windows may differ because of late counters."""
@@ -68,16 +64,6 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
         if abs(rate - before) < ALIKE * before:
             break
     return rate
-
-
-def check_age(document: Job, job: str, warm_up: float) -> None:
-    """Raise UnsteadyJob if the tasks of a job began to run less than ``warm_up`` seconds ago."""
-    age = seconds_running(document)
-    if age < warm_up:
-        raise UnsteadyJob(
-            f"job {shown(job)} has run for {age:.0f} s, and a job needs more CPU while it warms "
-            f"up; wait {math.ceil(warm_up - age)} s, or lower --warm-up"
-        )
 
 
 def check_rates(seen: JobProfile) -> None:

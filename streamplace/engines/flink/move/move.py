@@ -117,7 +117,6 @@ class FlinkMove:
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
         job = only_job(self.rest, job)
-        folder_uri(self.rest, self.settings.savepoints, self.program.settings)
         document = self.rest.running_job(job)
         layout = layout_of(self.rest, job, document, vectors)
         before: DevicesOf = {name: sorted(devices) for name, devices in layout.items()}
@@ -188,7 +187,7 @@ class FlinkMove:
             successor=successor(plan.job),
             before=plan.before,
             after=plan.after,
-            folder=folder_uri(self.rest, self.settings.savepoints, self.program.settings),
+            folder=self.savepoint_folder(),
             settings=plan.settings,
             allow_non_restored=self.settings.allow_non_restored,
             name=plan.name,
@@ -234,6 +233,10 @@ class FlinkMove:
             held = stack.pop_all()
         with ending(claim, rest, self.tell), held:
             return transaction.conclude()
+
+    def savepoint_folder(self) -> str:
+        """Folder of the savepoint; SettingError if none is known."""
+        return folder_uri(self.rest, self.settings.savepoints, self.program.settings)
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job."""
