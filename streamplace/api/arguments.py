@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from streamplace.errors import SettingError
-from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, graph_from_dict, only, read_graph
 from streamplace.io.parsing import parse_tables
-from streamplace.io.placements import LARGEST_PLACEMENT, order_given, parse_document
+from streamplace.io.placements import order_given
 from streamplace.io.problems import read_problem, usual_cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import named_problem
@@ -162,10 +161,9 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
         order = (None, "priority") if assignment is placement else order_of(placement)
         return _named(problem, assignment, *order)
     if is_path(placement):
-        path = Path(placement)
-        document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
-        with located(spot(path)):
-            return _named(problem, document["assignment"], *order_given(document))
+        from streamplace.engines.reading import read_placed
+
+        return read_placed(Path(placement), problem)
     raise wrong("placement", placement, PLACEMENT_WANTED)
 
 

@@ -13,6 +13,7 @@ from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ def _exports() -> Iterable[str]:
     "--graph",
     "graph_file",
     type=FILE,
-    help="Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
+    help="Graph that the placement is for.  [default: NAME.json or graph.json beside it, or the "
+    "graph in a .graphml file]",
 )
 @_options.constraints
 @click.option(
@@ -98,29 +100,41 @@ def _problem(
     placement: Path, graph_file: Path | None, choice: ClusterChoice, constraints_file: Path | None
 ) -> "Problem":
     """Graph, cluster and constraints of the placement."""
-    from streamplace.engines.reading import read_assignment, read_placed_problem
+    from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
+    from streamplace.model.problem import Problem
 
-    path, cluster = graph_file or _graph_beside(placement), choice.build_if_given()
+    assignment, cluster = read_assignment(placement), choice.build_if_given()
     constraints = None if constraints_file is None else _options.constraints_of(constraints_file)
-    return read_placed_problem(path, read_assignment(placement), cluster, constraints)
+    graph = graph_file or _graph_of(placement)
+    if isinstance(graph, Path):
+        return read_placed_problem(graph, assignment, cluster, constraints)
+    return Problem(graph, cluster or implied_cluster(graph, assignment), constraints)
 
 
-def _graph_beside(placement: Path) -> Path:
-    """File beside a placement that is named after its graph, or graph.json."""
+def _graph_of(placement: Path) -> "Path | StreamGraph":
+    """File beside a placement named after its graph, or graph.json; or the graph in GraphML."""
+    from streamplace.engines.graphml import graph_in_graphml
     from streamplace.io.files import is_file, read_bytes, spot
     from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 
-    names = ["graph.json"]
-    if placement.suffix == ".json":
+    name, inside = "", None
+    if placement.suffix in (".json", ".graphml"):
         content = read_bytes(placement, LARGEST_PLACEMENT)
-        graph = parse_document(content, spot(placement)).get("graph", "")
-        if graph and Path(graph).name == graph:
-            names.insert(0, f"{graph}.json")
+        if placement.suffix == ".json":
+            name = parse_document(content, spot(placement)).get("graph", "")
+        else:
+            inside = graph_in_graphml(content, spot(placement))
+            name = inside.name
+    names = [f"{name}.json"] if name and Path(name).name == name else []
+    names.append("graph.json")
     for name in names:
         path = placement.with_name(name)
         if path != placement and is_file(path):
             LOG.info("the graph is %s", path)
             return _options.reads(path)
+    if inside is not None:
+        say(f"note: the graph is the one in {placement}, without windows; --graph names another")
+        return inside
     raise SettingError(
         f"which graph does {placement} place? Give --graph FILE (there is no "
         f"{' or '.join(names)} beside it)"

@@ -129,17 +129,17 @@ def command(
     """Simulate PLACEMENT of GRAPH: show what it reaches, what limits it, and what to move.
 
     GRAPH is a graph, or a problem that includes its cluster and constraints. PLACEMENT may also
-    place subtasks, as 'place --subtasks' writes them. Throughput is computed in closed form. Loads
-    are those at the full rate of the sources: a resource at 150 % lets two thirds of it pass. One
-    pass is simulated event by event. With --constraints, a placement that breaks a rule is refused,
-    and no move that would break one is advised. With --engine, the exit code is 1 if the run with
-    queues has not settled or its settings decide its result. With --from, the command also lists
-    the operators that move, the time that moving takes, and the number of passes after which the
-    move pays off.
+    place subtasks, as 'place --subtasks' writes them, or be a table that export wrote (.csv).
+    Throughput is computed in closed form. Loads are those at the full rate of the sources: a
+    resource at 150 % lets two thirds of it pass. One pass is simulated event by event. With
+    --constraints, a placement that breaks a rule is refused, and no move that would break one is
+    advised. With --engine, the exit code is 1 if the run with queues has not settled or its
+    settings decide its result. With --from, the command also lists the operators that move, the
+    time that moving takes, and the number of passes after which the move pays off.
     """
     from streamplace.api import simulate
     from streamplace.api.arguments import objective_of
-    from streamplace.io.placements import read_placed
+    from streamplace.engines.reading import read_placed
 
     refuse_unused(dict.fromkeys(("duration", "dt", "capacity", "policy"), "engine"))
     changed = read_problem(graph, cluster, rate, constraints_file, what_if.arguments())

@@ -6,15 +6,17 @@ from pathlib import Path
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import READERS
 from streamplace.errors import FormatError
+from streamplace.io import placements
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, only
-from streamplace.io.placements import LARGEST_PLACEMENT
+from streamplace.io.placements import EXPORTED, LARGEST_PLACEMENT
 from streamplace.io.problems import problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 
@@ -33,6 +35,14 @@ def read_deployment(path: Path, problem: Problem) -> Deployment:
     assignment = read_assignment(path)
     with located(spot(path)):
         return Deployment.of(problem, assignment)
+
+
+def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
+    """Placement of a problem's operators or of their subtasks, with the problem of these."""
+    if path.suffix not in EXPORTED:
+        return placements.read_placed(path, problem)
+    deployment = read_deployment(path, problem)
+    return deployment.placed, deployment.placement
 
 
 def read_placed_problem(

@@ -54,14 +54,26 @@ def test_what_was_exported_is_a_placement_again(run: Callable) -> None:
     assert json.loads(run("simulate", "graph.json", last, "--json").out) == before
 
 
-def test_commands_that_take_json_say_how_an_export_is_converted(
-    run: Callable, refusal: Callable
-) -> None:
+def test_simulate_reads_what_was_exported(run: Callable, refusal: Callable) -> None:
+    """A search that begins with a placement needs its order, too, which a table lacks."""
     assert run(*EXPORT, "csv", "-o", "p.csv").status == 0
-    assert refusal("simulate", "graph.json", "p.csv") == (
-        "error: p.csv: is an exported placement; convert it with: streamplace export FILE "
-        "--graph GRAPH --to json -o placement.json\n"
+    same = [run("simulate", "graph.json", name).out for name in ("placement.json", "p.csv")]
+    assert same[0] == same[1]
+    assert "is an exported placement; convert it with" in refusal(
+        "simulate", "graph.json", "p.csv", "--from", "p.csv"
     )
+
+
+def test_graphml_contains_its_graph(run: Callable, tmp_path: Path) -> None:
+    """Rates, traffic and CPU are the same where there is no graph beside it."""
+    assert run(*EXPORT, "graphml", "-o", "p.graphml").status == 0
+    Path("alone").mkdir()
+    Path("p.graphml").rename("alone/p.graphml")
+    answer = run("export", "alone/p.graphml", "--to", "dot")
+    assert "the graph is the one in alone/p.graphml" in answer.err
+    streams = [{line for line in out.splitlines() if "->" in line}
+               for out in (answer.out, run(*EXPORT, "dot").out)]  # fmt: skip
+    assert streams[0] == streams[1] != set()
 
 
 def test_the_order_of_a_schedule_is_carried_or_said_to_be_lost(run: Callable) -> None:
