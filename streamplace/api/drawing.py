@@ -71,8 +71,8 @@ def draw(
     from streamplace.drawing.graphs import draw_graph, draw_placements
 
     target = None if out is None else path_of("out", out)
-    if target is not None and target.suffix != ".html":
-        check_suffix(target)
+    if target is not None:
+        check_suffix(target, ".html")
     named = _by_name(placements)
     if named:
         problem = problem_of(graph, cluster, rate=rate)

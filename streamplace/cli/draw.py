@@ -43,6 +43,7 @@ def command(
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
     from streamplace.api.arguments import objective_of
+    from streamplace.drawing.figures import check_suffix
     from streamplace.drawing.graphs import NamedPlacements, draw_graph, draw_placements
     from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
@@ -50,6 +51,7 @@ def command(
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
+    check_suffix(output, ".html")
     page = output.suffix == ".html"
     if placements:
         problem = read_problem(graph, cluster, rate)

@@ -193,7 +193,7 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
     if page:
         return
     if is_curve:
-        check_suffix(output)
+        check_suffix(output, ".html")
     elif output.suffix in SUFFIXES:
         raise SettingError(
             f"-o {output}: a plan is written into a folder, with its picture and its report; "

@@ -62,10 +62,11 @@ def caption(name: str, longest: int = LONGEST) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def check_suffix(path: Path) -> None:
-    """Raise FormatError unless a file's suffix is that of a picture."""
-    if path.suffix not in SUFFIXES:
-        raise FormatError(f"{spot(path)}: a figure's name must end in {', '.join(SUFFIXES)}")
+def check_suffix(path: Path, *pages: str) -> None:
+    """Raise FormatError unless a file's suffix is that of a picture, or of a page (``.html``)."""
+    if path.suffix not in (*SUFFIXES, *pages):
+        ends = ", ".join((*SUFFIXES, *pages))
+        raise FormatError(f"{spot(path)}: a figure's name must end in {ends}")
 
 
 def save(figure: "Figure", path: Path) -> None:

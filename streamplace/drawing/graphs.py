@@ -101,7 +101,7 @@ class Drawing:
         if path.suffix == ".html":
             self.subject.report().save(path)
             return
-        check_suffix(path)
+        check_suffix(path, ".html")
         if path.suffix == ".svg":
             write_text(path, self.svg())
         else:

@@ -66,6 +66,8 @@ class QueueRun(Displayed):
         Tuples that wait at the sources at the end.
     queues
         Longest queue of every stream, in tuples.
+    windows
+        Windowed operator → seconds that it holds a tuple on average, a part of the latency.
     warnings
         Reasons why the run is not valid: the stream concerned, and the setting to change.
     """
@@ -83,6 +85,7 @@ class QueueRun(Displayed):
     backlog: float
     queues: dict[str, float]
     utilisation: dict[str, float]
+    windows: dict[str, float]
     warnings: tuple[str, ...]
 
     def report(self) -> Report:
@@ -94,11 +97,14 @@ class QueueRun(Displayed):
             f"With queues: {percent(self.relative_throughput)} of the offered tuples, "
             f"{digits(self.throughput, 6)} source tuples/s at the sinks"
         )
-        steady = "never" if self.time_to_steady is None else duration(self.time_to_steady)
+        bursts = ", as windows send in bursts" if self.windows else ""
+        steady = f"never{bursts}" if self.time_to_steady is None else duration(self.time_to_steady)
+        waits = ", ".join(f"{name} {duration(wait)}" for name, wait in self.windows.items())
         longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]
         queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
         lines = [
             f"  latency: {self.latency.words}",
+            *([f"  of which windows wait on average: {waits}"] if waits else []),
             f"  without backlog: {self.latency_without_backlog.words}",
             f"  steady after: {steady}",
             *([f"  longest queues: {queues}"] if queues else []),
@@ -192,6 +198,10 @@ def _queue_run(
         backlog=float(runs.backlog[0]),
         queues={streams.label(e): float(seen.max_queue[0, e]) for e in range(len(streams))},
         utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
+        windows={
+            problem.graph.operators.name[int(v)]: float(size) / 2
+            for v, size, *_ in problem.instance.windows
+        },
         warnings=() if fitted.doubt is None else (_doubted(problem, settings, fitted.doubt),),
     )
 

@@ -227,11 +227,12 @@ class StreamGraph(Caching, Pictured):
             Tuples/s, or a text such as ``"10 k/s"``.
         """
         total = total_rate(rate) if isinstance(rate, str) else rate
-        if not isinstance(total, Real) or not 0 < total <= LARGEST:
+        # the rates of several sources may add up to a little more
+        if not isinstance(total, Real) or not 0 < total <= LARGEST * (1 + 1e-9):
             raise GraphError(
                 f"the rate is {quoted(rate)}; it must be above 0 and at most {LARGEST:g}"
             )
-        scaled = self.operators.rate * (total / self.source_rate)
+        scaled = np.minimum(self.operators.rate * (total / self.source_rate), LARGEST)
         return self.with_operators(replace(self.operators, rate=scaled))
 
     def with_operators(self, operators: Operators) -> "StreamGraph":

@@ -10,7 +10,7 @@ from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.messages import quoted, suggestion
 from streamplace.model.streams import CHAINED, RESCALE
 
 FLINK_GROUP = "default"
@@ -195,8 +195,8 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
         return marked | fixed
     if unknown := set(fixed).difference(names):
         raise ProblemError(
-            f"graph {quoted(graph.name)} has no operator {quoted(min(unknown))}, but its "
-            "parallelism is to be kept"
+            f"graph {quoted(graph.name)} has no operator {quoted(min(unknown))}, whose "
+            f"parallelism is to be kept{suggestion(min(unknown), names)}"
         )
     return np.asarray(marked | np.isin(names, sorted(fixed)))
 
