@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         compare,
         describe,
         draw,
+        expand,
         export,
         generate,
         import_graphs,
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
         plan_schedule,
         simulate,
         simulate_queues,
+        to_networkx,
+        to_torch_geometric,
         train,
+        what_if,
     )
     from streamplace.errors import StreamplaceError
     from streamplace.evaluate.comparison import Comparison
@@ -33,22 +37,20 @@ if TYPE_CHECKING:
     )
     from streamplace.io.datasets import DataSet
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
-    from streamplace.io.networkx import from_networkx, to_networkx
+    from streamplace.io.networkx import from_networkx
     from streamplace.io.placements import read_placement, read_placements, write_placement
     from streamplace.io.problems import read_problem, read_problems, write_problem, write_problems
-    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
+    from streamplace.io.torch_geometric import from_torch_geometric
     from streamplace.learn.placement_dataset import PlacementDataset
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
     from streamplace.model.devices import Device
-    from streamplace.model.expansion import expand
     from streamplace.model.graph import StreamGraph
     from streamplace.model.operators import Operator, Window
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
     from streamplace.model.relocation import Relocation
     from streamplace.model.streams import Stream
-    from streamplace.model.what_if import what_if
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget
@@ -56,29 +58,28 @@ if TYPE_CHECKING:
     from streamplace.planning.offers import Offer
 
 _MODULES = {
-    "streamplace.api": "compare describe draw export generate import_graphs place plan "
-    "plan_frontier plan_schedule simulate simulate_queues train",
+    "streamplace.api": "compare describe draw expand export generate import_graphs place plan "
+    "plan_frontier plan_schedule simulate simulate_queues to_networkx to_torch_geometric train "
+    "what_if",
     "streamplace.errors": "StreamplaceError",
     "streamplace.evaluate.comparison": "Comparison",
     "streamplace.io.clusters": "read_cluster read_constraints write_cluster write_constraints",
     "streamplace.io.datasets": "DataSet",
     "streamplace.io.graphs": "read_graph read_graphs write_graph write_graphs",
-    "streamplace.io.networkx": "from_networkx to_networkx",
+    "streamplace.io.networkx": "from_networkx",
     "streamplace.io.placements": "read_placement read_placements write_placement",
     "streamplace.io.problems": "read_problem read_problems write_problem write_problems",
-    "streamplace.io.torch_geometric": "from_torch_geometric to_torch_geometric",
+    "streamplace.io.torch_geometric": "from_torch_geometric",
     "streamplace.learn.placement_dataset": "PlacementDataset",
     "streamplace.model.cluster": "Cluster",
     "streamplace.model.constraints": "Constraints",
     "streamplace.model.devices": "Device",
-    "streamplace.model.expansion": "expand",
     "streamplace.model.graph": "StreamGraph",
     "streamplace.model.operators": "Operator Window",
     "streamplace.model.placement": "Placement",
     "streamplace.model.problem": "Problem",
     "streamplace.model.relocation": "Relocation",
     "streamplace.model.streams": "Stream",
-    "streamplace.model.what_if": "what_if",
     "streamplace.objectives.explanation": "Explanation",
     "streamplace.objectives.registry": "Objective",
     "streamplace.placers.registry": "Budget",

@@ -99,7 +99,7 @@ def test_print_shows_lines_without_control_characters_and_repr_a_short_one(
     text = repr(objects[name])
     assert text.startswith("<")
     assert text.isprintable()
-    assert len(text) <= 160
+    assert len(text) <= 120
 
 
 @pytest.mark.parametrize("name", NAMES)

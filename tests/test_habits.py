@@ -11,7 +11,7 @@ import pytest
 from problems import chain, diamond, fork_join
 
 import streamplace
-from streamplace import errors
+from streamplace import Cluster, Constraints, Operator, Problem, errors
 from streamplace.placers.result import Result
 
 TABLES: dict[str, Any] = {
@@ -60,6 +60,42 @@ def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph: Any) -
     )
     assert streamplace.describe(graph).operators == (2,)
     assert streamplace.describe([graph, graph]).operators == (2, 2)
+
+
+def test_paths_are_graphs_of_every_function(tmp_path: Path) -> None:
+    """A file with a cluster is a problem where one is of use."""
+    graph, problem = tmp_path / "graph.json", tmp_path / "problem.json"
+    streamplace.write_graph(diamond(), graph)
+    streamplace.write_problem(Problem(diamond(), Cluster.uniform(2)), problem)
+    assert streamplace.what_if(graph, change={"src.rate": 7}).source_rate == 7
+    assert isinstance(streamplace.what_if(str(problem)), Problem)
+    assert streamplace.expand(graph).graph == streamplace.expand(diamond()).graph
+    assert nx.utils.graphs_equal(streamplace.to_networkx(problem), diamond().to_networkx())
+
+
+def test_a_cluster_is_a_sequence_of_devices_and_placements_are_tables(result: Result) -> None:
+    cluster = Cluster.uniform(3)
+    assert len(cluster) == 3
+    assert [device.name for device in cluster] == list(cluster.devices.name)
+    table = result.to_pandas()
+    assert dict(zip(table.operator, table.device, strict=True)) == result.placement.as_dict()
+    assert result.placement.to_pandas().equals(table)
+
+
+def test_no_placers_are_refused() -> None:
+    with pytest.raises(ValueError, match="no placer is named"):
+        streamplace.compare(diamond(), [])
+
+
+def test_a_repr_is_short_and_leaves_out_defaults(result: Result) -> None:
+    assert repr(Operator("a", rate=5)) == "Operator(name='a', rate=5)"
+    assert (
+        repr(Cluster.uniform(2))
+        == "<Cluster of 2 devices: 2500 MIPS, links of 1 Gbps, latency 0 s>"
+    )
+    assert repr(streamplace.Budget(2)) == "Budget(seconds=2)"
+    assert len(repr(Constraints(pin={f"operator {i}": "d0" for i in range(99)}))) == 120
+    assert repr(result.bottleneck).startswith("<FullestResource: ")
 
 
 def test_a_result_has_a_verdict_a_bottleneck_a_plot_and_files(

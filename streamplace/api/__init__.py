@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from streamplace.api.data_sets import describe, generate, import_graphs
     from streamplace.api.drawing import draw
     from streamplace.api.exporting import export
+    from streamplace.api.graphs import expand, to_networkx, to_torch_geometric, what_if
     from streamplace.api.placing import place, simulate, simulate_queues
     from streamplace.api.planning import (
         plan,
@@ -22,6 +23,7 @@ _MODULES = {
     "data_sets": "describe generate import_graphs",
     "drawing": "draw",
     "exporting": "export",
+    "graphs": "expand to_networkx to_torch_geometric what_if",
     "placing": "place simulate simulate_queues",
     "planning": "plan plan_frontier plan_schedule",
     "training": "train",
@@ -31,6 +33,7 @@ __all__ = [
     "compare",
     "describe",
     "draw",
+    "expand",
     "export",
     "generate",
     "import_graphs",
@@ -40,7 +43,10 @@ __all__ = [
     "plan_schedule",
     "simulate",
     "simulate_queues",
+    "to_networkx",
+    "to_torch_geometric",
     "train",
+    "what_if",
 ]
 
 __getattr__ = loader(__name__, _MODULES)  # placing needs nothing of training

@@ -185,5 +185,7 @@ class Comparison(Displayed):
         return figure
 
     def __repr__(self) -> str:
-        placers = len({placer for _, _, placer, _ in self.rows()})
-        return f"<Comparison of {counted(placers, 'placer')}>"
+        rows = self.rows()
+        placers = counted(len({placer for _, _, placer, _ in rows}), "placer")
+        graphs = counted(max((row.graphs for *_, row in rows), default=0), "graph")
+        return f"<Comparison of {placers} on {graphs}>"

@@ -1,6 +1,6 @@
 """Cluster: devices and the network between every ordered pair of them."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
@@ -18,7 +18,14 @@ from streamplace.model.display import Displayed, data_frame
 from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.report import Report
 from streamplace.model.sheets import device_sheet, network_words
-from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, seconds
+from streamplace.model.units import (
+    LARGEST,
+    Quantity,
+    bandwidth_bps,
+    digits,
+    format_speed,
+    seconds,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -165,7 +172,16 @@ class Cluster(Caching, Displayed):
         return data_frame({**{name: getattr(devices, name) for name in columns}, "tags": tags})
 
     def __repr__(self) -> str:
-        return f"<Cluster of {counted(self.n_devices, 'device')}>"
+        low, high = self.devices.mips.min(), self.devices.mips.max()
+        speed = ("" if low == high else f"{digits(low)} to ") + format_speed(high)
+        links = network_words(self.bandwidth_bps, self.latency_s).removeprefix("Network: ")
+        return f"<Cluster of {counted(self.n_devices, 'device')}: {speed}, {links}>"
+
+    def __len__(self) -> int:
+        return self.n_devices
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.devices)
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)

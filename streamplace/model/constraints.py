@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from streamplace.errors import ProblemError
+from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
 
 
@@ -26,13 +27,15 @@ class Constraints:
     Examples
     --------
     >>> Constraints(pin={"src": "d0"}, exlocate=[{"join", "sink"}])
-    Constraints(pin={'src': 'd0'}, colocate=(), exlocate=(frozenset({...}),), allowed={})
+    Constraints(pin={'src': 'd0'}, exlocate=(frozenset({...}),))
     """
 
     pin: Mapping[str, str]
     colocate: tuple[frozenset[str], ...]
     exlocate: tuple[frozenset[str], ...]
     allowed: Mapping[str, frozenset[str]]
+
+    __repr__ = call_of
 
     def __init__(
         self,

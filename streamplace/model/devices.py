@@ -25,6 +25,7 @@ from streamplace.model.columns import (
     same_fields,
     tag_column,
 )
+from streamplace.model.display import call_of
 from streamplace.model.messages import listed, quoted
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, size_bytes
 
@@ -75,6 +76,8 @@ class Device:
     ingress: Quantity = math.inf
     watts: float = 0.0
     reserved: Quantity = 0.0
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         check_name(self.name, "a device", ClusterError)

@@ -2,9 +2,11 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -12,6 +14,25 @@ if TYPE_CHECKING:
 TEXT, HTML = "streamplace.model.console", "streamplace.model.html"
 PICTURES = "streamplace.drawing.notebook"
 """Modules that show reports and draw. They import this one, so they are loaded by name."""
+
+WIDEST = 120
+"""Most characters of a ``repr``."""
+
+
+def call_of(row: Any) -> str:
+    """The call that makes a dataclass, on one line and without what has its default.
+
+    >>> from streamplace.model import Device
+    >>> Device("d0", cores=4)
+    Device(name='d0', cores=4)
+    """
+    given = ((one, getattr(row, one.name)) for one in fields(row) if one.repr)
+    texts = [
+        f"{one.name}={value!r}"
+        for one, value in given
+        if value != one.default and value not in ((), {})
+    ]
+    return shown(f"{type(row).__name__}({', '.join(texts)})", WIDEST)
 
 
 class Displayed:

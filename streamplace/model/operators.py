@@ -27,6 +27,7 @@ from streamplace.model.columns import (
     tag_column,
     text_column,
 )
+from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
@@ -63,6 +64,8 @@ class Window:
     base: float = 1.0
     factor: float = 0.0
     limit: float = math.inf
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         for name in ("size", "advance", "base", "factor", "limit"):
@@ -143,6 +146,8 @@ class Operator:
     slot_sharing_group: str = ""
     constant: float = 0.0
     max_rate: float = 0.0
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         check_name(self.name, "an operator", GraphError)

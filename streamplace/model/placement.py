@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike
 from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import float_column, int_column, same_fields
-from streamplace.model.display import Displayed
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.report import Report
 from streamplace.model.sheets import placement_sheet
 from streamplace.model.units import LARGEST
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Discipline = Literal["priority", "order"]
 """Meaning of priorities: which ready operator is first, or a fixed order of each device."""
@@ -142,6 +145,13 @@ class Placement(Displayed, Mapping[str, str]):
         for name, d in zip(self.operators, self.index.tolist(), strict=True):
             groups[self.devices[d]].append(name)
         return groups
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the operators with their devices, and priorities if any, one row each."""
+        columns = {"operator": self.operators, "device": tuple(self.values())}
+        if self.priority is not None:
+            columns["priority"] = tuple(self.priority.tolist())
+        return data_frame(columns)
 
     def priorities(self) -> dict[str, float] | None:
         """Operator name → priority; None without an order."""

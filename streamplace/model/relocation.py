@@ -12,6 +12,7 @@ import numpy as np
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.display import call_of
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -47,6 +48,8 @@ class Relocation:
     before: Mapping[str, str]
     passes: float = inf
     startup: float | None = None
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         if not self.passes > 0:

@@ -19,6 +19,7 @@ from streamplace.model.columns import (
     same_fields,
     text_column,
 )
+from streamplace.model.display import call_of
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
 from streamplace.model.units import LARGEST, size_bytes
@@ -66,6 +67,8 @@ class Stream:
     partitioning: str = ""
     input: str = ""
     ipt: float = 0.0
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         for column in ("source", "target"):

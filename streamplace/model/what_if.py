@@ -59,28 +59,7 @@ def what_if(
     scale: Mapping[str, float] | None = None,
     change: Mapping[str, Quantity] | None = None,
 ) -> StreamGraph | Problem:
-    """Copy of a graph or a problem in which some numbers are changed.
-
-    Parameters
-    ----------
-    scale
-        Operator → factor of its CPU per tuple: of its ``ipt``, and of its row of the costs that a
-        problem may state in seconds.
-    change
-        Field of an operator or a stream → its value, a number or a text with a unit:
-        ``{"kafka.rate": "100k", "parse->sink.selectivity": 0.5}``. Operators have ``ipt``,
-        ``payload``, ``rate``, ``memory``, ``constant``, ``max_rate``, ``parallelism`` and
-        ``max_parallelism``, streams ``selectivity``, ``payload`` and ``ipt``.
-
-    Examples
-    --------
-    >>> from streamplace.model import Operator, Stream
-    >>> ends = [Operator("kafka", rate=1000, ipt=5), Operator("sink", ipt=10)]
-    >>> graph = StreamGraph.of("pipe", ends, [Stream("kafka", "sink")])
-    >>> busier = what_if(graph, scale={"sink": 2}, change={"kafka.rate": "100k"})
-    >>> busier.operators.ipt.tolist(), busier.source_rate
-    ([5.0, 20.0], 100000.0)
-    """
+    """Copy of a graph or a problem with changed numbers; see `streamplace.what_if`."""
     factors, values = dict(scale or {}), dict(change or {})
     if isinstance(graph, StreamGraph):
         return _changed(graph, factors, values)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.model.arrays import Bools
-from streamplace.model.display import Displayed, data_frame
+from streamplace.model.display import WIDEST, Displayed
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.report import Report, Sheet, some
 
@@ -63,7 +64,7 @@ class PlainExplanation(Displayed):
         return self.words
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.verdict}>"
+        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
 
     def headline(self) -> dict[str, Any]:
         """Facts of the additional objective, or none."""
@@ -75,8 +76,7 @@ class PlainExplanation(Displayed):
 
     def to_pandas(self) -> "DataFrame":
         """Table of the operators with their devices, one row each."""
-        columns = {"operator": list(self.placement), "device": list(self.placement.values())}
-        return data_frame(columns)
+        return self.placement.to_pandas()
 
     def brief(self) -> Report:
         """Operators by device."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.display import Displayed, data_frame
+from streamplace.model.display import WIDEST, Displayed, data_frame
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
@@ -144,7 +145,7 @@ class Relocated(Displayed):
         return f"{self.reached.verdict}; {self.sentence}"
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.verdict}>"
+        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
 
     def headline(self) -> dict[str, Any]:
         """Facts for the output of ``place``."""

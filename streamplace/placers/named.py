@@ -20,9 +20,9 @@ def named_placer(text: str) -> Placer:
     """Parse a name with options after colons, such as ``metis:k=3`` or ``anneal:budget=5ms``.
 
     >>> named_placer("random:budget=5ms").budget
-    Budget(seconds=0.005, evaluations=None)
+    Budget(seconds=0.005)
     >>> named_placer("anneal:evaluations=100").budget
-    Budget(seconds=None, evaluations=100)
+    Budget(evaluations=100)
     """
     name, *settings = text.split(":")
     placer = _by_name(name)
@@ -54,6 +54,8 @@ def placer_names(texts: Iterable[str]) -> tuple[str, ...]:
     ('metis', 'anneal')
     """
     names = tuple(dict.fromkeys(map(str.strip, texts)))
+    if not names:
+        raise SettingError("no placer is named; name at least one, such as 'auto'")
     for placer in aliased_placers(names):
         named_placer(placer.spec)
     return names

@@ -11,6 +11,7 @@ from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.defaults import PLACE_SECONDS
+from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -35,11 +36,13 @@ class Budget:
     Examples
     --------
     >>> Budget(evaluations=500)
-    Budget(seconds=None, evaluations=500)
+    Budget(evaluations=500)
     """
 
     seconds: float | None = None
     evaluations: int | None = None
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds <= 1e6:

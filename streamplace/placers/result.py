@@ -22,6 +22,8 @@ from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from streamplace.objectives.throughput.loads import FullestResource
 
 DRAWN = (".svg", ".png", ".pdf")
@@ -204,6 +206,10 @@ class Result(Pictured):
             getattr(explanation, "beside", None) or explanation, "bottleneck", None
         )
         return limit
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the operators with their devices, one row each."""
+        return self.placement.to_pandas()
 
     def facts(self) -> dict[str, Any]:
         """Return what a placement file says besides the placement."""

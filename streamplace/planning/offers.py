@@ -20,6 +20,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import check_tags, check_whole
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
+from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
 
@@ -69,6 +70,8 @@ class Offer:
     at_least: int = 0
     at_most: int = MOST_DEVICES
     reserved: Quantity = 0.0
+
+    __repr__ = call_of
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)

@@ -15,10 +15,10 @@ from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.io.graphs import graph_to_dict
 from streamplace.io.placements import prediction_facts
 from streamplace.model.cluster import Cluster
-from streamplace.model.display import Pictured
+from streamplace.model.display import WIDEST, Pictured
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.messages import counted
+from streamplace.model.messages import counted, shown
 from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
 from streamplace.model.units import digits, floor_digits
@@ -142,7 +142,8 @@ class PlanResult(Pictured):
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
         unit = " per hour" if self.priced else ""
-        return f"<PlanResult {self.cost:g}{unit} (bound {floor_digits(self.bound)}): {machines}>"
+        text = f"PlanResult {self.cost:g}{unit} (bound {floor_digits(self.bound)}): {machines}"
+        return shown(f"<{text}>", WIDEST)
 
     @property
     def gap(self) -> float:

@@ -81,7 +81,7 @@ def budget_of(budget: BudgetLike | None) -> Budget | None:
     """Convert a description to a budget; None for None.
 
     >>> budget_of("50 ms"), budget_of(2)
-    (Budget(seconds=0.05, evaluations=None), Budget(seconds=2.0, evaluations=None))
+    (Budget(seconds=0.05), Budget(seconds=2.0))
     """
     if budget is None or isinstance(budget, Budget):
         return budget

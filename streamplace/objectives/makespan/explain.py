@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.display import Displayed, data_frame
+from streamplace.model.display import WIDEST, Displayed, data_frame
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
@@ -105,7 +106,7 @@ class OnePass(Displayed):
         return f"of {quantity(self.makespan, 's')}: {spent}; {most}"
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.verdict}>"
+        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
 
     def headline(self) -> dict[str, Any]:
         """Schedule length ratio, and the critical chain by kind."""

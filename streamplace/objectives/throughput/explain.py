@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.model.arrays import Ints
-from streamplace.model.display import Displayed, data_frame
+from streamplace.model.display import WIDEST, Displayed, data_frame
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, some
@@ -189,7 +190,7 @@ class Sustained(Displayed):
         return f"{percent(self.value)} of the sources' rate; {limit.label} is the limit"
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.verdict}>"
+        return shown(f"<{type(self).__name__}: {self.verdict}>", WIDEST)
 
     def headline(self) -> dict[str, Any]:
         """Throughput and bottleneck."""

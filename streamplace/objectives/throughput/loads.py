@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.display import WIDEST
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent, some
@@ -149,8 +151,11 @@ class FullestResource:
         """Name for a sentence: "the CPU of d2", "link d1→d3"."""
         return RESOURCES[self.kind].format(self.name)
 
+    def __repr__(self) -> str:
+        return shown(f"<{type(self).__name__}: {self.label} at {percent(self.load)}>", WIDEST)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class FullestSubtask(FullestResource):
     """The bottleneck if it is the largest rate of a subtask, its operator's ``max_rate``.
 
