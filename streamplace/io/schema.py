@@ -17,8 +17,8 @@ from streamplace.model.placement import Discipline
 class WindowJson(TypedDict):
     """A window: every ``advance`` s emits min(limit, base + factor · count) tuples."""
 
-    size: Annotated[Amount, doc("length of the window in seconds")]
-    advance: Annotated[Amount, doc("seconds between two evaluations")]
+    size: Annotated[Quantity, doc("length in seconds, or '5 min'")]
+    advance: Annotated[Quantity, doc("seconds between two evaluations, or '10 s'")]
     base: NotRequired[Annotated[Amount, doc("tuples per evaluation, 1 by default")]]
     factor: NotRequired[
         Annotated[Amount, doc("additional tuples per tuple in the window, 0 by default")]

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "speed": ("mips",),
     "bytes": ("payload",),
     "size": ("payload", "memory"),
+    "slide": ("advance",),
     "explain": ("simulate",),
     "evaluate": ("simulate",),
     "optimize": ("place",),

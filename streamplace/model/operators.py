@@ -29,7 +29,7 @@ from streamplace.model.columns import (
 )
 from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
-from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
+from streamplace.model.units import LARGEST, Quantity, seconds, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000
 MOST_KEY_GROUPS = 32_768
@@ -55,6 +55,8 @@ _MAX_RATES = f"it must be at least {LEAST_MAX_RATE:g}, or 0 for no limit"
 class Window:
     """A window over the last ``size`` seconds, evaluated every ``advance`` seconds.
 
+    Both may be texts, such as ``"5 min"``.
+
     Each evaluation emits min(limit, base + factor · count) tuples for the ``count`` tuples that the
     window holds, and nothing for an empty window.
     """
@@ -70,6 +72,9 @@ class Window:
     def __post_init__(self) -> None:
         for name in ("size", "advance", "base", "factor", "limit"):
             value = getattr(self, name)
+            if isinstance(value, str) and name in ("size", "advance"):
+                value = seconds(value)
+                object.__setattr__(self, name, value)
             if not isinstance(value, Real):
                 raise GraphError(f"window has {name} {quoted(value)}; it must be a number")
         for name in ("size", "advance", "base", "factor"):

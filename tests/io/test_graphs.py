@@ -99,6 +99,8 @@ def test_units_are_read_and_defaults_left_out() -> None:
     assert graph.operators["src"].rate == 10_000
     assert graph.operators["join"].memory == 2e9
     assert graph.operators["sink"].window == Window(2, 1, 1, 0.5, 9)
+    windowed = changed("operators", 2, "window", to={"size": "1 min", "advance": "10 s"})
+    assert parse_graph(to_json(windowed), "g").operators["sink"].window == Window(60, 10)
     assert graph_to_dict(graph)["streams"][1] == {
         "from": "join",
         "to": "sink",
@@ -137,6 +139,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
         (("operators", 0, "rate"), 0, "operator 'src' has neither input streams nor a rate"),
         (("operators", 1, "rate"), 5, "operator 'join' has rate 5 but also input streams"),
         (("operators", 2, "window", "size"), 0, "operator 'sink': window has size 0"),
+        (("operators", 2, "window", "slide"), 5, "not a known field; did you mean 'advance'?"),
         (("operators",), [], "the graph has no operators"),
         (("operators",), {}, "operators is {}; it should be a valid array"),
         (("operators", 1, "name"), "a\nb", "stream src→join names the unknown operator 'join'"),
