@@ -140,6 +140,7 @@ class Streams:
         put("partitioning", self._checked_partitioning(partitioning, size))
         put("input", text_column(input, size, partial(self._bad, "input")))
         put("ipt", float_column(ipt, size, 0.0, partial(self._bad, "ipt")))
+        self._check_chains()
 
     @classmethod
     def of(cls, operators: Operators, streams: Iterable[Stream]) -> "Streams":
@@ -284,6 +285,19 @@ class Streams:
             i = next(i for i, text in enumerate(texts) if text in unknown)
             raise fail(i, quoted(texts[i]), f"it must be one of {', '.join(PARTITIONINGS[1:])}")
         return texts
+
+    def _check_chains(self) -> None:
+        if CHAINED not in self.partitioning:
+            return
+        p = self.operators.parallelism
+        wrong = self.chained() & (p[self.source] != p[self.target])
+        if wrong.any():
+            e = int(np.argmax(wrong))
+            raise GraphError(
+                f"stream {self.label(e)} is chained from {p[self.source[e]]} to "
+                f"{p[self.target[e]]} subtasks, which cannot share threads one to one; use equal "
+                "parallelisms or 'rebalance'"
+            )
 
     def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:
         if i < 0:
