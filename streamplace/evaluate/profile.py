@@ -19,7 +19,7 @@ from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
 from streamplace.model.report import Part, Report, Sheet
-from streamplace.model.units import digits, format_bandwidth
+from streamplace.model.units import Stated, digits, format_bandwidth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -188,7 +188,7 @@ def profile(
             ccr.append(_ccr(item))
         graph = item.graph if isinstance(item, Problem) else item
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
-        able = Device("d0", mips, tags=frozenset().union(*graph.operators.requires))
+        able = Device("d0", Stated(mips), tags=frozenset().union(*graph.operators.requires))
         instance = Problem(graph, Cluster.of([able])).instance
         utilisation.append(instance.full_load[:, 0])
         saturation.append(8 * instance.traffic / bandwidth_bps)

@@ -1,8 +1,9 @@
 """Clusters and constraints in TOML files and in problem documents."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from streamplace.errors import UnitError
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
@@ -19,10 +19,14 @@ from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
 from streamplace.model.messages import shown
-from streamplace.model.units import Quantity, bandwidth_bps, seconds
-
-LEAST_PLAIN_BPS = 1e5
-"""Least bandwidth in bit/s that a cluster file may state without a unit; less is taken for Mbps."""
+from streamplace.model.units import (
+    LARGEST_PLAIN_MIPS,
+    Quantity,
+    bandwidth_bps,
+    check_bandwidth,
+    is_unusual_bandwidth,
+    seconds,
+)
 
 
 def read_cluster(name: str | PathLike[str]) -> Cluster:
@@ -43,12 +47,8 @@ def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
 
 
 def cluster_text(cluster: Cluster) -> str:
-    """Text of a TOML file of a cluster; bandwidths that are read as slips have their unit."""
-    tables = cluster_to_tables(cluster)
-    for row, key, value in _plain_bandwidths(tables):
-        if value < LEAST_PLAIN_BPS:
-            row[key] = f"{value!r} bps"
-    return tomli_w.dumps(tables)
+    """Text of a TOML file of a cluster."""
+    return tomli_w.dumps(cluster_to_tables(cluster))
 
 
 def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
@@ -65,22 +65,7 @@ def parse_cluster(content: bytes, where: str) -> Cluster:
     """
     tables = parse_toml("cluster", content, where)
     with located(where):
-        for _, key, value in _plain_bandwidths(tables):
-            if 0 < value < LEAST_PLAIN_BPS:
-                raise UnitError(
-                    f"{key} = {value:g} is {value:g} bit/s, as it has no unit; write "
-                    f"'{value:g} Mbps' or '{value:g} bps'"
-                )
         return cluster_from_tables(tables)
-
-
-def _plain_bandwidths(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, float]]:
-    """Tables with a bandwidth that is a number, the field, and the number."""
-    for row in (tables, *tables["devices"], *tables.get("links", ())):
-        for key in ("bandwidth", "egress", "ingress"):
-            value = row.get(key)
-            if isinstance(value, int | float):
-                yield row, key, value
 
 
 def parse_constraints(content: bytes, where: str) -> Constraints:
@@ -101,6 +86,7 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     """
     check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
+    fastest = float(devices.mips.max())
     use = 1.0 - tables.get("headroom", 0.0)
     wire = use / (1.0 + tables.get("framing", 0.0))
     devices = replace(
@@ -114,7 +100,7 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     for link in links:
         with located(_label(link)):
             devices.index(link["from"]), devices.index(link["to"])
-    bandwidth = wire * _matrix(devices, tables, "bandwidth", bandwidth_bps, 1e9)
+    bandwidth = wire * _matrix(devices, tables, "bandwidth", partial(_bandwidth, fastest), 1e9)
     latency = _matrix(devices, tables, "latency", seconds, 0.0)
     costs = {}
     fields = {"overhead": "overhead_s", "overhead_per_byte": "overhead_s_per_byte", "gap": "gap_s"}
@@ -125,19 +111,33 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy)
 
 
+def _bandwidth(mips: float, given: Quantity) -> float:
+    """Bandwidth of a link between devices of this speed."""
+    number = bandwidth_bps(given)
+    check_bandwidth("bandwidth", number, mips)
+    return number
+
+
 def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
-    """Tables of a cluster file; only links that differ from most links are listed."""
+    """Tables of a cluster file; only links that differ from most links are listed.
+
+    Numbers that are read as slips have their unit.
+    """
     tables: dict[str, Any] = {
         "devices": [_device(cluster.devices, d) for d in range(cluster.n_devices)]
     }
     remote = ~np.eye(cluster.n_devices, dtype=bool)
-    unusual: dict[tuple[int, int], dict[str, float]] = {}
-    for key, matrix in (("bandwidth", cluster.bandwidth_bps), ("latency", cluster.latency_s)):
+    unusual: dict[tuple[int, int], dict[str, float | str]] = {}
+    speed = partial(_written_bps, mips=float(cluster.devices.mips.max()))
+    for key, matrix, written in (
+        ("bandwidth", cluster.bandwidth_bps, speed),
+        ("latency", cluster.latency_s, plain),
+    ):
         usual = _most_common(matrix[remote])
         if usual is not None:
-            tables[key] = plain(usual)
+            tables[key] = written(usual)
         for a, b in np.argwhere(remote & (matrix != usual)).tolist():
-            unusual.setdefault((a, b), {})[key] = plain(matrix[a, b])
+            unusual.setdefault((a, b), {})[key] = written(matrix[a, b])
     names = cluster.devices.name
     if unusual:
         tables["links"] = [
@@ -191,21 +191,30 @@ def _label(link: dict[str, Any]) -> str:
 
 
 def _device(devices: Devices, d: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": devices.name[d], "mips": plain(devices.mips[d])}
+    mips = float(devices.mips[d])
+    row: dict[str, Any] = {"name": devices.name[d], "mips": _written_mips(mips)}
     if devices.cores[d] != 1:
         row["cores"] = int(devices.cores[d])
     if devices.tags[d]:
         row["tags"] = sorted(devices.tags[d])
-    limits = {
-        "memory": devices.memory[d],
-        "egress": devices.egress_bps[d],
-        "ingress": devices.ingress_bps[d],
-    }
-    row |= {key: plain(limit) for key, limit in limits.items() if np.isfinite(limit)}
-    for key, column in (("watts", devices.watts), ("reserved", devices.reserved)):
-        if column[d]:
-            row[key] = plain(column[d])
+    if np.isfinite(devices.memory[d]):
+        row["memory"] = plain(devices.memory[d])
+    for key, column in (("egress", devices.egress_bps), ("ingress", devices.ingress_bps)):
+        if np.isfinite(column[d]):
+            row[key] = _written_bps(column[d], mips)
+    if devices.watts[d]:
+        row["watts"] = plain(devices.watts[d])
+    if devices.reserved[d]:
+        row["reserved"] = _written_mips(devices.reserved[d])
     return row
+
+
+def _written_bps(bps: float, mips: float) -> float | str:
+    return f"{float(bps)!r} bps" if is_unusual_bandwidth(bps, mips) else plain(bps)
+
+
+def _written_mips(mips: float) -> float | str:
+    return f"{float(mips)!r} MIPS" if mips >= LARGEST_PLAIN_MIPS else plain(mips)
 
 
 def _most_common(values: Floats) -> float | None:

@@ -30,7 +30,7 @@ from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
-from streamplace.model.units import LARGEST
+from streamplace.model.units import LARGEST, Stated
 
 LOG = logging.getLogger(__name__)
 INSTRUCTIONS = 1e6
@@ -144,7 +144,7 @@ def _graph(tasks: TaskGraph, name: str, scale: float) -> StreamGraph:
 def _cluster(network: SagaNetwork, scale: float) -> Cluster:
     nodes = sorted(network["nodes"], key=lambda node: node["name"])
     check_size(len(nodes))
-    devices = [Device(node["name"], mips=node["speed"] * scale) for node in nodes]
+    devices = [Device(node["name"], mips=Stated(node["speed"] * scale)) for node in nodes]
     row = {device.name: d for d, device in enumerate(devices)}
     return Cluster.of(devices, bandwidth=_bandwidth(row, len(devices), network["edges"]))
 

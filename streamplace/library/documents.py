@@ -22,6 +22,7 @@ from streamplace.model.operators import Operator
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
+from streamplace.model.units import Stated
 from streamplace.objectives.registry import OBJECTIVES, Objective
 
 SECOND = 10**15
@@ -280,7 +281,7 @@ def _connected(document: dict[str, Any]) -> dict[str, Any]:
 
 def _device(name: str, kind: dict[str, int]) -> Device:
     memory, egress, ingress = (float(kind.get(field, np.inf)) for field in ("memory", "out", "in"))
-    return Device(name, memory=memory, egress=egress, ingress=ingress)
+    return Device(name, memory=memory, egress=Stated(egress), ingress=Stated(ingress))
 
 
 def _task_graph(document: dict[str, Any]) -> StreamGraph:

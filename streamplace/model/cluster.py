@@ -22,6 +22,7 @@ from streamplace.model.units import (
     LARGEST,
     Quantity,
     bandwidth_bps,
+    check_bandwidth,
     digits,
     format_speed,
     seconds,
@@ -132,6 +133,8 @@ class Cluster(Caching, Displayed):
         """Cluster of the given devices; bandwidth and latency are one quantity or a matrix."""
         columns = Devices.of(devices)
         size = len(columns)
+        if isinstance(bandwidth, str | int | float):
+            check_bandwidth("bandwidth", bandwidth_bps(bandwidth), float(columns.mips.max()))
         return cls(
             columns,
             _matrix(bandwidth, bandwidth_bps, size),

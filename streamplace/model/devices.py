@@ -27,7 +27,15 @@ from streamplace.model.columns import (
 )
 from streamplace.model.display import call_of
 from streamplace.model.messages import listed, quoted
-from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, size_bytes
+from streamplace.model.units import (
+    LARGEST,
+    Quantity,
+    Stated,
+    bandwidth_bps,
+    check_bandwidth,
+    mips,
+    size_bytes,
+)
 
 MOST_CORES = 1_000_000
 SLOWEST = 1e-3
@@ -89,6 +97,8 @@ class Device:
                 rule = f"it must be ≥ {least:g} and at most {LARGEST:g}"
                 raise self._bad(column, f"{number:g}", rule)
             object.__setattr__(self, column, number)
+            if column in ("egress", "ingress"):
+                check_bandwidth(f"device {quoted(self.name)}: {column}", number, float(self.mips))
         check_whole(self.cores, 1, MOST_CORES, partial(self._bad, "cores"))
         check_tags(self.tags, partial(self._bad, "tags"))
         if not isinstance(self.watts, Real) or not 0 <= self.watts <= LARGEST:
@@ -197,7 +207,8 @@ class Devices:
 
     def __getitem__(self, key: int | str) -> Device:
         i = self.index(key) if isinstance(key, str) else range(len(self))[key]
-        return Device(**{f.name: plain_item(getattr(self, _column(f.name)), i) for f in _FIELDS})
+        row = {f.name: plain_item(getattr(self, _column(f.name)), i) for f in _FIELDS}
+        return Device(**row | {column: Stated(row[column]) for column in _QUANTITIES})
 
     def __iter__(self) -> Iterator[Device]:
         return (self[i] for i in range(len(self)))

@@ -5,7 +5,8 @@ exception is device speed in MIPS, the usual unit.
 
 A number without a unit is in tuples/s, seconds, bytes or MIPS. A text that states a bandwidth must
 name the unit, since 1000 beside 2500 MIPS would be read as 1000 Mbps. Numbers in files and in
-Python, which are no texts, are in bit/s.
+Python, which are no texts, are in bit/s. Numbers that no machine has are refused, as they were
+meant in another unit: 2.5e9 MIPS in hertz, 1000 bit/s in Mbps.
 """
 
 import math
@@ -20,6 +21,12 @@ Quantity = float | str
 
 LARGEST = 1e15
 """Largest quantity; a product of two is still an ordinary float."""
+LARGEST_PLAIN_MIPS = 1e9
+"""From this speed of a core on, a number is taken for hertz."""
+LEAST_PLAIN_BPS = 1e5
+"""Below this bandwidth, a number is taken for Mbps."""
+SLOW_MIPS = 100.0
+"""Devices below this speed are in the units of a paper, as bandwidths beside them may be."""
 UNLIMITED_BPS = LARGEST
 """Bandwidth of a link without a limit, as a matrix of bandwidths has no infinite cells."""
 
@@ -44,6 +51,10 @@ _RATES = {f"{p}/s": f for p, f in _DECIMAL.items()} | {
     f"{p} tuples/s".strip(): f for p, f in _DECIMAL.items()
 }
 _COUNTS = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+class Stated(float):
+    """A bandwidth or a speed whose unit is stated, which is taken as it is."""
 
 
 def bandwidth_bps(text: Quantity) -> float:
@@ -73,13 +84,33 @@ def seconds(text: Quantity) -> float:
     return _parse(text, _SECONDS, "time", "'10 ms' or '0.5 s'")
 
 
+def check_bandwidth(what: str, number: float, mips: float) -> None:
+    """Raise UnitError for a bandwidth without a unit that no machine of this speed has."""
+    if not isinstance(number, Stated) and is_unusual_bandwidth(number, mips):
+        raise UnitError(
+            f"{what} {number:g} is {number:g} bit/s, as it has no unit; write "
+            f"'{number:g} Mbps' or '{number:g} bps'"
+        )
+
+
+def is_unusual_bandwidth(bps: float, mips: float) -> bool:
+    """Whether a bandwidth is too low beside this speed to be meant in bit/s."""
+    return 0 < bps < LEAST_PLAIN_BPS and mips >= SLOW_MIPS
+
+
 def mips(text: Quantity) -> float:
     """Speed in million instructions per second.
 
     >>> mips("2.5 GIPS")
     2500.0
     """
-    return _parse(text, _SPEEDS, "speed", "'2500 MIPS'")
+    speed = _parse(text, _SPEEDS, "speed", "'2500 MIPS'")
+    if speed >= LARGEST_PLAIN_MIPS and not isinstance(speed, Stated):
+        raise UnitError(
+            f"speed {speed:g} is {speed:g} million instructions per second, as it has no unit; "
+            f"write '{speed / 1e6:g} MIPS' or '{speed:g} MIPS'"
+        )
+    return speed
 
 
 def tuple_rate(text: Quantity) -> float:
@@ -220,12 +251,13 @@ def _from_text(text: str, units: dict[str, float], what: str, example: str) -> f
         raise UnitError(
             f"{what} {quoted(text)} has the unknown unit {quoted(unit)}; write {example}"
         )
-    return float(number) * units[unit]
+    value = float(number) * units[unit]
+    return Stated(value) if what in ("bandwidth", "speed") else value
 
 
 def _float(number: Real) -> float:
     try:
-        return float(number)
+        return number if isinstance(number, Stated) else float(number)
     except OverflowError:
         return math.inf
 

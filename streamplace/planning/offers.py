@@ -22,7 +22,15 @@ from streamplace.model.columns import check_tags, check_whole
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
 from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
-from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
+from streamplace.model.units import (
+    LARGEST,
+    Quantity,
+    bandwidth_bps,
+    check_bandwidth,
+    mips,
+    seconds,
+    size_bytes,
+)
 
 _NOTHING: frozenset[str] = frozenset()
 LEAST_PRICE = 1e-15
@@ -82,8 +90,9 @@ class Offer:
             with located("reserved"):
                 put("reserved", mips(self.reserved))
             put("memory", _limit("memory", self.memory, size_bytes))
-            put("egress", _limit("egress", self.egress, bandwidth_bps))
-            put("ingress", _limit("ingress", self.ingress, bandwidth_bps))
+            for column in ("egress", "ingress"):
+                put(column, _limit(column, getattr(self, column), bandwidth_bps))
+                check_bandwidth(column, getattr(self, column), float(self.mips))
             check_tags(self.tags, partial(_bad, "tags"))
             put("tags", frozenset(self.tags))
             self._check()
@@ -254,7 +263,7 @@ def _bad(field: str, value: str, rule: str) -> ClusterError:
 
 def _positive(field: str, value: Quantity, parse: Any) -> float:
     with located(field):
-        number = float(parse(value))
+        number: float = parse(value)
     if not SLOWEST <= number <= LARGEST:
         raise _bad(field, f"{number:g}", f"it must be {SLOWEST:g} to {LARGEST:g}")
     return number

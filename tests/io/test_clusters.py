@@ -69,7 +69,7 @@ def test_a_cluster_is_read(tmp_path: Path) -> None:
 
 def test_a_slow_cluster_survives_its_file(tmp_path: Path) -> None:
     """Its bandwidths are written with their unit, which those of a few bit/s need."""
-    devices = [Device("a", egress=0.1 + 0.2), Device("b")]
+    devices = [Device("a", egress=f"{0.1 + 0.2} bps", mips="2e9 MIPS"), Device("b")]
     cluster = Cluster.of(devices, bandwidth=[[1, 1 / 3], [99_999, 1]])
     write_cluster(cluster, tmp_path / "c.toml")
     assert read_cluster(tmp_path / "c.toml") == cluster
@@ -110,9 +110,9 @@ def test_constraints_are_read(tmp_path: Path) -> None:
         ('bandwidth = 0\ndevices = [{name = "a", count = 2}]', "link a0→a1 has bandwidth_bps 0"),
         (
             'bandwidth = 1000\ndevices = [{name = "a"}]',
-            "bandwidth = 1000 is 1000 bit/s, as it has no unit; write '1000 Mbps' or '1000 bps'",
+            "every link: bandwidth 1000 is 1000 bit/s, as it has no unit; write '1000 Mbps' or",
         ),
-        ('devices = [{name = "a", egress = 100}]', "egress = 100 is 100 bit/s, as it has no unit"),
+        ('devices = [{name = "a", egress = 100}]', "device 'a': egress 100 is 100 bit/s, as it h"),
         (
             'bandwidth = "1000"\ndevices = [{name = "a"}]',
             "every link: bandwidth '1000' has no unit",

@@ -274,7 +274,7 @@ def test_an_answer_beside_constant_loads_is_no_slower_than_the_start() -> None:
 def test_a_miss_is_worse_than_the_slowest_pass_over_the_slowest_link() -> None:
     operators = [Operator("a", payload=1e15, ipt=1.0), Operator("b", ipt=1.0)]
     graph = StreamGraph.of("slow", operators, [Stream("a", "b")], fires="all")
-    problem = Problem(graph, Cluster.uniform(2, bandwidth=1e-3))
+    problem = Problem(graph, Cluster.uniform(2, bandwidth="0.001 bps"))
     judge = subject_to(OBJECTIVES["makespan"], [Condition.of("devices>=2")])
     apart, together = (judge.value(problem, problem.placement(p)) for p in ([0, 1], [0, 0]))
     assert judge.better(apart, together)

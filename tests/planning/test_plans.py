@@ -267,7 +267,7 @@ def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() 
                 ],
                 [Stream("u", "v", partitioning="hash")],
             ),
-            [Offer("a", 1.0, egress=1e3, slots=1, at_most=2)],
+            [Offer("a", 1.0, egress="1 kbps", slots=1, at_most=2)],
             "CPU, memory, slots and network cards of all machines together do not suffice at once",
         ),
         (

@@ -36,7 +36,7 @@ def ten_tasks() -> Problem:
     streams = [Stream(f"n{a}", f"n{b}", payload=size) for (a, b), size in STREAMS.items()]
     tasks = [Operator(f"n{i}") for i in range(1, 11)]
     graph = StreamGraph.of("ten", tasks, streams, fires="all")
-    return Problem(graph, Cluster.uniform(3, bandwidth=8), seconds=SECONDS)
+    return Problem(graph, Cluster.uniform(3, bandwidth="8 bps"), seconds=SECONDS)
 
 
 def value(placer: str, problem: Problem) -> float:

@@ -33,7 +33,7 @@ def tasks(seed: int, devices: int = 3) -> Problem:
     ]
     streams = [Stream(f"t{rng.integers(i)}", f"t{i}") for i in range(1, 6)]
     graph = StreamGraph.of(f"tasks{seed}", operators, streams, fires="all")
-    cluster = Cluster.of([Device(f"d{d}", mips=1000.0) for d in range(devices)], bandwidth=40.0)
+    cluster = Cluster.of([Device(f"d{d}", mips=1000.0) for d in range(devices)], bandwidth="40 bps")
     return Problem(graph, cluster)
 
 

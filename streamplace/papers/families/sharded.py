@@ -23,7 +23,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Problem
-from streamplace.model.units import bandwidth_bps, size_bytes
+from streamplace.model.units import Stated, bandwidth_bps, size_bytes
 from streamplace.papers.families.tasks import ELEMENT_BYTES, TaskList
 
 INPUT = "input"
@@ -225,7 +225,8 @@ class Gpus:
     def problem(self, graph: StreamGraph) -> Problem:
         """The problem of running a program on these GPUs."""
         gpus = [
-            Device(f"gpu{d}", self.tflops * 1e6, memory=self.memory) for d in range(self.devices)
+            Device(f"gpu{d}", Stated(self.tflops * 1e6), memory=self.memory)
+            for d in range(self.devices)
         ]
         program = without_inputs(graph) if self.inputs_everywhere else graph
         return Problem(program, Cluster.of(gpus, bandwidth=self.bandwidth))

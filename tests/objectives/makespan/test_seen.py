@@ -38,7 +38,7 @@ def tangle(n: int, seed: int, cores: int = 2) -> Problem:
     ]
     graph = StreamGraph.of("tangle", operators, streams, fires="all")
     devices = [Device(f"$w{d}_", cores=1 + d % cores, mips=1000) for d in range(3)]
-    return Problem(graph, Cluster.of(devices, bandwidth=30.0))
+    return Problem(graph, Cluster.of(devices, bandwidth="30 bps"))
 
 
 @settings(max_examples=30)

@@ -44,7 +44,9 @@ def test_insertion_uses_an_idle_time_that_appending_does_not() -> None:
     streams = [Stream("a", "far", payload=5), Stream("far", "b", payload=5)]
     graph = StreamGraph.of("gap", tasks, streams, fires="all")
     rules = Constraints(pin={"a": "d0", "far": "d1", "b": "d0", "short": "d0"})
-    problem = Problem(graph, Cluster.uniform(2, bandwidth=8), rules, np.array([[1.0] * 2] * 4))
+    problem = Problem(
+        graph, Cluster.uniform(2, bandwidth="8 bps"), rules, np.array([[1.0] * 2] * 4)
+    )
     order = by_rank(tasks_of(problem), np.array([4.0, 3.0, 2.0, 1.0]))
     ends = [
         insert_all(tasks_of(problem), order, plain_choice(4, insertion)).finish
@@ -62,7 +64,7 @@ def test_a_task_without_cost_fits_between_two_tasks_without_a_gap(placer: str) -
     streams = [Stream(u, v, payload=size) for (u, v), size in sent.items()]
     graph = StreamGraph.of("between", tasks, streams, fires="all")
     seconds = [[5, 50], [1, 100], [0, 0], [9, 3]]
-    problem = Problem(graph, Cluster.uniform(2, bandwidth=8), seconds=seconds)
+    problem = Problem(graph, Cluster.uniform(2, bandwidth="8 bps"), seconds=seconds)
     objective = named_objective("makespan:queue=order")
     assert PLACERS[placer].place(problem, objective).value == pytest.approx(9)
 
