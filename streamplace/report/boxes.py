@@ -5,6 +5,8 @@ neighbouring layers are one unit, and so one row of the document. The page canno
 rows, so they have the sums of their operators' work and traffic.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamplace.drawing.layout import Layout, Spacing, layered_layout, layers
@@ -19,7 +21,10 @@ from streamplace.report.document import (
 )
 
 WIDTH, HEIGHT = 132.0, 34.0
-"""Size of a box in pixels."""
+"""Size of a box in pixels, where its width does not follow the names."""
+NARROWEST, WIDEST = 64.0, 200.0
+LETTER, AROUND_NAME = 6.8, 42.0
+"""Width of a letter, and of what a box has besides its name."""
 SPACING = Spacing(layers=56.0, boxes=16.0, bends=10.0, ports=6.0)
 MOST_OPERATORS = 20_000
 """Most operators with rows of their own."""
@@ -27,15 +32,17 @@ MOST_UNITS = 3_000
 """Most units of a larger graph."""
 
 
-def layout_part(n: int, source: Ints, target: Ints) -> LayoutPart:
-    """Lay out a graph of n operators.
+def layout_part(names: Sequence[str], source: Ints, target: Ints) -> LayoutPart:
+    """Lay out a graph; boxes are as wide as the longest name, within limits.
 
-    >>> layout_part(2, np.array([0]), np.array([1]))["x"]
-    [66, 254]
+    >>> layout_part(("read", "a long name"), np.array([0]), np.array([1]))["x"]
+    [58, 232]
     """
-    layout = layered_layout(source, target, np.full(n, HEIGHT), np.full(n, WIDTH), SPACING)
+    n, longest = len(names), max(map(len, names), default=0)
+    width = float(round(min(max(NARROWEST, LETTER * longest + AROUND_NAME), WIDEST)))
+    layout = layered_layout(source, target, np.full(n, HEIGHT), np.full(n, width), SPACING)
     part = LayoutPart(
-        width=WIDTH,
+        width=width,
         height=HEIGHT,
         layer=layout.layer.tolist(),
         x=_rounded(layout.along),

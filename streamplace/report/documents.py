@@ -13,7 +13,7 @@ from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
 from streamplace.report.placements import Shown
-from streamplace.report.problems import errors_part, graph_part, problem_part
+from streamplace.report.problems import errors_part, graph_part, placing_title, problem_part
 
 Add = Callable[[ReportDocument, Any], None]
 """Function that adds the subject of a report to a document."""
@@ -26,7 +26,7 @@ def document_of(report: Report) -> ReportDocument:
     document = ReportDocument(
         version=VERSION,
         made_by=f"streamplace {version('streamplace')}",
-        title=printable(_name(subject) or words.title),
+        title=_title(subject) or printable(words.title),
         words=words_part(words),
         notes=[],
         problems=[],
@@ -59,11 +59,11 @@ def _added_by(subject: object) -> Add:
     return add_results
 
 
-def _name(subject: object) -> str:
-    """Name of the subject's graph; empty if there are several or none."""
+def _title(subject: object) -> str:
+    """Graph and question of the subject; empty if there are several graphs or none."""
     if isinstance(subject, NamedPlacements | Result):
-        return subject.problem.graph.name
-    return subject.name if isinstance(subject, StreamGraph) else ""
+        return placing_title(subject.problem)
+    return subject.title if isinstance(subject, StreamGraph) else ""
 
 
 def _words_of_result(result: Result) -> Report:
@@ -87,7 +87,7 @@ def _add_placements(document: ReportDocument, subject: NamedPlacements) -> None:
     document["problems"] = [part]
     if len(part["placements"]) < len(shown):
         document["notes"].append(
-            f"Only the first of {len(shown)} placements is shown, because {part['what_if']}."
+            f"Only the best of {len(shown)} placements is shown, because {part['what_if']}."
         )
 
 

@@ -14,8 +14,10 @@ from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
+from streamplace.model.messages import counted, shown
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
+from streamplace.model.units import digits
 from streamplace.objectives.registry import Objective
 from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers, layout_part, units_part
 from streamplace.report.document import (
@@ -55,7 +57,7 @@ def graph_part(
         what_if="a graph alone has no devices",
         operators=operators_part(graph),
         streams=streams_part(graph),
-        layout=layout_part(graph.n_operators, graph.streams.source, graph.streams.target),
+        layout=layout_part(graph.operators.name, graph.streams.source, graph.streams.target),
         groups=groups_of(graph, places, unit),
         placements=[],
     )
@@ -66,11 +68,11 @@ def graph_part(
 
 
 def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
-    """Describe a problem with placements; if rows are units, with the first placement alone."""
+    """Describe a problem with placements; if rows are units, with the best placement alone."""
     if problem.n_operators > MOST_OPERATORS:
         return _large_part(problem, placements, judge)
     unit = None if problem.rules is None else problem.rules.unit
-    places = [shown.placement.index for shown in placements]
+    places = [named.placement.index for named in placements]
     part = graph_part(problem.graph, places, unit)
     part["what_if"] = ""
     _add_devices(part, problem, judge)
@@ -80,8 +82,34 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
     if problem.seconds is not None:
         seconds = problem.instance.seconds
         part["seconds"] = [column(seconds[:, d]) for d in range(problem.n_devices)]
-    part["placements"] = [placement_part(problem, shown, judge) for shown in placements]
+    part["placements"] = [placement_part(problem, named, judge) for named in placements]
     return part
+
+
+def placing_title(problem: Problem) -> str:
+    """Graph, and the question where its operators run.
+
+    >>> from streamplace.model import Cluster, Operator
+    >>> graph = StreamGraph.of("fraud", [Operator("read", rate=2e4), Operator("join")], [])
+    >>> placing_title(Problem(graph, Cluster.uniform(5)))
+    'fraud: where do 2 operators run on 5 devices at 20,000 /s?'
+    """
+    graph = problem.graph
+    subtasks = any(_SUBTASK.fullmatch(name) for name in graph.operators.name)
+    who = counted(graph.n_operators, "subtask" if subtasks else "operator")
+    do = "does" if graph.n_operators == 1 else "do"
+    rate = "" if graph.operators.fires_all.all() else f" at {_rate(graph.source_rate)}"
+    devices = counted(problem.n_devices, "device")
+    return f"{shown(graph.name)}: where {do} {who} run on {devices}{rate}?"
+
+
+def planning_title(graph: StreamGraph, *rates: float) -> str:
+    """Graph, and the question which machines carry a rate, or those between two."""
+    return f"{shown(graph.name)}: which machines carry {' to '.join(map(_rate, rates))}?"
+
+
+def _rate(tuples: float) -> str:
+    return f"{tuples:,.0f} /s" if tuples >= 1000 else f"{digits(tuples)} /s"
 
 
 def errors_part(errors: PredictionErrors) -> ErrorsPart:
@@ -90,11 +118,12 @@ def errors_part(errors: PredictionErrors) -> ErrorsPart:
 
 
 def _large_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
-    shown = placements[0]
-    units = DeviceLayers(problem.graph, shown.placement.index)
+    values = [judge.value(problem, named.placement) for named in placements]
+    best = placements[judge.best(np.array(values))]
+    units = DeviceLayers(problem.graph, best.placement.index)
     part = units_part(problem.graph, units)
     _add_devices(part, problem, judge)
-    part["placements"] = [units_placement_part(problem, shown, judge, units)]
+    part["placements"] = [units_placement_part(problem, best, judge, units)]
     return part
 
 

@@ -13,15 +13,13 @@ from streamplace.evaluate.results import ResultColumns
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand
-from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
-from streamplace.model.units import digits
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.result import PlanResult, contents_of
 from streamplace.report.document import ProblemPart, ReportDocument, column, finite
 from streamplace.report.placements import Shown
-from streamplace.report.problems import errors_part, objective_part, problem_part
+from streamplace.report.problems import errors_part, objective_part, planning_title, problem_part
 from streamplace.report.results_document import (
     ComparedPart,
     ComparisonPart,
@@ -40,10 +38,11 @@ def add_results(document: ReportDocument, subject: object) -> None:
                 f"The values of {subject.graphs.left_out} further graphs are in the tables alone."
             )
     elif isinstance(subject, PlanResult):
-        document["title"] = printable(f"{subject.graph.name}: {digits(subject.rate, 6)} tuples/s")
+        document["title"] = planning_title(subject.graph, subject.rate)
         document["plan"], document["problems"] = plan_part(subject)
     elif isinstance(subject, PlanCurve):
-        document["title"] = printable(subject.results[0].graph.name)
+        values = subject.values
+        document["title"] = planning_title(subject.results[0].graph, values[0], values[-1])
         document["plan"], document["problems"] = plan_part(subject.results[-1], subject)
     else:
         raise TypeError(f"a report cannot be about {type(subject).__name__}")
