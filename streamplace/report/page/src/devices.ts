@@ -2,8 +2,7 @@
 
 import { at } from "./document";
 import { h, named, put, replace } from "./dom";
-import type { Facts } from "./facts";
-import { isDeviceLimit } from "./paint";
+import { FULL, type Facts } from "./facts";
 import { deviceColour, patternOf } from "./palette";
 import type { Situation } from "./situation";
 import { counted, number, percent } from "./text";
@@ -47,9 +46,10 @@ export class DeviceList {
     for (let v = 0; v < situation.place.length; v++) counts[situation.place[v]]++;
     this.rows.forEach((row, a) => {
       const load = situation.device(a);
-      const limits = isDeviceLimit(situation.bottleneck, a);
+      const { bottleneck } = situation;
+      const limits = bottleneck.device === a && bottleneck.load > FULL;
       row.bar.style.width = `${100 * Math.min(1, load)}%`;
-      row.element.classList.toggle("over", load > 1 + 1e-9);
+      row.element.classList.toggle("over", limits && bottleneck.kind === "device");
       row.element.classList.toggle("limits", limits);
       row.element.classList.toggle("unused", counts[a] === 0);
       row.value.textContent = percent(load);
@@ -57,9 +57,7 @@ export class DeviceList {
         situation.egress(a) > 0 && `sends ${percent(situation.egress(a))}`,
         situation.ingress(a) > 0 && `receives ${percent(situation.ingress(a))}`,
       ].filter(Boolean);
-      const { kind, device } = situation.bottleneck;
-      const fullest = !limits && device === a && kind === "device" && load > 0 && "fullest";
-      const parts = [counted(counts[a], "operator"), ...cards, limits && "bottleneck", fullest];
+      const parts = [counted(counts[a], "operator"), ...cards, this.facts.limitOf(situation, a)];
       row.words.textContent = parts.filter(Boolean).join(" · ");
     });
   }

@@ -8,6 +8,8 @@ import { number, percent, shown } from "./text";
 
 /** Operators that are named where each of them fills a core. */
 const MOST_NAMED = 4;
+/** Load above which a resource is too small. */
+export const FULL = 1 + 1e-9;
 
 export class Facts {
   readonly devices: readonly string[];
@@ -105,14 +107,45 @@ export class Facts {
     const limit = situation.bottleneck;
     const slow = this.atLargestRate(situation);
     const resource = slow < 0 ? this.resource(limit) : this.slowSubtask(slow);
-    const load = slow < 0 ? limit.load : (this.instance?.rateShare[slow] ?? 0);
+    const load = percent(this.limitLoad(situation));
     if (!(limit.load > 0)) return "No resource is used.";
     if (limit.load <= 1) {
-      return `Every source runs at its full rate. The fullest resource is ${resource}, ${percent(load)} busy.`;
+      return `Every source runs at its full rate. The fullest resource is ${resource}, ${load} busy.`;
     }
     const first = resource[0].toUpperCase() + resource.slice(1);
     const who = slow < 0 ? this.whoFills(this.filling(situation)) : "";
-    return `${first} is the bottleneck: the full rate would need ${percent(load)} of it${who}.`;
+    return `${first} is the bottleneck: the full rate would need ${load} of it${who}${this.always(situation)}.`;
+  }
+
+  /** What limits of a device, as where the device is listed: with the load that makes it the limit. */
+  limitOf(situation: Situation, device: number): string {
+    const { bottleneck } = situation;
+    if (bottleneck.device !== device || !(bottleneck.load > 0)) return "";
+    const full = bottleneck.load > FULL;
+    if (bottleneck.kind === "device") return `${full ? "bottleneck" : "fullest"}${this.always(situation)}`;
+    const slow = this.atLargestRate(situation);
+    const resource = {
+      core: slow < 0 ? "one core" : `a subtask of ${this.name(slow)}`,
+      link: `link to ${this.device(bottleneck.peer)}`,
+      egress: "outgoing card",
+      ingress: "incoming card",
+    }[bottleneck.kind];
+    return `${full ? "bottleneck" : "fullest"}: ${resource} at ${percent(this.limitLoad(situation))}`;
+  }
+
+  /** Load of what limits; of a subtask at its largest rate, as a share of that rate. */
+  private limitLoad(situation: Situation): number {
+    const slow = this.atLargestRate(situation);
+    return slow < 0 ? situation.bottleneck.load : (this.instance?.rateShare[slow] ?? 0);
+  }
+
+  /** Share of a device that its operators use at any rate, so that less is left for the rate. */
+  private always({ bottleneck: { kind, device }, place }: Situation): string {
+    const { instance } = this;
+    if (kind !== "device" || !instance || instance.constant.length === 0) return "";
+    const share = Array.from(place, (a, v) => (a === device ? instance.constant[v * instance.d + a] : 0));
+    const sum = share.reduce((total, one) => total + one, 0);
+    return sum > 0 ? `, ${percent(sum)} at any rate` : "";
   }
 
   /** Operator of which a subtask is the bottleneck by its largest rate; -1 if there is none. */

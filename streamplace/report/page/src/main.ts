@@ -63,7 +63,7 @@ function show(main: HTMLElement, report: ReportDocument, words: HTMLElement | nu
   const header = h(
     "header",
     {},
-    h("h1", {}, h("bdi", {}, shown(report.title, 120))),
+    h("h1", {}, h("bdi", {}, shown(report.title, 160).replace(/ \/s/g, "\u00a0/s"))),
     h("p", { class: "made" }, report.made_by),
   );
   const notes = report.notes.map((note) => h("p", { class: "notice" }, h("bdi", {}, shown(note, 600))));

@@ -1,6 +1,7 @@
 /** How a scene looks: devices by colour and number, streams by load, the bottleneck marked. */
 
 import type { LimitPart } from "./document";
+import { FULL } from "./facts";
 import { ON_DEVICE, type Theme, deviceColour, mixed, patternOf, tint } from "./palette";
 import type { Pen } from "./pen";
 import type { Box, Line, Scene } from "./scene";
@@ -39,19 +40,19 @@ export interface Visible {
 }
 
 const STRIP = 26;
-/** Load above which a resource is too small. */
-const FULL = 1 + 1e-9;
+/** Pixels per unit below which a box is a spot of colour without a name. */
+export const LEAST_DETAILED = 0.3;
 
 export function paint(pen: Pen, look: Look, view: Visible): void {
   paintLanes(pen, look, view);
   const lines = look.scene.lines.filter((line) => meets(look.scene, line, view));
-  const detailed = view.scale > 0.3 && lines.length < 3000;
+  const detailed = view.scale >= LEAST_DETAILED && lines.length < 3000;
   const limits = lines.filter((line) => isLimit(look, line));
   for (const line of lines) if (!isLimit(look, line)) paintLine(pen, look, line, detailed, view);
   for (const line of limits) paintLine(pen, look, line, detailed, view);
   look.scene.boxes.forEach((box, b) => {
     if (!inside(look.scene, box, view)) return;
-    if (view.scale < 0.3) paintDot(pen, look, box, b, view);
+    if (view.scale < LEAST_DETAILED) paintDot(pen, look, box, b, view);
     else paintBox(pen, look, box, b);
   });
 }
@@ -67,17 +68,13 @@ function inside(scene: Scene, box: Box, view: Visible): boolean {
 
 function meets(scene: Scene, line: Line, view: Visible): boolean {
   const [a, b] = [scene.boxes[line.from], scene.boxes[line.to]];
-  let [low, high] = [Math.min(a.y, b.y), Math.max(a.y, b.y)];
-  for (let i = 1; i < line.bends.length; i += 2) {
-    low = Math.min(low, line.bends[i]);
-    high = Math.max(high, line.bends[i]);
+  let [left, right] = [Math.min(a.x, b.x) - scene.w, Math.max(a.x, b.x) + scene.w];
+  let [top, bottom] = [Math.min(a.y, b.y) - scene.h, Math.max(a.y, b.y) + scene.h];
+  for (let i = 0; i < line.bends.length; i += 2) {
+    [left, right] = [Math.min(left, line.bends[i]), Math.max(right, line.bends[i])];
+    [top, bottom] = [Math.min(top, line.bends[i + 1]), Math.max(bottom, line.bends[i + 1])];
   }
-  return (
-    Math.max(a.x, b.x) + scene.w >= view.x &&
-    Math.min(a.x, b.x) - scene.w <= view.x + view.w &&
-    high >= view.y &&
-    low <= view.y + view.h
-  );
+  return right >= view.x && left <= view.x + view.w && bottom >= view.y && top <= view.y + view.h;
 }
 
 function paintLanes(pen: Pen, look: Look, view: Visible): void {
@@ -93,8 +90,7 @@ function paintLanes(pen: Pen, look: Look, view: Visible): void {
     pen.text(16, lane.y + 16, `${lane.device + 1}  ${name}`, 12, theme.ink, true);
     if (situation && lane.height >= 40) {
       const load = situation.device(lane.device);
-      const words = `CPU ${percent(load)}${limits ? " · limit" : ""}`;
-      pen.text(16, lane.y + 33, words, 11, load > 1 || limits ? theme.limit : theme.soft);
+      pen.text(16, lane.y + 33, `${limits ? "limit" : "CPU"} ${percent(load)}`, 11, limits ? theme.limit : theme.soft);
     }
   }
 }
@@ -102,6 +98,7 @@ function paintLanes(pen: Pen, look: Look, view: Visible): void {
 /** Ends and bends of a line, from the edge of a box to the edge of the other. */
 export function route(scene: Scene, line: Line): number[] {
   const [a, b] = [scene.boxes[line.from], scene.boxes[line.to]];
+  if (scene.down) return [a.x, a.y + scene.h / 2, ...line.bends, b.x, b.y - scene.h / 2];
   return [a.x + scene.w / 2, a.y, ...line.bends, b.x - scene.w / 2, b.y];
 }
 
@@ -130,9 +127,10 @@ function paintLine(pen: Pen, look: Look, line: Line, detailed: boolean, view: Vi
   }
   const end = points.length - 2;
   const head = 5 + width;
-  pen.arrow(points[end], points[end + 1], head, colour);
-  points[end] -= head * 0.8;
-  pen.curve(points, { colour, width: Math.max(width, least) });
+  const down = scene.down ?? false;
+  pen.arrow(points[end], points[end + 1], head, colour, down);
+  points[down ? end + 1 : end] -= head * 0.8;
+  pen.curve(points, { colour, width: Math.max(width, least) }, down);
 }
 
 /** Largest load of the links that a line uses; -1 where it stays on its device. */
@@ -161,9 +159,9 @@ function isLimit(look: Look, line: Line): boolean {
   });
 }
 
-export function isDeviceLimit(limit: LimitPart | undefined, device: number): boolean {
-  if (!limit || limit.load <= FULL) return false;
-  return (limit.kind === "device" || limit.kind === "core") && limit.device === device;
+/** Whether the CPU of a device is what limits. */
+function isDeviceLimit(limit: LimitPart | undefined, device: number): boolean {
+  return limit?.kind === "device" && limit.load > FULL && limit.device === device;
 }
 
 interface Ink {
@@ -183,7 +181,7 @@ function inkOf(look: Look, box: Box, b: number): Ink {
   const several = box.operators.some((v) => situation.place[v] !== device);
   const limits =
     box.operators.some((v) => look.marked.has(v)) ||
-    (look.byLoad && !several && situation.bottleneck.kind === "device" && isDeviceLimit(situation.bottleneck, device));
+    (look.byLoad && !several && isDeviceLimit(situation.bottleneck, device));
   const colour = several ? mixed(theme.paper, theme.ink, 0.25) : deviceColour(device);
   return { device: several ? -2 : device, colour, limits, dim };
 }

@@ -13,9 +13,9 @@ export interface Pen {
   frame(x: number, y: number, w: number, h: number, radius: number, stroke: Stroke): void;
   /** Straight pieces x, y, x, y, … */
   line(points: readonly number[], stroke: Stroke): void;
-  /** A smooth curve from left to right through points x, y, x, y, … */
-  curve(points: readonly number[], stroke: Stroke): void;
-  arrow(x: number, y: number, size: number, colour: string): void;
+  /** A smooth curve through points x, y, x, y, …, from left to right or from top to bottom. */
+  curve(points: readonly number[], stroke: Stroke, down: boolean): void;
+  arrow(x: number, y: number, size: number, colour: string, down: boolean): void;
   text(x: number, y: number, text: string, size: number, colour: string, bold?: boolean): void;
 }
 
@@ -53,23 +53,20 @@ export class CanvasPen implements Pen {
     this.draw(stroke);
   }
 
-  curve(points: readonly number[], stroke: Stroke): void {
+  curve(points: readonly number[], stroke: Stroke, down: boolean): void {
     this.context.beginPath();
     this.context.moveTo(points[0], points[1]);
-    for (let i = 2; i < points.length; i += 2) {
-      const [x0, y0, x1, y1] = [points[i - 2], points[i - 1], points[i], points[i + 1]];
-      const half = reach(x0, x1);
-      this.context.bezierCurveTo(x0 + half, y0, x1 - half, y1, x1, y1);
-    }
+    for (const [a, b, c, d, x, y] of pieces(points, down)) this.context.bezierCurveTo(a, b, c, d, x, y);
     this.draw(stroke);
   }
 
-  arrow(x: number, y: number, size: number, colour: string): void {
+  arrow(x: number, y: number, size: number, colour: string, down: boolean): void {
     const { context } = this;
+    const [a, b, c, d] = barbs(x, y, size, down);
     context.beginPath();
     context.moveTo(x, y);
-    context.lineTo(x - size, y - size * 0.45);
-    context.lineTo(x - size, y + size * 0.45);
+    context.lineTo(a, b);
+    context.lineTo(c, d);
     context.closePath();
     context.fillStyle = colour;
     context.fill();
@@ -105,18 +102,13 @@ export class SvgPen implements Pen {
     this.parent.append(s("polyline", { points: points.join(" "), ...attributes(stroke) }));
   }
 
-  curve(points: readonly number[], stroke: Stroke): void {
-    let d = `M${points[0]} ${points[1]}`;
-    for (let i = 2; i < points.length; i += 2) {
-      const [x0, y0, x1, y1] = [points[i - 2], points[i - 1], points[i], points[i + 1]];
-      const half = reach(x0, x1);
-      d += `C${x0 + half} ${y0} ${x1 - half} ${y1} ${x1} ${y1}`;
-    }
-    this.parent.append(s("path", { d, ...attributes(stroke) }));
+  curve(points: readonly number[], stroke: Stroke, down: boolean): void {
+    const d = pieces(points, down).map((piece) => `C${piece.join(" ")}`);
+    this.parent.append(s("path", { d: `M${points[0]} ${points[1]}${d.join("")}`, ...attributes(stroke) }));
   }
 
-  arrow(x: number, y: number, size: number, colour: string): void {
-    const points = `${x},${y} ${x - size},${y - size * 0.45} ${x - size},${y + size * 0.45}`;
+  arrow(x: number, y: number, size: number, colour: string, down: boolean): void {
+    const points = [x, y, ...barbs(x, y, size, down)].join(" ");
     this.parent.append(s("polygon", { points, fill: colour }));
   }
 
@@ -133,6 +125,23 @@ function attributes(stroke: Stroke): Record<string, string | number | null> {
     "stroke-width": stroke.width,
     "stroke-dasharray": stroke.dashed ? "4 4" : null,
   };
+}
+
+/** Pieces of a curve: two points that steer, and the end. */
+function pieces(points: readonly number[], down: boolean): number[][] {
+  const all: number[][] = [];
+  for (let i = 2; i < points.length; i += 2) {
+    const [x0, y0, x1, y1] = [points[i - 2], points[i - 1], points[i], points[i + 1]];
+    const half = down ? reach(y0, y1) : reach(x0, x1);
+    all.push(down ? [x0, y0 + half, x1, y1 - half, x1, y1] : [x0 + half, y0, x1 - half, y1, x1, y1]);
+  }
+  return all;
+}
+
+/** The two points behind the tip of an arrow. */
+function barbs(x: number, y: number, size: number, down: boolean): number[] {
+  const side = size * 0.45;
+  return down ? [x - side, y - size, x + side, y - size] : [x - size, y - side, x - size, y + side];
 }
 
 function reach(x0: number, x1: number): number {

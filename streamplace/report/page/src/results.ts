@@ -7,7 +7,7 @@ import { type Cell, sortable } from "./table";
 import { number, percent, shown } from "./text";
 
 export function planSection(plan: PlanPart): HTMLElement {
-  const element = h("section", { class: "block" }, h("h2", {}, "Plan"));
+  const element = h("section", { class: "block plan" }, h("h2", {}, "Plan"));
   if (plan.machines.length > 0) element.append(cards(plan), machines(plan));
   if (plan.curve.length > 0) element.append(...curve(plan));
   const free = Object.entries(plan.free);

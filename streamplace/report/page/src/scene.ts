@@ -36,10 +36,22 @@ export interface Scene {
   readonly h: number;
   /** The box of every operator. */
   readonly boxOf: Int32Array;
+  /** Whether layers run from top to bottom, not from left to right. */
+  readonly down?: boolean;
 }
 
 const GAP = 14;
-const LANE_LABEL = 150;
+const LAYER_GAP = 56;
+const DOWN_GAP = 34;
+/** Least width of the label of a lane, and that of a letter of it. */
+const LANE_LABEL = 104;
+const LANE_LETTER = 7;
+/** Pixels around a scene, most pixels per unit, and most that gaps grow by to fill a window. */
+export const MARGIN = 18;
+const LARGEST = 1.7;
+const MOST_SPREAD = 1.8;
+/** How much larger a turned scene must be to be preferred. */
+const WORTH_TURNING = 1.35;
 
 /** The graph as Python laid it out. */
 export function graphScene(problem: ProblemPart): Scene {
@@ -60,6 +72,56 @@ export function graphScene(problem: ProblemPart): Scene {
   const boxOf = Int32Array.from(boxes.keys());
   const [width, height] = layout.extent;
   return { boxes, lines, lanes: [], width, height, w: layout.width, h: layout.height, boxOf };
+}
+
+/** Pixels per unit at which a scene fits into a window. */
+export function scaleFor({ width, height }: Scene, w: number, h: number): number {
+  return Math.max(0.01, Math.min(LARGEST, (w - 2 * MARGIN) / width, (h - 2 * MARGIN) / height));
+}
+
+/** A graph as it fills a window best: from left to right or from top to bottom, with wider gaps. */
+export function arranged(scene: Scene, w: number, h: number): Scene {
+  const down = turned(scene);
+  const best = scaleFor(down, w, h) > WORTH_TURNING * scaleFor(scene, w, h) ? down : scene;
+  return spread(best, w, h, scene.w / 2);
+}
+
+/** A scene with wider gaps between what is right of a place, as far as there is room. */
+function spread(scene: Scene, w: number, h: number, from: number): Scene {
+  const gaps = scene.width - scene.w / 2 - from;
+  const room = (w - 2 * MARGIN) / scaleFor(scene, w, h) - scene.width;
+  if (gaps <= 0 || room <= 0) return scene;
+  const more = Math.min(MOST_SPREAD, 1 + room / gaps);
+  return placed(scene, scene.width + gaps * (more - 1), scene.height, (x, y) => [from + (x - from) * more, y]);
+}
+
+/** Layers from top to bottom. */
+function turned(scene: Scene): Scene {
+  const { w, h } = scene;
+  const across = (w + GAP) / (h + GAP);
+  const along = (h + DOWN_GAP) / (w + LAYER_GAP);
+  const width = w + (scene.height - h) * across;
+  const height = h + (scene.width - w) * along;
+  const point = (x: number, y: number): [number, number] => [w / 2 + (y - h / 2) * across, h / 2 + (x - w / 2) * along];
+  return { ...placed(scene, width, height, point), down: true };
+}
+
+/** A scene whose points are elsewhere. */
+function placed(
+  scene: Scene,
+  width: number,
+  height: number,
+  point: (x: number, y: number) => [number, number],
+): Scene {
+  const boxes = scene.boxes.map((box) => {
+    const [x, y] = point(box.x, box.y);
+    return { ...box, x, y };
+  });
+  const lines = scene.lines.map((line) => ({
+    ...line,
+    bends: line.bends.flatMap((x, i) => (i % 2 === 0 ? point(x, line.bends[i + 1]) : [])),
+  }));
+  return { ...scene, boxes, lines, width, height };
 }
 
 /** Every group as one box, at the place of its operators; boxes of a layer are moved apart. */
@@ -107,8 +169,17 @@ export function groupScene(problem: ProblemPart, groups: GroupsPart): Scene {
   return { boxes, lines, lanes: [], width, height, w, h, boxOf: Int32Array.from(groups.of) };
 }
 
-/** The boxes of a scene on their devices, which are lanes from top to bottom. */
-export function laneScene(scene: Scene, place: ArrayLike<number>, n: number): Scene {
+/** The boxes of a scene on their devices, which are lanes from top to bottom of a window. */
+export function laneScene(
+  scene: Scene,
+  place: ArrayLike<number>,
+  devices: readonly string[],
+  w: number,
+  h: number,
+): Scene {
+  const n = devices.length;
+  const longest = devices.reduce((most, name) => Math.max(most, Math.min(16, name.length)), 0);
+  const label = Math.max(LANE_LABEL, 40 + LANE_LETTER * longest);
   const columns = new Map<number, number>();
   for (const x of [...new Set(scene.boxes.map((box) => Math.round(box.x)))].sort((a, b) => a - b)) {
     columns.set(x, columns.size);
@@ -133,12 +204,13 @@ export function laneScene(scene: Scene, place: ArrayLike<number>, n: number): Sc
   }
   const boxes = scene.boxes.map((box, b) => ({
     ...box,
-    x: LANE_LABEL + (columns.get(Math.round(box.x)) ?? 0) * (scene.w + 36) + scene.w / 2 + 12,
+    x: label + (columns.get(Math.round(box.x)) ?? 0) * (scene.w + 36) + scene.w / 2 + 12,
     y: lanes[place[box.operators[0]]].y + 6 + (rows[b] + 0.5) * pitch,
   }));
   const lines = scene.lines.map((line) => ({ ...line, bends: [] }));
-  const width = LANE_LABEL + columns.size * (scene.w + 36);
-  return { ...scene, boxes, lines, lanes, width, height: Math.max(y - 6, scene.h) };
+  const width = label + columns.size * (scene.w + 36);
+  const whole = { ...scene, boxes, lines, lanes, width, height: Math.max(y - 6, scene.h) };
+  return spread(whole, w, h, label + scene.w / 2 + 12);
 }
 
 /** Input rate of every operator and bytes per second of every stream, where nothing else has them. */

@@ -1,7 +1,7 @@
 /** What a scene is drawn on: SVG up to some hundred boxes, a canvas above. */
 
 import { h, s } from "./dom";
-import { type Look, paint } from "./paint";
+import { LEAST_DETAILED, type Look, paint } from "./paint";
 import { CanvasPen, FONT, SvgPen } from "./pen";
 import type { View } from "./view";
 
@@ -25,6 +25,7 @@ export function sheetFor(size: number, view: View): Sheet {
 class SvgSheet implements Sheet {
   readonly element = s("svg", { class: "sheet", "aria-hidden": "true", "font-family": FONT });
   private readonly group = s("g");
+  private detailed = true;
 
   constructor(private readonly view: View) {
     this.element.append(this.group);
@@ -34,11 +35,17 @@ class SvgSheet implements Sheet {
     this.group.replaceChildren();
     const { width, height } = look.scene;
     const all = { x: -1e3, y: -1e3, w: width + 2e3, h: height + 2e3 };
-    paint(new SvgPen(this.group), look, { ...all, scale: Math.max(0.36, this.view.scale) });
-    this.follow();
+    paint(new SvgPen(this.group), look, { ...all, scale: this.view.scale });
+    this.detailed = this.view.scale >= LEAST_DETAILED;
+    this.move();
   }
 
-  follow(): void {
+  follow(look: () => Look): void {
+    if (this.detailed === this.view.scale >= LEAST_DETAILED) this.move();
+    else this.draw(look());
+  }
+
+  private move(): void {
     const { x, y, scale } = this.view;
     this.group.setAttribute("transform", `scale(${scale}) translate(${-x} ${-y})`);
   }

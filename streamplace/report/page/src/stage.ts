@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import type { Look } from "./paint";
-import { Finder, type Scene } from "./scene";
+import { Finder, MARGIN, type Scene, scaleFor } from "./scene";
 import { type Sheet, sheetFor } from "./sheet";
 import type { View } from "./view";
 
@@ -34,6 +34,17 @@ interface Press {
 }
 
 const STEP = 60;
+const LEAST_HEIGHT = 132;
+
+/** Most pixels that a stage is high. */
+export function mostHeight(): number {
+  return Math.max(340, Math.min(900, 0.66 * window.innerHeight));
+}
+
+/** Pixels that a scene needs of the height, where it has a width. */
+export function heightFor(scene: Scene, w: number): number {
+  return Math.max(LEAST_HEIGHT, scene.height * scaleFor(scene, w, mostHeight()) + 2 * MARGIN);
+}
 
 export class Stage {
   readonly element: HTMLElement;
@@ -76,20 +87,12 @@ export class Stage {
     this.schedule(true);
   }
 
-  fit(whole: boolean): void {
+  /** Show all of the scene, on as little height as it needs. */
+  fit(): void {
     const w = this.element.clientWidth;
     if (w === 0) return;
-    this.element.style.height = `${this.heightFor(w)}px`;
-    const h = this.element.clientHeight;
-    if (whole) this.view.fit(this.scene.width, this.scene.height, w, h);
-    else this.view.fitWidth(this.scene.width, this.scene.height, w, h);
-  }
-
-  /** As high as the scene needs at a readable size. */
-  private heightFor(w: number): number {
-    const scale = Math.max(0.6, Math.min(1.15, (w - 32) / this.scene.width));
-    const most = Math.max(320, Math.min(620, 0.68 * window.innerHeight));
-    return Math.min(most, Math.max(370, this.scene.height * scale + 72));
+    this.element.style.height = `${heightFor(this.scene, w)}px`;
+    this.view.fit(this.scene, w, this.element.clientHeight);
   }
 
   zoom(factor: number): void {
@@ -240,7 +243,7 @@ export class Stage {
     if (direction) return this.walk(...direction);
     if (event.key === "+" || event.key === "=") this.zoom(1.25);
     else if (event.key === "-") this.zoom(0.8);
-    else if (event.key === "Home") this.fit(true);
+    else if (event.key === "Home") this.fit();
     else if (event.key === "Escape") this.actions.select(-1);
     else return false;
     return true;

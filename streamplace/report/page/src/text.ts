@@ -34,7 +34,7 @@ export function percent(share: number): string {
   return `${value >= 1000 ? grouped(Math.round(value)) : value.toFixed(1)} %`;
 }
 
-/** A number with three or four digits and thousands apart. */
+/** A number with three or four digits and commas between thousands. */
 export function number(value: number, digits = 4): string {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "–";
   if (value === 0) return "0";
@@ -45,7 +45,7 @@ export function number(value: number, digits = 4): string {
 }
 
 function grouped(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
 const TIMES: readonly (readonly [number, string])[] = [

@@ -3,14 +3,12 @@
 import { button, choice, copy, h, put } from "./dom";
 import { type PlacementPart, type ProblemPart, columnOf } from "./document";
 import type { WhatIf } from "./whatif";
-import { shown } from "./text";
 
 export type Mode = "graph" | "lanes" | "pass";
 
 export interface Bench {
   readonly whatIf: WhatIf | undefined;
   readonly shownPlacement: PlacementPart | undefined;
-  usePlacement(index: number): void;
   setMode(mode: Mode): void;
   setGroup(group: number): void;
   setCompare(on: boolean): void;
@@ -33,24 +31,36 @@ function totalRate(problem: ProblemPart): number {
   return columnOf(rate, name.length).reduce((sum, of) => sum + of, 0);
 }
 
+/** A button that a narrow page shows behind "More". */
+function extra(...[label, act, attributes]: Parameters<typeof button>): HTMLButtonElement {
+  return button(label, act, { ...attributes, class: "extra" });
+}
+
 export class Toolbar {
   readonly element = h("div", { class: "toolbar", role: "toolbar", "aria-label": "View and changes" });
   private readonly modes = new Map<Mode, HTMLButtonElement>();
   private readonly field = h("input", { type: "search", placeholder: "Search", "aria-label": "Search operators" });
   private readonly hits = h("span", { class: "soft hits", "aria-live": "polite" });
   private readonly note = h("span", { class: "copied", "aria-live": "polite" });
-  private chooser: HTMLSelectElement | undefined;
   private readonly undo = button("Undo", () => this.bench.whatIf?.undo());
-  private readonly redo = button("Redo", () => this.bench.whatIf?.redo());
-  private readonly reset = button("Original", () => this.bench.whatIf?.reset());
-  private readonly compare = button("Compare", () => this.toggleCompare(), { "aria-pressed": "false" });
+  private readonly redo = extra("Redo", () => this.bench.whatIf?.redo());
+  private readonly reset = extra("Original", () => this.bench.whatIf?.reset());
+  private readonly compare = extra("Compare", () => this.toggle(this.compare, (on) => this.bench.setCompare(on)), {
+    "aria-pressed": "false",
+  });
+  /** Where the page is narrow, the rest of the buttons. */
+  private readonly more = button("More", () => this.toggle(this.more, (on) => this.element.classList.toggle("open", on)), {
+    class: "more",
+    "aria-pressed": "false",
+  });
 
   constructor(
     private readonly problem: ProblemPart,
     private readonly bench: Bench,
   ) {
-    put(this.element, this.views(), this.placements(), this.groups(), this.searching(), this.zooming());
+    put(this.element, this.views(), this.groups(), this.searching(), this.zooming());
     if (problem.placements.length > 0) put(this.element, this.changes());
+    put(this.element, this.more);
   }
 
   showMode(mode: Mode): void {
@@ -62,9 +72,7 @@ export class Toolbar {
   }
 
   update(): void {
-    const { whatIf, shownPlacement } = this.bench;
-    const index = this.problem.placements.findIndex((placement) => placement === shownPlacement);
-    if (this.chooser) this.chooser.value = String(index);
+    const { whatIf } = this.bench;
     this.undo.disabled = !whatIf?.undoes;
     this.redo.disabled = !whatIf?.redoes;
     this.reset.disabled = !whatIf?.undoes;
@@ -86,20 +94,14 @@ export class Toolbar {
     return group;
   }
 
-  private placements(): HTMLElement | undefined {
-    const { placements } = this.problem;
-    if (placements.length < 2) return undefined;
-    const options = placements.map((p, i) => [String(i), shown(p.name)] as const);
-    this.chooser = choice("Placement", options, (value) => this.bench.usePlacement(Number(value)));
-    return this.chooser;
-  }
-
   private groups(): HTMLElement | undefined {
     const { groups } = this.problem;
     if (groups.length === 0) return undefined;
     const all = this.problem.operators.name.some((name) => /#\d+$/.test(name)) ? "Subtasks" : "All operators";
     const options = groups.map(({ by }, i) => [String(i), GROUPS[by] ?? by] as const);
-    return choice("Boxes", [["-1", all], ...options], (value) => this.bench.setGroup(Number(value)));
+    const chooser = choice("Boxes", [["-1", all], ...options], (value) => this.bench.setGroup(Number(value)));
+    chooser.classList.add("extra");
+    return chooser;
   }
 
   private searching(): HTMLElement {
@@ -109,15 +111,15 @@ export class Toolbar {
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.bench.nextMatch();
     });
-    return h("div", { class: "search" }, this.field, this.hits);
+    return h("div", { class: "search extra" }, this.field, this.hits);
   }
 
   private zooming(): HTMLElement {
     return h(
       "div",
       { class: "segments", role: "group", "aria-label": "Zoom" },
-      button("−", () => this.bench.zoom(0.8), { "aria-label": "Zoom out" }),
-      button("+", () => this.bench.zoom(1.25), { "aria-label": "Zoom in" }),
+      extra("−", () => this.bench.zoom(0.8), { "aria-label": "Zoom out" }),
+      extra("+", () => this.bench.zoom(1.25), { "aria-label": "Zoom in" }),
       button("Fit", () => this.bench.fit()),
     );
   }
@@ -127,18 +129,18 @@ export class Toolbar {
     if (this.bench.whatIf || !this.problem.what_if) {
       put(group, this.undo, this.redo, this.reset, this.compare);
     }
-    const json = button("Copy placement", () => void copy(this.json(), this.note));
-    const command = button("Copy command", () => void copy(this.command(), this.note));
+    const json = extra("Copy placement", () => void copy(this.json(), this.note));
+    const command = extra("Copy command", () => void copy(this.command(), this.note));
     if (this.problem.level === "operators") {
       put(group, json, this.problem.command !== undefined && command, this.note);
     }
     return group;
   }
 
-  private toggleCompare(): void {
-    const on = this.compare.getAttribute("aria-pressed") !== "true";
-    this.compare.setAttribute("aria-pressed", String(on));
-    this.bench.setCompare(on);
+  private toggle(of: HTMLButtonElement, act: (on: boolean) => void): void {
+    const on = of.getAttribute("aria-pressed") !== "true";
+    of.setAttribute("aria-pressed", String(on));
+    act(on);
   }
 
   /** The placement as streamplace reads it. */

@@ -86,9 +86,9 @@ export class Verdict {
     before: Outcome | undefined,
   ): Card | undefined {
     const times = now.times ?? placement.one_pass;
-    if (!times) return undefined;
+    if (!times || !isPass(this.problem)) return undefined;
     const { bound } = placement;
-    const limit = isPass(this.problem) && bound !== undefined && !before ? `no less than ${seconds(bound)}` : "";
+    const limit = bound !== undefined && !before ? `no less than ${seconds(bound)}` : "";
     const was = before?.times ? `was ${seconds(before.times.makespan)}` : "";
     const note = now.times ? was || limit || "one set of tuples, from the sources to the end" : "as placed originally";
     return { label: "One pass", value: seconds(times.makespan), note };

@@ -1,5 +1,7 @@
 /** Which part of a scene is seen; several stages may share one. */
 
+import { type Scene, scaleFor } from "./scene";
+
 export class View {
   x = 0;
   y = 0;
@@ -10,22 +12,11 @@ export class View {
     this.listeners.push(listener);
   }
 
-  /** Show all of a scene, at most at its own size, in a window of some pixels. */
-  fit(width: number, height: number, w: number, h: number): void {
-    const scale = Math.min(1.15, (w - 32) / width, (h - 32) / height);
-    this.scale = Math.max(scale, 0.01);
-    this.x = width / 2 - w / 2 / this.scale;
-    this.y = height / 2 - h / 2 / this.scale;
-    this.changed();
-  }
-
-  /** Show names: at a readable size, from the upper left corner. */
-  fitWidth(width: number, height: number, w: number, h: number): void {
-    this.fit(width, height, w, h);
-    if (this.scale >= 0.55) return;
-    this.scale = Math.min(0.8, Math.max(0.55, (h - 32) / height));
-    this.x = -16 / this.scale;
-    this.y = height * this.scale > h - 32 ? -16 / this.scale : (height - h / this.scale) / 2;
+  /** Show all of a scene in a window of some pixels. */
+  fit(scene: Scene, w: number, h: number): void {
+    this.scale = scaleFor(scene, w, h);
+    this.x = scene.width / 2 - w / 2 / this.scale;
+    this.y = scene.height / 2 - h / 2 / this.scale;
     this.changed();
   }
 

@@ -10,9 +10,10 @@ import { Gantt } from "./gantt";
 import { marksOf } from "./marks";
 import { type Look } from "./paint";
 import { theme } from "./palette";
-import { type Box, type Scene, graphScene, groupScene, laneScene } from "./scene";
+import { Placements, ranked } from "./placements";
+import { type Box, type Scene, arranged, graphScene, groupScene, laneScene } from "./scene";
 import { type Situation, type Times, situationOfDocument, timesOfDocument } from "./situation";
-import { Stage } from "./stage";
+import { Stage, heightFor, mostHeight } from "./stage";
 import { number, percent, shown } from "./text";
 import { Toolbar, type Mode } from "./toolbar";
 import { Tray } from "./tray";
@@ -21,6 +22,8 @@ import { firstDifference } from "./verify";
 import { View } from "./view";
 import { WhatIf } from "./whatif";
 
+/** Share of the height up to which a graph is flat: it takes all of the width. */
+const LOW = 0.66;
 const HINT =
   "Arrow keys go from box to box, 1 to 9 move the selected one to that device, D chooses among all, + and − zoom, / searches, Ctrl+Z undoes.";
 
@@ -36,11 +39,14 @@ export class Workbench {
   private readonly devices: DeviceList;
   private readonly detail: Detail;
   private readonly toolbar: Toolbar;
+  private readonly placements: Placements;
   private readonly tray: Tray;
   private readonly tip = h("div", { class: "tip", hidden: true });
   private readonly live = h("p", { class: "visually-hidden", "aria-live": "polite" });
   private readonly rate = h("div");
   private readonly main = h("div", { class: "main" });
+  private readonly top = h("div", { class: "table-top" });
+  private width = 0;
   private mode: Mode = "graph";
   private selected = -1;
   private matches: Set<number> | undefined;
@@ -52,7 +58,7 @@ export class Workbench {
 
   constructor(
     private readonly problem: ProblemPart,
-    placement = 0,
+    placement = ranked(problem)[0],
   ) {
     this.facts = new Facts(problem);
     this.off = reasonOff(problem);
@@ -86,6 +92,7 @@ export class Workbench {
       this.look(scene, this.given),
     );
     this.toolbar = new Toolbar(problem, this);
+    this.placements = new Placements(problem, (index) => this.usePlacement(index));
     this.build();
     if (problem.placements.length > 0) this.usePlacement(placement);
     else this.refresh();
@@ -113,6 +120,8 @@ export class Workbench {
       this.whatif = new WhatIf(this.problem, this.placement);
       this.whatif.onChange(() => this.changed());
     }
+    this.placements.show(this.placement);
+    if (this.mode === "lanes") this.relay(true);
     this.refresh();
   }
 
@@ -153,9 +162,8 @@ export class Workbench {
     this.compare.element.hidden = !on;
     this.compare.table.hidden = !on;
     this.main.classList.toggle("comparing", on);
-    if (on && this.placement) this.compare.show(this.originalScene());
     this.refresh();
-    requestAnimationFrame(() => this.fitStage());
+    this.relay(true);
   }
 
   zoom(factor: number): void {
@@ -165,7 +173,7 @@ export class Workbench {
 
   fit(): void {
     if (this.mode === "pass") this.gantt.show();
-    else this.stage.fit(true);
+    else this.fitStage();
   }
 
   get whatIf(): WhatIf | undefined {
@@ -176,8 +184,13 @@ export class Workbench {
     return this.placement;
   }
 
+  /** Let the graph fill its card: below it, or beside it, is what else there is. */
   private fitStage(): void {
-    this.stage.fit(false);
+    const { top, base } = this;
+    const flat = !(heightFor(arranged(base, top.clientWidth, mostHeight()), top.clientWidth) > LOW * mostHeight());
+    top.classList.toggle("flat", flat);
+    this.lay();
+    this.stage.fit();
     this.compare.resize(this.stage.element.clientHeight);
   }
 
@@ -195,16 +208,24 @@ export class Workbench {
     const now = h("div", { class: "now" }, h("p", { class: "caption" }, "Now"), this.stage.element);
     const stages = h("div", { class: "stages" }, this.compare.element, now);
     put(this.main, stages, this.gantt.element, this.compare.table, this.tray.element, this.tip);
-    const side = h("aside", { class: "side", "aria-label": "Devices and operator" });
-    if (this.facts.devices.length > 0) put(side, this.devices.element, this.rate, this.detail.element);
-    else put(side, this.detail.element);
+    const placed = this.facts.devices.length > 0;
+    const side = placed && h("aside", { class: "side", "aria-label": "Devices" }, this.devices.element);
+    const under = h("div", { class: "under" }, this.detail.element, placed && this.rate);
+    put(this.top, this.main, side, under);
+    this.top.classList.toggle("alone", !placed);
+    new ResizeObserver(() => {
+      if (this.top.clientWidth === this.width) return;
+      this.width = this.top.clientWidth;
+      this.fitStage();
+    }).observe(this.top);
     const why = this.off && h("p", { class: "notice" }, this.off);
     put(
       this.element,
+      problem.placements.length > 1 && this.placements.element,
       problem.placements.length > 0 && this.verdict.element,
       why,
       this.toolbar.element,
-      h("div", { class: "table-top" }, this.main, side),
+      this.top,
       h("p", { class: "hint keys" }, HINT),
       this.live,
     );
@@ -231,19 +252,23 @@ export class Workbench {
     };
   }
 
-  private originalScene(): Scene {
-    const place = this.placement?.place ?? [];
-    return this.mode === "lanes" ? laneScene(this.base, place, this.facts.devices.length) : this.base;
+  /** The scene of a placement in the window that there is. */
+  private sceneOf(place: ArrayLike<number> | undefined): Scene {
+    const [w, h] = [this.stage.element.clientWidth, mostHeight()];
+    if (this.mode === "lanes" && place) return laneScene(this.base, place, this.facts.devices, w, h);
+    return arranged(this.base, w, h);
   }
 
   /** Lay out anew where boxes have moved. */
   private relay(fit: boolean): void {
-    const place = this.situation?.place;
-    const lanes = this.mode === "lanes" && place;
-    this.scene = lanes ? laneScene(this.base, place, this.facts.devices.length) : this.base;
-    this.stage.show(this.scene);
-    if (!this.compare.element.hidden) this.compare.show(this.originalScene());
+    this.lay();
     if (fit) requestAnimationFrame(() => this.fitStage());
+  }
+
+  private lay(): void {
+    this.scene = this.sceneOf(this.situation?.place);
+    this.stage.show(this.scene);
+    if (!this.compare.element.hidden) this.compare.show(this.sceneOf(this.placement?.place));
   }
 
   private changed(): void {
