@@ -28,7 +28,7 @@ from streamplace.settings.convert import (
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.scan import Scan
+    from streamplace.evaluate.scan import Scan, Trained
 
 
 def compare(
@@ -99,6 +99,7 @@ def compare(
     from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.record_file import results_file
+    from streamplace.evaluate.trained_on import trained_on
     from streamplace.placers.named import label_of, labels
 
     names = _placers(placers)
@@ -109,7 +110,7 @@ def compare(
     reader = Reader(cluster_of(cluster), constraints_of(constraints))
     file = None if out is None else results_file(path_of("out", out))
     with ray_connection(on):
-        facts, problems = _problems(data, reader, split, limit, jobs, on)
+        facts, problems = _problems(data, reader, split, limit, jobs, on, trained_on(names))
         run = ComparisonRun(
             placers=names,
             rates=rates_of(rates) or facts.rate,
@@ -132,7 +133,8 @@ def compare(
             graphs.add(of_problem)
     graphs.read(problems)
     reference = label_of(reference, names)
-    return Comparison(tuple(collected.results()), reference, failures, run.aliases, graphs)
+    results = tuple(collected.results())
+    return Comparison(results, reference, failures, run.aliases, graphs, facts.trained)
 
 
 def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:
@@ -150,6 +152,7 @@ def _problems(
     limit: int | None,
     jobs: int | None,
     on: str | None,
+    trained: "Trained",
 ) -> "tuple[Scan, DataSet | Sequence[Problem]]":
     """Common properties of the problems, and the problems."""
     from streamplace.evaluate.scan import scan, scan_of
@@ -158,11 +161,11 @@ def _problems(
     if is_path(data):
         path = path_of("data", data)
         stored = DataSet(path, split, limit, reader).rereadable()
-        facts, problems = scan(stored, jobs, on)
+        facts, problems = scan(stored, jobs, on, trained)
         if not facts.total:
             raise no_graph(path, stored)
         return facts, problems
     given = tuple(problems_of(data, reader, split, limit))
     if not given:
         raise SettingError("data holds no graph; give at least one, or another split")
-    return scan_of(given), given
+    return scan_of(given, trained), given

@@ -99,6 +99,7 @@ def command(
     from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
+    from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
     from streamplace.model.units import total_rate
     from streamplace.placers.named import label_of, labels, placer_names
@@ -111,7 +112,7 @@ def command(
             f"--reference {reference} is not among --placers; add it there, or drop --reference"
         )
     with resumable(output), ray_connection(on):
-        facts, problems = scan(dataset, jobs, on)
+        facts, problems = scan(dataset, jobs, on, trained_on(names))
         if not facts.total:
             raise no_graph(data, dataset)
         comparison = ComparisonRun(
@@ -127,7 +128,7 @@ def command(
             return 0
         results, graphs = _run(comparison, problems, facts.total, output, failures, jobs, on)
     reference = label_of(reference, names)
-    compared = Comparison(tuple(results), reference, {}, comparison.aliases, graphs)
+    compared = Comparison(tuple(results), reference, {}, comparison.aliases, graphs, facts.trained)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(compared, title, output, as_json)
     return failures.status

@@ -55,6 +55,8 @@ class Comparison(Displayed):
         Alias → placer, for the aliases in the tables.
     graphs
         Results by graph, for pages; None if they were not collected.
+    trained
+        Learned placer → number of these graphs that it was trained on, if any.
     """
 
     results: tuple[ObjectiveResults, ...]
@@ -62,6 +64,7 @@ class Comparison(Displayed):
     failures: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     graphs: GraphResults | None = None
+    trained: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def front(self) -> Front | None:
@@ -99,14 +102,24 @@ class Comparison(Displayed):
 
     def report(self) -> Report:
         """Tables, and the graphs that failed."""
-        tables = comparison_report(self.results, self.front, self.reference)
+        tables = comparison_report(self.results, self.front, self.reference, self.notes)
         failed = (f"failed: {graph}: {reason}" for graph, reason in self.failures.items())
         return Report((*tables.parts, *failed), tables.title, self)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on placers that were trained on graphs on which they are compared."""
+        graphs = max((row.graphs for *_, row in self.rows()), default=0)
+        return tuple(
+            f"{placer} was trained on {number} of these {counted(graphs, 'graph')}; on others it "
+            "may do worse"
+            for placer, number in self.trained.items()
+        )
+
     def document(self) -> dict[str, Any]:
         """All numbers as the JSON document of ``streamplace compare --json``."""
-        document = as_document(self.results, self.front)
-        return {**document, "aliases": dict(self.aliases)} if self.aliases else document
+        named = {"aliases": dict(self.aliases), "trained_on": dict(self.trained)}
+        return {**as_document(self.results, self.front), **{k: v for k, v in named.items() if v}}
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every objective, rate and placer."""

@@ -80,11 +80,11 @@ def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
     """Budget, seed and weights as a text; results are reused only if it is equal."""
     seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
-    weights = _weights_of(placer)
+    weights = weights_of(placer)
     return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
 
 
-def _weights_of(placer: Placer) -> Path | None:
+def weights_of(placer: Placer) -> Path | None:
     """Weights file of a learned placer; None for any other placer."""
     if "weights" not in placer.defaults():
         return None

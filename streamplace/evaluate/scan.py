@@ -4,17 +4,21 @@ The cost is estimated from timings of a random sample of the graphs.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, compress, count, islice
 from math import nan
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from streamplace.evaluate.parallel import parallel_map
+from streamplace.evaluate.trained_on import graph_number
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.lines import Line
+from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by
 
@@ -28,6 +32,9 @@ TRIED = 20
 LEAST_TRIED = 3
 PATIENCE_S = 30.0
 """Time limit for the sample."""
+Trained = Mapping[str, frozenset[int]]
+"""Hashes of graphs by the placer that was trained on them; see `trained_on`."""
+NONE: Trained = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +45,14 @@ class Scan:
     # Rates of all their sources; if there are more than two different ones, two of them.
     rates: frozenset[float] = frozenset()
     objectives: frozenset[str] = frozenset()  # default objectives of the problems
+    # Number of the problems whose graph each learned placer was trained on.
+    trained: Mapping[str, int] = field(default_factory=Counter)
 
     def __add__(self, other: "Scan") -> "Scan":
         rates = sorted(self.rates | other.rates)[:SEVERAL]
-        return Scan(self.total + other.total, frozenset(rates), self.objectives | other.objectives)
+        trained = Counter(self.trained) + Counter(other.trained)
+        objectives = self.objectives | other.objectives
+        return Scan(self.total + other.total, frozenset(rates), objectives, trained)
 
     @property
     def rate(self) -> tuple[float, ...]:
@@ -56,9 +67,11 @@ class Scan:
 
 
 def scan(
-    data: DataSet, jobs: int | None = None, on: str | None = None
+    data: DataSet, jobs: int | None = None, on: str | None = None, trained: Trained = NONE
 ) -> tuple[Scan, DataSet | Sequence[Problem]]:
     """Parse all problems of a data set, so that errors are reported before work begins.
+
+    ``trained`` has the graphs that placers were trained on.
 
     Returns the scan, and the problems to work on: the parsed ones of a small data set, or a large
     data set itself, which its workers parse again to save memory.
@@ -68,9 +81,9 @@ def scan(
     rest = list(islice(lines, 1))
     if not rest:
         problems = tuple(map(data.reader, first))
-        return scan_of(problems), problems
+        return scan_of(problems, trained), problems
     batches = _batches(chain(first, rest, lines))
-    return sum(parallel_map(_BatchScanner(data.reader), batches, jobs, on), Scan()), data
+    return sum(parallel_map(_BatchScanner(data.reader, trained), batches, jobs, on), Scan()), data
 
 
 def _small(lines: Iterator[Line]) -> Iterator[Line]:
@@ -88,23 +101,24 @@ def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-def scan_of(problems: Iterable[Problem]) -> Scan:
+def scan_of(problems: Iterable[Problem], trained: Trained = NONE) -> Scan:
     """Common properties of problems."""
-    return sum(
-        (
-            Scan(1, frozenset({p.graph.source_rate}), frozenset({suggested_by(p.graph)}))
-            for p in problems
-        ),
-        Scan(),
-    )
+    return sum((_scan_of(problem.graph, trained) for problem in problems), Scan())
+
+
+def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
+    number = graph_number(graph) if trained else 0
+    of = {name: 1 for name, graphs in trained.items() if number in graphs}
+    return Scan(1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), of)
 
 
 @dataclass(frozen=True, slots=True)
 class _BatchScanner:
     reader: Reader
+    trained: Trained
 
     def __call__(self, batch: list[Line]) -> Scan:
-        return scan_of(map(self.reader, batch))
+        return scan_of(map(self.reader, batch), self.trained)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from streamplace.evaluate.results import ResultColumns
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand
+from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
@@ -33,6 +34,7 @@ def add_results(document: ReportDocument, subject: object) -> None:
     """Add a comparison, a plan, or a curve of plans."""
     if isinstance(subject, Comparison):
         document["comparison"], document["problems"] = comparison_part(subject)
+        document["notes"].extend(map(printable, subject.notes))
         if subject.graphs is not None and subject.graphs.left_out:
             document["notes"].append(
                 f"The values of {subject.graphs.left_out} further graphs are in the tables alone."

@@ -21,6 +21,7 @@ from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
+from streamplace.evaluate.trained_on import described
 from streamplace.io.appending import claim_folder
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import is_file, make_folder, read_bytes, spot
@@ -265,6 +266,8 @@ class TrainingRun:
     def _origin(self) -> dict[str, Any]:
         """Origin of the weights, for their file: this training, and that of its initial weights."""
         start = self.start
+        fresh = getattr(self.preset.model, "fresh", 0)  # graphs that no later data set has
+        graphs = () if fresh else (problem.graph for problem in self.training)
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
             **self.request.objective_entry(),
@@ -274,6 +277,7 @@ class TrainingRun:
             "problems": len(self.training),
             "start": start and {"sha256": self.settings["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
+            **described(graphs),
         }
 
 

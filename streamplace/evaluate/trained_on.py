@@ -1,0 +1,81 @@
+"""Graphs that learned placers were trained on, as short hashes in the files of their weights."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamplace.errors import FormatError
+from streamplace.evaluate.comparison_run import weights_of
+from streamplace.io.weights import read_tensors
+from streamplace.learn.loading import loaded
+from streamplace.model.graph import StreamGraph
+from streamplace.placers.named import aliased_placers, named_placer
+
+KEY = "graphs"
+"""Entry of the hashes in the description of a training."""
+MOST = 20_000
+"""Most graphs whose hashes are kept, of 8 bytes each; of more, the smallest hashes are."""
+NUMBER = np.dtype(">u8")
+DIGITS = 6
+"""Significant digits of a source's share of the rate, which scaling rounds."""
+
+
+def graph_number(graph: StreamGraph) -> int:
+    """Hash of CPU, streams and shares of the rate: equal at every rate and on every cluster."""
+    operators, streams = graph.operators, graph.streams
+    total = float(operators.rate.sum()) or 1.0
+    columns = (
+        operators.ipt, operators.fires_all, streams.source, streams.target, streams.selectivity,
+        streams.bytes_per_tuple(),
+    )  # fmt: skip
+    digest = blake2b(digest_size=NUMBER.itemsize)
+    for column in columns:
+        digest.update(f"{column.dtype.str}{column.shape}".encode())
+        digest.update(np.ascontiguousarray(column).tobytes())
+    digest.update(" ".join(f"{rate / total:.{DIGITS}g}" for rate in operators.rate).encode())
+    return int.from_bytes(digest.digest(), "big")
+
+
+def described(graphs: Iterable[StreamGraph]) -> dict[str, str]:
+    """Entry of the graphs in the description of a training."""
+    kept = np.array(sorted({graph_number(graph) for graph in graphs})[:MOST], NUMBER)
+    return {KEY: b64encode(kept.tobytes()).decode()}
+
+
+def trained_on(placers: Iterable[str]) -> dict[str, frozenset[int]]:
+    """Hashes of the graphs that each placer of a list was trained on, by its label.
+
+    Placers without weights are left out, and those whose weights do not say it.
+    """
+    found = {}
+    for placer in aliased_placers(placers):
+        path = weights_of(named_placer(placer.spec))
+        with suppress(FormatError):  # which the placer itself reports, for every graph
+            if path is not None and (numbers := _of_file(path)):
+                found[placer.label] = numbers
+    return found
+
+
+@loaded
+def _of_file(path: Path) -> frozenset[int]:
+    return _numbers(read_tensors(path)[0].get("training"))
+
+
+def _numbers(training: Any) -> frozenset[int]:
+    """Hashes in the description of a training, and of the one that it began from.
+
+    None if it has none, or damaged ones, and for weights before the first epoch.
+    """
+    if not isinstance(training, dict):
+        return frozenset()
+    text = training.get(KEY, "") if training.get("epochs") else ""
+    try:
+        own = np.frombuffer(b64decode(text, validate=True), NUMBER).tolist()
+    except (TypeError, ValueError):
+        own = []
+    return frozenset(own) | _numbers(training.get("start"))

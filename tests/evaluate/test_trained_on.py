@@ -1,0 +1,60 @@
+"""Comparisons on graphs that a placer was trained on say so."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pilots import weights_file
+from problems import chain, diamond, fork_join
+
+import streamplace
+from streamplace.evaluate.trained_on import described, graph_number, trained_on
+from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.weights import read_tensors
+from streamplace.learn.loading import shipped
+
+DATA = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
+GRAPHS = [chain(), diamond(), fork_join()]
+
+
+def notes(path: Path, **training: Any) -> tuple[str, ...]:
+    """Sentences of a comparison of a pilot with such a training."""
+    file = weights_file(path / "w.safetensors", training=training)
+    placers = ["metis", f"mine=pilot:weights={file}:samples=0:refine=none"]
+    return streamplace.compare(GRAPHS, placers, 3, rates=2e4).notes
+
+
+def test_a_comparison_names_placers_that_know_its_graphs(tmp_path: Path) -> None:
+    """At other rates and on other clusters, too, and those of the weights that it began from."""
+    first, second = described(GRAPHS[:1]), described([GRAPHS[1], chain(9)])
+    told = notes(tmp_path, epochs=2, **second, start={"epochs": 1, **first})
+    assert told == ("mine was trained on 2 of these 3 graphs; on others it may do worse",)
+
+
+@pytest.mark.parametrize(
+    "training", [{}, {"epochs": 0, **described(GRAPHS)}, {"epochs": 2, "graphs": "?"}]
+)
+def test_weights_that_know_no_graph_need_no_word(tmp_path: Path, training: dict[str, Any]) -> None:
+    """As of an older version, from before the first epoch, or with a damaged list."""
+    assert notes(tmp_path, **training) == ()
+
+
+def test_training_tells_its_graphs(tmp_path: Path) -> None:
+    graphs = [chain(n) for n in range(3, 13)]
+    trained = streamplace.train("dream", graphs, tmp_path / "run", cluster=3, epochs=1)
+    known = trained_on([f"dream:weights={trained.weights}"]).popitem()[1]
+    held_out = {graph_number(problem.graph) for problem in trained.problems}
+    assert known == {graph_number(graph) for graph in graphs} - held_out
+
+
+def test_pilot_knows_the_graphs_of_the_standard_data_set_that_it_was_trained_on() -> None:
+    document, _ = read_tensors(shipped("pilot"))
+    known = trained_on(["pilot"])["pilot"]
+    assert 2 * len(known) == document["training"]["problems"]  # each at two rates
+    train, test = (
+        {graph_number(problem.graph) for problem in DataSet(DATA, split, 200, Reader(None))}
+        for split in ("train", "test")
+    )
+    assert np.mean([number in known for number in train]) == pytest.approx(0.9, abs=0.06)
+    assert not test & known
