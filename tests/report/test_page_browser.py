@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from streamsim import throughput as python_throughput
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, StreamGraph
 from streamplace.drawing.graphs import NamedPlacements
+from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
+from streamplace.evaluate.records import Record
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.boxes import MOST_OPERATORS
@@ -355,3 +358,67 @@ def test_a_comparison_is_sorted_by_its_heads(
     best_first = sorted(means, key=lambda placer: -means[placer])
     assert chromium.run(script) == best_first
     assert chromium.run(script) == best_first[::-1]
+
+
+NAMES = (
+    "metis",
+    "fuser",
+    "a-long-alias-typed-without-thinking-of-its-width",
+    "anneal:k=2",
+    "pilot",
+)
+
+
+def compared(graphs: int, names: Sequence[str]) -> Comparison:
+    """Placers with long and short names, some alike in value and time, at two rates."""
+    judge = OBJECTIVES["throughput"]
+    collected, by_graph = ResultsByObjective([judge]), GraphResults()
+    for g in range(graphs):
+        records = [
+            Record(f"{g}/{rate}", f"b3x4-v2-{g:03d}", rate, name, "", (g % 7 + i // 2) / 12, None,
+                   10.0 ** (i // 2), (0, 1))
+            for rate in (1e4, 2e4)
+            for i, name in enumerate(names)
+        ]  # fmt: skip
+        collected.add(records), by_graph.add(records)
+    results, aliases = tuple(collected.results()), {names[2]: "pilot:weights=runs/best.safetensors"}
+    return Comparison(results, names[0], {}, aliases, by_graph, {names[-1]: graphs})
+
+
+@pytest.mark.parametrize(
+    ("width", "graphs", "names"),
+    [
+        (375, 5, NAMES),
+        (1400, 50, NAMES),
+        (2560, 500, NAMES),
+        (1400, 5, [f"p{i}" for i in range(40)]),
+    ],
+)
+def test_a_comparison_fits_any_window(
+    chromium: Browser, tmp_path: Path, width: int, graphs: int, names: Sequence[str]
+) -> None:
+    """No label lies on another or outside its chart, and nothing is wider than its place."""
+    chromium.size(width, 900, mobile=width < 500, dark=width == 2560)
+    shown(chromium, document_of(compared(graphs, names).report()), tmp_path)
+    faults = chromium.run("""
+        const faults = [], near = 1;
+        const meet = (a, b) => a.left < b.right - near && b.left < a.right - near
+            && a.top + 2 < b.bottom && b.top + 2 < a.bottom;
+        const inside = (a, b) => a.left > b.left - near && a.right < b.right + near
+            && a.top > b.top - near && a.bottom < b.bottom + near;
+        for (const svg of document.querySelectorAll('.chart svg')) {
+            const texts = [...svg.querySelectorAll('text')];
+            const boxes = texts.map((text) => text.getBoundingClientRect());
+            boxes.forEach((box, i) => {
+                const meets = boxes.findIndex((other, j) => j < i && meet(box, other));
+                if (meets >= 0) faults.push([texts[i].textContent, texts[meets].textContent]);
+                if (!inside(box, svg.getBoundingClientRect())) faults.push(texts[i].textContent);
+            });
+        }
+        for (const part of document.querySelectorAll('.scroll, .chart, .scroll th, .scroll td'))
+            if (part.scrollWidth > part.clientWidth + near) faults.push(part.textContent);
+        if (document.documentElement.scrollWidth > innerWidth) faults.push('the window');
+        return faults;
+    """)
+    chromium.size(1280, 900)
+    assert faults == []

@@ -1,10 +1,10 @@
 /** A comparison of placers: summary, results by graph, and how values and times are spread. */
 
-import { chart, quantile, spread } from "./chart";
+import { chart, spread } from "./chart";
 import { choice, h, put, replace } from "./dom";
-import type { ComparedPart, ComparisonPart } from "./document";
-import { type Cell, sortable } from "./table";
-import { number, percent, seconds, shown } from "./text";
+import type { ComparedPart, ComparisonPart, PairedPart } from "./document";
+import { type Cell, NOTHING, sortable } from "./table";
+import { counted, number, percent, seconds, shown } from "./text";
 
 /** Show a problem of the page, and the placement of a placer. */
 export type Open = (problem: number, placer: string) => void;
@@ -15,8 +15,8 @@ export function comparisonSection(part: ComparisonPart, open: Open): HTMLElement
     replace(
       body,
       summary(part, result),
-      against(part, result),
-      plots(part, result),
+      aliases(part),
+      plots(result),
       byGraph(part, result, open),
     );
   const element = h("section", { class: "block" }, h("h2", {}, "Comparison"));
@@ -34,8 +34,8 @@ function titleOf(result: ComparedPart): string {
   return `${result.objective.name}${rate}`;
 }
 
-function name(part: ComparisonPart, placer: string): string {
-  return shown(part.aliases[placer] ?? placer, 40);
+function name(placer: string): string {
+  return shown(placer, 60);
 }
 
 function format(result: ComparedPart): (value: number) => string {
@@ -70,64 +70,74 @@ function shareBest(result: ComparedPart, p: number): number {
   return count / Math.max(1, result.values[p].length);
 }
 
+/** Values, distance to the optimum, and difference from the reference, of every placer. */
 function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
   const form = format(result);
   const sign = result.objective.sense === "max" ? 1 : -1;
-  const means = result.placers.map((_, p) => mean(valuesOf(result, p)));
+  const means = result.rows.map(({ mean: value }) => value ?? NaN);
   const best = Math.max(...means.filter((value) => !Number.isNaN(value)).map((value) => sign * value));
+  const of = sign > 0 ? percent : (value: number) => `${number(value)} ×`;
+  const compared = result.rows.some(({ paired }) => paired && Object.hasOwn(paired, part.reference));
   const rows = result.placers.map((placer, p): Cell[] => {
-    const placed = valuesOf(result, p).length > 0;
-    const sorted = valuesOf(result, p).sort((a, b) => a - b);
-    const at = (share: number): Cell =>
-      sorted.length > 0 ? cell(quantile(sorted, share), form) : { text: "–" };
+    const row = result.rows[p];
+    const time = meanTime(result, p) / 1000;
     return [
-      { text: name(part, placer) },
+      { text: name(placer) },
       { ...cell(means[p], form), best: sign * means[p] >= best - 1e-12 },
-      at(0.25),
-      at(0.5),
-      at(0.75),
-      placed ? cell(shareBest(result, p), percent) : { text: "–" },
-      placed ? cell(meanTime(result, p) / 1000, seconds) : { text: "–" },
+      cell(row.share_of_optimum ?? NaN, of),
+      cell(row.reached ?? NaN, percent),
+      cell(shareBest(result, p), percent),
+      ...(compared ? against(row.paired?.[part.reference]) : []),
+      cell(time, seconds),
     ];
   });
-  const head = ["Placer", "Mean", "1st quartile", "Median", "3rd quartile", "Best on", "Time"];
-  return sortable({ caption: `${titleOf(result)}, ${number(part.graphs.length)} graphs`, head, rows });
+  const rival = name(part.reference);
+  const statistics = compared ? [`Against ${rival}: better / equal / worse`, "Sign test p", "Ratio", "95 % interval"] : [];
+  const head = ["Placer", "Mean", "Of optimum", "Optimal", "Best on", ...statistics, "Time"];
+  const caption = `${titleOf(result)}, ${counted(part.graphs.length, "graph")}${provenWords(part, result)}`;
+  return sortable({ caption, head, rows });
 }
 
-/** Wins, sign test and ratio of every placer against the reference, on the same graphs. */
-function against(part: ComparisonPart, result: ComparedPart): HTMLElement | undefined {
-  const rows = result.placers.flatMap((placer, p): Cell[][] => {
-    const pairs = result.rows[p].paired ?? {};
-    if (!Object.hasOwn(pairs, part.reference)) return [];
-    const pair = pairs[part.reference];
-    const { better, equal, worse, sign_test: test, ratio, interval } = pair;
-    const dash: Cell = { text: "–" };
-    return [
-      [
-        { text: name(part, placer) },
-        { text: `${better} / ${equal} / ${worse}`, value: better - worse },
-        { text: test < 1e-4 ? "< 0.0001" : String(Number(test.toPrecision(2))), value: test },
-        ratio === null ? dash : { text: ratio.toFixed(4), value: ratio },
-        interval === null
-          ? dash
-          : { text: `${interval[0].toFixed(4)} to ${interval[1].toFixed(4)}`, value: interval[0] },
-      ],
-    ];
-  });
-  if (rows.length === 0) return undefined;
-  const head = ["Placer", "Better / equal / worse", "Sign test p", "Value ratio", "95 % interval"];
-  return sortable({ caption: `Against ${name(part, part.reference)}, on the same graphs`, head, rows });
+/** How many optima are proven, and what that means for the columns. */
+function provenWords(part: ComparisonPart, result: ComparedPart): string {
+  const proven = Math.max(0, ...result.rows.map((row) => row.proven ?? 0));
+  if (proven === 0) return "; no optimum is proven";
+  if (proven >= part.graphs.length) return "; all optima are proven";
+  return `; of optimum and optimal: over the ${number(proven)} with a proven optimum`;
+}
+
+/** Wins, sign test and ratio of a placer against the reference, on the same graphs. */
+function against(pair: PairedPart | undefined): Cell[] {
+  const dash: Cell = { text: NOTHING };
+  if (!pair) return [dash, dash, dash, dash];
+  const { better, equal, worse, sign_test: test, ratio, interval } = pair;
+  return [
+    { text: `${better} / ${equal} / ${worse}`, value: better - worse },
+    { text: test < 1e-4 ? "< 0.0001" : String(Number(test.toPrecision(2))), value: test },
+    ratio === null ? dash : { text: ratio.toFixed(4), value: ratio },
+    interval === null
+      ? dash
+      : { text: `${interval[0].toFixed(4)} to ${interval[1].toFixed(4)}`, value: interval[0] },
+  ];
+}
+
+/** What the aliases in the tables stand for. */
+function aliases(part: ComparisonPart): HTMLElement | undefined {
+  const used = Object.entries(part.aliases);
+  if (used.length === 0) return undefined;
+  const items = used.map(([alias, spec]) => h("li", {}, h("bdi", {}, `${name(alias)}: ${shown(spec, 300)}`)));
+  return h("ul", { class: "hint aliases", "aria-label": "Aliases" }, ...items);
 }
 
 function cell(value: number, form: (value: number) => string): Cell {
-  return Number.isNaN(value) ? { text: "–" } : { text: form(value), value };
+  return Number.isNaN(value) ? { text: NOTHING } : { text: form(value), value };
 }
 
-function plots(part: ComparisonPart, result: ComparedPart): HTMLElement {
+function plots(result: ComparedPart): HTMLElement {
   const { objective } = result;
   const unit = objective.unit ? ` (${objective.unit})` : "";
   const rows = result.placers.map((placer, p) => ({
-    name: shown(part.aliases[placer] ?? placer, 20),
+    name: name(placer),
     values: valuesOf(result, p),
   }));
   const placed = result.placers.flatMap((_, p) => (valuesOf(result, p).length > 0 ? [p] : []));
@@ -156,7 +166,7 @@ function byGraph(part: ComparisonPart, result: ComparedPart, open: Open): HTMLEl
     const opened = problem === null ? {} : { open: () => open(problem, result.placers[0]) };
     const cells = values.map((value, p): Cell =>
       value === null
-        ? { text: "–" }
+        ? { text: NOTHING }
         : {
             ...cell(value, form),
             best: sign * value >= best - 1e-9 * Math.abs(best),
@@ -164,10 +174,10 @@ function byGraph(part: ComparisonPart, result: ComparedPart, open: Open): HTMLEl
           },
     );
     const optimum = result.optimum[g];
-    const last: Cell[] = known ? [optimum === null ? { text: "–" } : cell(optimum, form)] : [];
+    const last: Cell[] = known ? [optimum === null ? { text: NOTHING } : cell(optimum, form)] : [];
     return [{ text: shown(graph, 40), ...opened }, ...cells, ...last];
   });
-  const head = ["Graph", ...result.placers.map((p) => name(part, p)), ...(known ? ["Optimum"] : [])];
+  const head = ["Graph", ...result.placers.map((p) => name(p)), ...(known ? ["Optimum"] : [])];
   return sortable({ caption: "Results by graph; the best of a row stand out", head, rows, filter: true });
 }
 
@@ -175,7 +185,7 @@ function failures(part: ComparisonPart): HTMLElement | undefined {
   const entries = Object.entries(part.failures);
   if (entries.length === 0) return undefined;
   const items = entries.map(([placer, why]) =>
-    h("li", {}, h("bdi", {}, `${name(part, placer)}: ${shown(why, 300)}`)),
+    h("li", {}, h("bdi", {}, `${name(placer)}: ${shown(why, 300)}`)),
   );
   return h("div", { class: "notice" }, h("p", {}, "These did not run:"), h("ul", {}, ...items));
 }

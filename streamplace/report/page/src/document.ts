@@ -191,7 +191,13 @@ export interface ComparedPart {
   objective: ObjectivePart;
   rate: number | null;
   placers: string[];
-  rows: { paired?: Record<string, PairedPart> }[];
+  rows: {
+    mean?: number | null;
+    share_of_optimum?: number | null;
+    reached?: number | null;
+    proven?: number;
+    paired?: Record<string, PairedPart>;
+  }[];
   values: (number | null)[][];
   milliseconds: number[][];
   optimum: (number | null)[];

@@ -1,6 +1,6 @@
 /** Tables that can be sorted by any column and filtered by a text. */
 
-import { h, put, replace } from "./dom";
+import { button, h, put, replace } from "./dom";
 import { counted } from "./text";
 
 export interface Cell {
@@ -19,19 +19,35 @@ export interface TableOptions {
   readonly filter?: boolean;
 }
 
+/** Rows of a table that can be filtered: at first, and at most. */
+const FIRST = 25;
 const MOST = 500;
+/** Characters above which a name or a label is broken, or stands on a line of its own. */
+const LONG = 19;
+/** Text of a cell without a value. */
+export const NOTHING = "–";
 
 export function sortable(options: TableOptions): HTMLElement {
   let column = -1;
   let falling = false;
   let wanted = "";
+  let most = options.filter ? FIRST : MOST;
   const body = h("tbody");
   const rest = h("p", { class: "hint", "aria-live": "polite" });
-  const numeric = options.head.map((_, i) => options.rows.some((row) => row[i]?.value !== undefined));
+  const all = button("", () => {
+    most = MOST;
+    fill();
+  });
+  const numeric = options.head.map(
+    (_, i) =>
+      options.rows.some((row) => row[i]?.value !== undefined) ||
+      options.rows.every((row) => row[i]?.text === NOTHING),
+  );
   const heads = options.head.map((name, i) => {
     const sort = h("button", { type: "button", class: "sort" }, name);
     const cell = h("th", { scope: "col", "aria-sort": "none" }, sort);
-    if (numeric[i]) cell.classList.add("number");
+    cell.classList.toggle("number", numeric[i]);
+    cell.classList.toggle("long", name.length > LONG);
     sort.addEventListener("click", () => {
       falling = column === i ? !falling : numeric[i];
       column = i;
@@ -48,8 +64,9 @@ export function sortable(options: TableOptions): HTMLElement {
     wanted = text;
     fill();
   }, options.caption));
-  put(element, scroll, rest);
+  put(element, scroll, rest, all);
   fill();
+  listedWhereTooWide(element, scroll, table);
   return element;
 
   function fill(): void {
@@ -57,9 +74,11 @@ export function sortable(options: TableOptions): HTMLElement {
       (row) => !wanted || row.some((cell) => cell.text.toLowerCase().includes(wanted)),
     );
     if (column >= 0) rows.sort((a, b) => (falling ? -1 : 1) * order(a[column], b[column], falling));
-    replace(body, ...rows.slice(0, MOST).map((row) => rowElement(row, numeric)));
-    const more = rows.length - MOST;
+    replace(body, ...rows.slice(0, most).map((row) => rowElement(row, options.head, numeric)));
+    const more = rows.length - Math.max(most, MOST);
     rest.textContent = more > 0 ? `${counted(more, "row")} more; filter to see them.` : "";
+    all.hidden = rows.length <= most || most === MOST;
+    all.textContent = `Show ${rows.length > MOST ? MOST : `all ${rows.length}`} rows`;
   }
 }
 
@@ -73,14 +92,27 @@ function order(a: Cell | undefined, b: Cell | undefined, falling: boolean): numb
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-function rowElement(row: readonly Cell[], numeric: readonly boolean[]): HTMLElement {
+/** Show rows as lists of their cells where the table is wider than its place. */
+function listedWhereTooWide(element: Element, scroll: Element, table: Element): void {
+  let last = 0;
+  new ResizeObserver(([entry]) => {
+    const { width } = entry.contentRect;
+    if (width === last || width === 0) return;
+    last = width;
+    element.classList.remove("listed");
+    element.classList.toggle("listed", table.scrollWidth > scroll.clientWidth + 1);
+  }).observe(scroll);
+}
+
+function rowElement(row: readonly Cell[], head: readonly string[], numeric: readonly boolean[]): HTMLElement {
   const cells = row.map((cell, i) => {
-    const classes = [numeric[i] && "number", cell.best && "best"].filter(Boolean);
+    const long = i === 0 ? cell.text.length > LONG : head[i].length + cell.text.length >= LONG;
+    const classes = [numeric[i] && "number", cell.best && "best", long && "long"].filter(Boolean);
     const content = cell.open
       ? h("button", { type: "button", class: "link" }, h("bdi", {}, cell.text))
       : h("bdi", {}, cell.text);
     if (cell.open) content.addEventListener("click", cell.open);
-    const attributes = { class: classes.join(" ") || null };
+    const attributes = { class: classes.join(" ") || null, "data-label": i === 0 ? null : head[i] };
     return i === 0 ? h("th", { scope: "row", ...attributes }, content) : h("td", attributes, content);
   });
   return h("tr", {}, ...cells);
