@@ -197,7 +197,7 @@ def signalled(monkeypatch: pytest.MonkeyPatch, *signals: signal.Signals) -> list
     @contextmanager
     def cluster(flink: Flink, devices: Sequence[str], *, port: int | None) -> Iterator[Any]:
         try:
-            watch = lambda: send(signals[0])  # noqa: E731
+            watch = lambda *_: send(signals[0])  # noqa: E731
             yield SimpleNamespace(url="http://here", devices=devices, watch=watch)
         finally:
             for one in signals[1:]:
