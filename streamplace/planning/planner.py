@@ -6,6 +6,7 @@ The planner proves a bound, searches, improves the plan that it finds, and check
 import logging
 from collections.abc import Callable
 from math import inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,9 @@ from streamplace.planning.contents import (
 )
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import PlannedDeployment, machine_names
+from streamplace.planning.enumeration import Enumeration, is_small
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
-from streamplace.planning.links import deployed, fullest_link
+from streamplace.planning.links import acceptor, deployed, fullest_link
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
@@ -69,13 +71,13 @@ def planned(
     check_tags(asked)
     meter = Meter(settings.budget, 1)
     problem, bound = asked.with_useful_offers(), _bound(asked, meter)
-    packings = [] if bound is None else _cheapest(problem, bound, meter)
-    if bound is None or not packings:
+    found = _Cheapest([], None, False) if bound is None else _cheapest(problem, bound, meter)
+    if found.bound is None or not found.packings:
         if not slow_operator(asked):
             check_offers(asked)
-        raise ProblemError(refusal(asked, bound))
-    for packed in packings:
-        result = result_of(problem, _with_fewer_machines(problem, packed, meter), bound)
+        raise ProblemError(refusal(asked, found.bound, found.is_over))
+    for packed in found.packings:
+        result = result_of(problem, _with_fewer_machines(problem, packed, meter), found.bound)
         reasons = list(contradictions(asked, result))
         if not reasons:
             return result
@@ -111,7 +113,9 @@ def planned_most(
     check_tags(asked)
     rate = highest_found(asked)
     if not rate:
-        raise ProblemError(refusal(asked, _bound(asked, Meter(settings.budget, 1))))
+        meter = Meter(settings.budget, 1)
+        bound = _bound(asked, meter)
+        raise ProblemError(refusal(asked, bound, _ended(meter, PROOF)()))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(
@@ -121,8 +125,16 @@ def planned_most(
     return result
 
 
-def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:
-    """Search for the cheapest machines; return them improved, and as they were found.
+class _Cheapest(NamedTuple):
+    """The cheapest machines that were found, and a bound of the cost of all that carry the rate."""
+
+    packings: list[PackedMachines]  # improved, and as they were found; empty if none were
+    bound: CostBound | None  # None if it is proven that there is no plan
+    is_over: bool  # whether the budget ended the search
+
+
+def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest:
+    """Search for the cheapest machines; try all plans of a small problem if that proves nothing.
 
     If the search finds none, try the packing from which an error message takes the largest possible
     rate, so that it cannot name the rate that is refused.
@@ -130,17 +142,24 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[Pack
     share = SEARCH if problem.cluster is None else 1.0
     stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations
     search = PlanSearch(problem, stop, moves)
-    cheapest = search.run(bound)
+    cheapest, is_over = search.run(bound), search.is_over
+    cost, unit = search.cost, Prices.of(problem.catalogue).unit
+    if is_small(problem) and (cost is None or cost * unit > bound.value):
+        found = Enumeration(problem, acceptor(problem), stop).run(bound, cost)
+        if found.bound is None:
+            return _Cheapest([], None, is_over)
+        search.offer(found.packed)
+        cheapest, bound = search.best, found.bound
     if cheapest is None and search.offer(packed_at(problem)):
         search.shrink(STEPS)
         cheapest = search.best
     if cheapest is None:
-        return []
+        return _Cheapest([], bound, is_over)
     packed = cheapest
     for improve in (with_fewer_subtasks, with_most_room):
         packed = improve(problem, packed, search.walked, _ended(meter, share))
         packed = without_idle(packed, problem.catalogue)
-    return [packed, cheapest]
+    return _Cheapest([packed, cheapest], bound, is_over)
 
 
 def _with_fewer_machines(

@@ -51,8 +51,11 @@ def check_offers(problem: PlanProblem) -> None:
         )
 
 
-def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
-    """Reason why no machines carry a rate, and the largest rate for which a plan was found."""
+def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False) -> str:
+    """Reason why no machines carry a rate, and the largest rate for which a plan was found.
+
+    ``is_over`` tells whether a larger budget may help.
+    """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
     promised = promised_rate(problem)
@@ -76,11 +79,12 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
             f"subtasks, and at most {MOST_AT_FIRST} are tried; give faster cores, or lower the "
             f"rate ({carried})"
         )
+    within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
+    missed = f"no plan was found{within} for {asked}, and none is excluded; "
     if problem.cluster is not None:
         return (
-            f"no plan was found within the budget for {asked}, and none is excluded; "
-            f"the machines or the links between them may be too slow; raise the budget, or lower "
-            f"the rate ({carried})"
+            f"{missed}the machines or the links between them may be too slow; {budget}add "
+            f"machines, or lower the rate ({carried})"
         )
     if sum(bound.counts) > MOST_DEVICES:
         return (
@@ -88,10 +92,9 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
             f"{sum(bound.counts)}, and a plan has at most {MOST_DEVICES}; add larger ones "
             f"({carried})"
         )
-    return (
-        f"no plan was found within the budget for {asked}, and none is excluded; raise "
-        f"the budget or at_most ({carried})"
-    )
+    limited = any(offer.at_most < MOST_DEVICES for offer in catalogue.offers)
+    more = "raise at_most, " if limited else ""
+    return f"{missed}{budget}{more}add larger machines, or lower the rate ({carried})"
 
 
 def _least_streams(demand: Demand, catalogue: Catalogue) -> float:

@@ -85,13 +85,13 @@ def _wanted(
     """Parallelisms to round up: for the slowest cores in use first, then for faster ones alone."""
     machines, limit = sum(counts), min(most, MOST)
     speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
-    least = _least(demand, catalogue, counts)
+    least = least_of_each(demand, catalogue, counts)
     levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)]
     for factor, floor in [*levels, (1, most)] if most < MOST else levels:
         wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
         yield wanted.astype(np.int64)
     for speed in speeds[1:]:
-        yield _least(demand, catalogue, counts, speed)
+        yield least_of_each(demand, catalogue, counts, speed)
 
 
 def _slots(catalogue: Catalogue, counts: Sequence[int]) -> float:
@@ -109,10 +109,10 @@ def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[in
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
     if demand.fixed:
         return demand.most
-    return _raised(demand, _least(demand, catalogue, counts), demand.tied, inf)
+    return _raised(demand, least_of_each(demand, catalogue, counts), demand.tied, inf)
 
 
-def _least(
+def least_of_each(
     demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
 ) -> Longs:
     """Least parallelism of each operator on cores of this speed or more, or on all that it has."""
@@ -201,7 +201,7 @@ class PlanSearch:
         self.offer(first_fit_machines(self._demand, self._catalogue, self._is_late, self._accept))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
-                if self._stop() or (self.cost is not None and self.cost <= goal):
+                if self.is_over or (self.cost is not None and self.cost <= goal):
                     return self.best
                 self.offer(self.pack(counts, STEPS * 4**level))
             self.shrink(STEPS * 4**level)
@@ -216,7 +216,7 @@ class PlanSearch:
             force(packing, kinds, rows, left)
             for start in (rows, deal(packing, kinds)):
                 packed = self.walked(packing, kinds, start, steps)
-                if packed is not None or self._stop():
+                if packed is not None or self.is_over:
                     return packed
         return None
 
@@ -233,7 +233,9 @@ class PlanSearch:
             return None
         return self._accept(PackedMachines(kinds, packing.parallelism, rows))
 
-    def _stop(self) -> bool:
+    @property
+    def is_over(self) -> bool:
+        """Whether the moves or the time are used up."""
         return self._moves == 0 or self._is_late()
 
     def offer(self, packed: PackedMachines | None) -> bool:
@@ -279,7 +281,7 @@ class PlanSearch:
 
     def shrink(self, steps: int) -> None:
         """Remove machines from the best plan or replace them by cheaper ones while that works."""
-        while self.best is not None and not self._stop():
+        while self.best is not None and not self.is_over:
             best = self.best
             packing = packing_of(self._demand, self._catalogue, best.parallelism)
             if not any(
@@ -317,7 +319,7 @@ class PlanSearch:
             if not len(kinds):
                 return None
             force(packing, kinds, rows, left)
-        return None if self._stop() else self.walked(packing, kinds, rows, steps)
+        return None if self.is_over else self.walked(packing, kinds, rows, steps)
 
 
 def first_fit_machines(

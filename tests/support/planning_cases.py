@@ -215,25 +215,87 @@ def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:
         yield np.array(rows, np.int32).T.copy()
 
 
-def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int) -> float:
-    """Cost of the cheapest of all plans of up to so many machines; infinite where none carries."""
-    best = float("inf")
-    limits = [p or most for p in demand.most.tolist()]
+def cheapest_by_brute_force(
+    demand: Demand, catalogue: Catalogue, most: int, finest: int = 0
+) -> float:
+    """Cost of the cheapest of all plans of up to so many machines; infinite where none carries.
+
+    Operators that may have any parallelism have up to ``finest``, by default as many as machines.
+    """
+    limits = [p or finest or most for p in demand.most.tolist()]
     numbers = [
         range(limit if keeps else 1, limit + 1)
         for limit, keeps in zip(limits, demand.keeps.tolist(), strict=True)
     ]
-    for counts in _counts(catalogue, most):
-        cost = sum(o.price * x for o, x in zip(catalogue.offers, counts, strict=True))
-        if cost >= best:
-            continue
-        kinds = np.repeat(np.arange(len(counts)), counts).astype(np.int32)
-        for p in itertools.product(*numbers):
-            vector = np.array(p, np.int32)
-            if _any_fits(demand, catalogue, vector, kinds):
-                best = cost
-                break
-    return best
+    ties = list(itertools.combinations(range(len(limits)), 2))
+    ties = [(u, v) for u, v in ties if demand.tied[u] == demand.tied[v]]
+    vectors = [p for p in itertools.product(*numbers) if all(p[u] == p[v] for u, v in ties)]
+    fitting: dict[tuple[int, ...], list[list[tuple[int, ...]]]] = {}
+    offers = catalogue.offers
+    costs = [
+        (sum(o.price * x for o, x in zip(offers, c, strict=True)), c)
+        for c in _counts(catalogue, most)
+    ]
+    for cost, counts in sorted(costs):
+        for p in vectors:
+            if p not in fitting:
+                fitting[p] = _fitting(demand, catalogue, p)
+            left = {p}
+            for fits in (fitting[p][t] for t, count in enumerate(counts) for _ in range(count)):
+                pairs = itertools.product(left, fits)
+                after = (tuple(a - b for a, b in zip(*pair, strict=True)) for pair in pairs)
+                left = {rest for rest in after if min(rest) >= 0}
+            if (0,) * len(p) in left:
+                return cost
+    return float("inf")
+
+
+def _fitting(
+    demand: Demand, catalogue: Catalogue, p: tuple[int, ...]
+) -> list[list[tuple[int, ...]]]:
+    """Contents that fit on a machine of each type, at these parallelisms."""
+    packing = packing_of(demand, catalogue, np.array(p, np.int32))
+    rows = np.array(list(itertools.product(*(range(n + 1) for n in p))), np.int32)
+    fitting = []
+    for t in range(len(catalogue.offers)):
+        use = uses(packing, np.full(len(rows), t, np.int32), rows)
+        fitting.append([tuple(row) for row in rows[use.max(axis=1) <= 1 + 1e-9].tolist()])
+    return fitting
+
+
+def tiny(seed: int) -> tuple[StreamGraph, Catalogue]:
+    """Draw up to three operators, and two types of machines that they may fill exactly."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 4))
+    operators = [
+        Operator(
+            f"v{v}",
+            ipt=float(random.integers(1, 30)) * 100,
+            rate=0.0 if v else 1000.0,
+            payload=float(random.choice([0, 100])),
+            max_parallelism=int(random.choice([0, 0, 0, 1, 2])),
+            memory=float(random.choice([0, 0, 0, 30, 60])),
+        )
+        for v in range(n)
+    ]
+    kinds = ["", "rebalance", "hash", "forward"]
+    streams = [
+        Stream(f"v{random.integers(0, v)}", f"v{v}", partitioning=str(random.choice(kinds)))
+        for v in range(1, n)
+    ]
+    offers = [
+        Offer(
+            f"type{t}",
+            float(random.integers(1, 30)) / 10,
+            mips=float(random.integers(1, 12)) / 4,
+            cores=int(random.choice([1, 1, 2, 3, 4])),
+            memory=float(random.choice([np.inf, np.inf, 60, 90])),
+            slots=float(random.choice([np.inf, np.inf, np.inf, 2, 4])),
+            at_most=int(random.integers(1, 4)),
+        )
+        for t in range(2)
+    ]
+    return StreamGraph.of(f"tiny{seed}", operators, streams), Catalogue.of(offers)
 
 
 def carries_by_simulation(
@@ -248,14 +310,6 @@ def carries_by_simulation(
 def _counts(catalogue: Catalogue, most: int) -> Iterator[tuple[int, ...]]:
     ranges = [range(o.at_least, o.at_most + 1) for o in catalogue.offers]
     return (c for c in itertools.product(*ranges) if 0 < sum(c) <= most)
-
-
-def _any_fits(demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Ints) -> bool:
-    packing = packing_of(demand, catalogue, parallelism)
-    return any(
-        uses(packing, kinds, rows).max() <= 1 + 1e-9
-        for rows in all_contents(parallelism, len(kinds))
-    )
 
 
 def pipeline(rate: float = 1000.0) -> StreamGraph:

@@ -1,0 +1,232 @@
+"""Enumeration: all plans of a small problem, the cheapest first, where search and cuts disagree.
+
+The machines that no cut excludes are tried from the cheapest on, at all parallelisms, with all
+contents. Those that carry nothing are excluded as well, so that the cheapest of the others cost
+least. Where there are too many parallelisms or contents, some machines remain open, and the bound
+is the cost of the cheapest of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf, prod
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.planning.bounds import CostBound
+from streamplace.planning.contents import CPU, MEMORY, SLACK, SLOTS, Packing, packing_of
+from streamplace.planning.counts import WholeCut
+from streamplace.planning.offers import Prices
+from streamplace.planning.packed import Accept, PackedMachines, machine_kinds, uses
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.subtasks import least_parallelism, slot_groups, slots_of
+
+MOST_OPERATORS, MOST_TYPES, MOST_MACHINES = 6, 3, 8
+MOST_COUNTS = 20_000
+"""Most numbers of machines to look at."""
+MOST_VECTORS = 2_000
+"""Most vectors of parallelisms for some numbers of machines."""
+FINEST = 64
+"""Largest parallelism to try of an operator that may have any."""
+MOST_CONTENTS = 6_000
+"""Most contents of a machine, at given parallelisms."""
+MOST_PAIRS = 4_000_000
+"""Most pairs of contents and remainders that are compared at once."""
+WORK = 200_000_000
+"""Comparisons after which the enumeration ends, about a second."""
+EACH = 50_000
+"""Comparisons that take as long as making the arrays for one vector of parallelisms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumerated:
+    """What an enumeration found."""
+
+    packed: PackedMachines | None  # the cheapest plan, None if none is cheaper than the known one
+    bound: CostBound | None  # None if it is proven that there is no plan
+
+
+def is_small(problem: PlanProblem) -> bool:
+    """Whether there are few enough operators and types of machines to try all plans."""
+    types = len(problem.catalogue.offers)
+    return problem.demand.n_operators <= MOST_OPERATORS and types <= MOST_TYPES
+
+
+class Enumeration:
+    """All plans of a small problem that are cheaper than one that is known, if one is."""
+
+    def __init__(self, problem: PlanProblem, accept: Accept, stop: Callable[[], bool]) -> None:
+        self._demand, self._catalogue = problem.demand, problem.catalogue
+        self._prices = Prices.of(problem.catalogue)
+        self._accept, self._stop, self._work = accept, stop, WORK
+
+    def run(self, bound: CostBound, below: int | None) -> Enumerated:
+        """Find the cheapest plan that costs less than ``below`` units, and raise the bound."""
+        offers, numbers = self._catalogue.offers, self._prices.numbers
+        highest = [
+            min(o.at_most, MOST_MACHINES if below is None else (below - 1) // n)
+            for o, n in zip(offers, numbers, strict=True)
+        ]
+        ranges = [range(o.at_least, h + 1) for o, h in zip(offers, highest, strict=True)]
+        if prod(map(len, ranges)) > MOST_COUNTS:
+            return Enumerated(None, bound)
+        finite = below is not None or all(o.at_most <= MOST_MACHINES for o in offers)
+        cuts = [WholeCut.of(cut) for cut in bound.cuts]
+        least_open: int | None = None
+        for cost, counts in sorted((self._prices.cost(c), c) for c in product(*ranges)):
+            if below is not None and cost >= below:
+                break
+            if not sum(counts) or not all(_holds(cut, counts) for cut in cuts):
+                continue
+            packed, is_excluded = self._try(counts)
+            if packed is not None:
+                return Enumerated(packed, self._raised(bound, least_open or cost))
+            if not is_excluded and least_open is None:
+                least_open = cost
+        if below is None and least_open is None:
+            return Enumerated(None, None if finite else bound)
+        return Enumerated(None, self._raised(bound, least_open or below or 0))
+
+    def _raised(self, bound: CostBound, cost: int) -> CostBound:
+        """Bound that is at least a cost in units."""
+        value = cost * self._prices.unit
+        if value <= bound.value:
+            return bound
+        return replace(bound, value=value, by_strength={**bound.by_strength, "enumeration": value})
+
+    def _try(self, counts: tuple[int, ...]) -> tuple[PackedMachines | None, bool]:
+        """Plan on these numbers of machines, and whether it is excluded that there is one."""
+        vectors, every = self._vectors(counts)
+        if vectors and sum(counts) > MOST_MACHINES:
+            return None, False
+        kinds = machine_kinds(self._catalogue, counts)
+        for vector in vectors:
+            if self._work <= 0 or self._stop():
+                return None, False
+            packing = packing_of(self._demand, self._catalogue, vector)
+            rows, whole = self._contents(packing, kinds)
+            packed = None if rows is None else self._accept(PackedMachines(kinds, vector, rows))
+            if packed is not None:
+                return packed, False
+            # What the plan's rules charge may be more than the worst that a machine gets.
+            least = self._least(packing) if every and whole and rows is None else packing
+            if least is not packing:
+                rows, whole = self._contents(least, kinds)
+            every = every and whole and rows is None
+        return None, every
+
+    def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
+        """Parallelisms to try, fewest subtasks first, and whether these are all that may do."""
+        demand, offers = self._demand, self._catalogue.offers
+        there = [offer for offer, count in zip(offers, counts, strict=True) if count]
+        slots = sum(o.slots * n for o, n in zip(offers, counts, strict=True) if n)
+        low, high = [], []
+        for group in range(int(demand.tied.max()) + 1):
+            members = np.flatnonzero(demand.tied == group).tolist()
+            least, most = 1, min(slots, *(int(demand.most[v]) or inf for v in members))
+            for v in members:
+                speeds = [o.core_speed for o in there if demand.requires[v] <= o.tags]
+                own = least_parallelism(demand, v, max(speeds, default=0.0))
+                least, most = max(least, own), most if own else 0
+            kept = [int(demand.most[v]) for v in members if demand.keeps[v]]
+            low.append(max([least, *kept]))
+            high.append(most)
+        top = float(FINEST)
+        while prod(max(0.0, min(h, top) - n + 1) for n, h in zip(low, high, strict=True)) > (
+            MOST_VECTORS
+        ):
+            top -= 1
+        groups = slot_groups(demand, self._catalogue)
+        vectors = [
+            vector
+            for p in product(
+                *(range(n, int(min(h, top)) + 1) for n, h in zip(low, high, strict=True))
+            )
+            for vector in [np.array(p, np.int32)[demand.tied]]
+            if slots_of(groups, vector[None])[0] <= slots
+        ]
+        every = all(h <= top or n > h for n, h in zip(low, high, strict=True))
+        return sorted(vectors, key=lambda vector: int(vector.sum())), every
+
+    def _contents(self, packing: Packing, kinds: Ints) -> tuple[Ints | None, bool]:
+        """Contents of the machines that fit, [D, N], and whether all were tried.
+
+        Machine after machine takes what fits on it of each remainder that was reached.
+        """
+        self._work -= EACH
+        sizes = packing.parallelism + 1
+        if prod(sizes.tolist()) > MOST_CONTENTS:
+            return None, False
+        rows = np.indices(tuple(sizes.tolist())).reshape(len(sizes), -1).T.astype(np.int32).copy()
+        fitting = {t: _fitting(packing, t, rows) for t in np.unique(kinds).tolist()}
+        remaining = [np.array([len(rows) - 1])]
+        for machine, kind in enumerate(kinds.tolist()):
+            left, fits = remaining[-1], fitting[kind]
+            if len(left) * len(fits) > MOST_PAIRS:
+                return None, False
+            self._work -= len(left) * len(fits) * len(sizes)
+            after = np.array([0]) if machine == len(kinds) - 1 else None
+            if after is not None:
+                left = remaining[-1] = np.intersect1d(left, fits)
+            else:
+                fine = (rows[left][:, None] >= rows[fits][None]).all(axis=2)
+                after = np.unique((left[:, None] - fits[None])[fine])
+                after = after[_may_fit(packing, kinds[machine + 1 :], rows[after])]
+            if not len(left) or not len(after):
+                return None, True
+            remaining.append(after)
+        return _back(rows, remaining, [fitting[kind] for kind in kinds.tolist()]), True
+
+    def _least(self, packing: Packing) -> Packing:
+        """Arrays with what the busiest subtasks use at least, where the rules charge more.
+
+        Constant loads and messages have equal parts, which may be less than those of the tuples.
+        """
+        demand, parallelism = self._demand, packing.parallelism
+        even = np.minimum(np.arange(packing.most.shape[1]) / parallelism[:, None], 1.0)
+        several = np.array([len(dealing) > 1 for dealing in demand.dealing])[:, None]
+        most: Floats = np.where(several, even, packing.most)
+        part = (even[:, 1:] / most[:, 1:]).min(axis=1)
+        instructions = packing.instructions - (packing.instructions - demand.flowing) * (1 - part)
+        network = packing.network and not demand.uneven.any() and (most == packing.least).all()
+        same = (most == packing.most).all() and (part == 1).all()
+        if same and network == packing.network:
+            return packing
+        return packing._replace(instructions=instructions, most=most, network=bool(network))
+
+
+def _holds(cut: WholeCut, counts: tuple[int, ...]) -> bool:
+    return sum(z * x for z, x in zip(cut.worth, counts, strict=True)) >= cut.demand
+
+
+def _fitting(packing: Packing, kind: int, rows: Ints) -> Longs:
+    """Numbers of the contents that fit on a machine of a type."""
+    use = np.asarray(uses(packing, np.full(len(rows), kind, np.int32), rows))
+    return np.flatnonzero(use.max(axis=1) <= 1 + SLACK)
+
+
+def _may_fit(packing: Packing, kinds: Ints, rows: Ints) -> Longs:
+    """Numbers of the remainders for which the machines that are left have room together."""
+    v = np.arange(rows.shape[1])
+    slots = slots_of(packing.slot_group, rows)
+    needs = {
+        CPU: (packing.instructions * packing.most[v, rows]).sum(axis=1),
+        MEMORY: (packing.memory * packing.stored[v, rows]).sum(axis=1),
+        SLOTS: slots.astype(np.float64),
+    }
+    room = packing.capacity[kinds].sum(axis=0)
+    fine = [need <= room[r] * (1 + 2 * SLACK) for r, need in needs.items()]
+    return np.flatnonzero(np.logical_and.reduce(fine))
+
+
+def _back(rows: Ints, remaining: list[Longs], fitting: list[Longs]) -> Ints:
+    """Contents of each machine, from the remainders that each of them may leave, [D, N]."""
+    contents, target = [], 0
+    for before, fits in zip(reversed(remaining[:-1]), reversed(fitting), strict=True):
+        taken = np.intersect1d(before - target, fits)
+        fine = (rows[taken] + rows[target] <= rows[-1]).all(axis=1)
+        chosen = int(taken[fine][0])
+        contents.append(rows[chosen])
+        target += chosen
+    return np.array(contents[::-1], np.int32)
