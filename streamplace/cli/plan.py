@@ -2,6 +2,7 @@
 
 from math import inf
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from streamplace.cli import _options
 from streamplace.cli._options import FILE, LAG
 from streamplace.cli._output import (
     print_json,
+    print_line,
     print_report,
     say_doubts,
     say_trust,
@@ -213,8 +215,22 @@ def _tell(
         print_json(answer.to_json())
     else:
         print_report(answer.report())
+        _say_next(answer, output)
     if output is not None:
         say_written(_written(answer, output), output)
+
+
+def _say_next(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path | None) -> None:
+    """Print what can be done with a plan."""
+    from streamplace.planning.result import PlanResult
+
+    if not isinstance(answer, PlanResult):
+        return
+    if output is None or output.suffix == ".html":
+        print_line("Next: -o plan writes the files for simulate and export.")
+    else:
+        files = f"{quote(str(output / 'placement.json'))} --cluster {quote(str(output))}"
+        print_line(f"Next: streamplace export {files}/cluster.toml --to flink -o flink")
 
 
 def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> str:

@@ -9,11 +9,13 @@ from typing import Any
 from streamplace.io.fields import plain
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted
-from streamplace.model.report import Part, Sheet
+from streamplace.model.report import Detail, Part, Sheet
 from streamplace.model.units import digits, floor_digits
 
 HOUR = 3600
 DAY = 24 * HOUR
+MOST_ROWS = 6
+"""Hours that a terminal shows without ``-v``."""
 EARLIEST_DATE = 1e8
 """Seconds from which times are dates, since 1970."""
 
@@ -87,7 +89,8 @@ def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Par
     missed = sum(not hour.carried for hour in hours)
     if missed:
         words += f" The plan does not carry the largest rates of {counted(missed, 'hour')}."
-    return [Sheet(head, rows), words]
+    table = Sheet(head, rows)
+    return [table if len(rows) <= MOST_ROWS else Detail(table), words]
 
 
 def _machines(hour: PlanHour) -> str:

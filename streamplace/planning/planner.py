@@ -32,6 +32,7 @@ from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.enumeration import Enumeration, is_small
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import acceptor, deployed, fullest_link
+from streamplace.planning.notes import notes_of
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import ROUNDING, USUAL_SETTINGS, PlanProblem, PlanSettings
@@ -229,6 +230,7 @@ def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) ->
         prices={offer.name: float(offer.price) for offer in catalogue.offers},
         errors=problem.settings.errors,
         reserves=problem.reserves,
+        notes=notes_of(problem, packed, deployment),
     )
 
 

@@ -20,7 +20,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted, shown
 from streamplace.model.placement import Placement
-from streamplace.model.report import Bar, Part, Report, Sheet, percent
+from streamplace.model.report import Bar, Detail, Part, Report, Sheet, percent, some
 from streamplace.model.units import digits, floor_digits
 from streamplace.planning.hours import PlanHour, hour_parts
 from streamplace.planning.subtasks import PlanSlots
@@ -28,6 +28,8 @@ from streamplace.planning.subtasks import PlanSlots
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_ROWS = 6
+"""Rows of machines on a terminal without ``-v``."""
 FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg", "report.html")
 """Files of a plan."""
 SIMULATE = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"
@@ -116,6 +118,8 @@ class PlanResult(Pictured):
         Errors of predictions for the graph; None if it was not measured.
     reserves
         Multiples of the rate that the plan is made for, by purpose.
+    notes
+        What a reader of the graph would not expect of the plan.
     """
 
     graph: StreamGraph
@@ -138,6 +142,7 @@ class PlanResult(Pictured):
     hours: tuple[PlanHour, ...] = ()
     errors: PredictionErrors | None = None
     reserves: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
@@ -183,26 +188,51 @@ class PlanResult(Pictured):
 
     def report(self) -> Report:
         """Report machines and their subtasks, cost and bound, and the limiting resource."""
-        contents = contents_of(self)
-        machines = tuple(
-            (name, str(count), str(self.slots.machines[name]), contents[name])
-            for name, count in self.machines.items()
-        )
         used = {name: 1 - share for name, share in self.free.items()}
         resources = tuple((name, Bar(use), percent(use)) for name, use in used.items())
         number = sum(self.machines.values())
         parts: list[Part] = [
-            Sheet(("machines", "number", "slots of each", "subtasks on them"), machines),
-            Sheet(("resource", "", "in use"), resources),
-            f"{digits(self.rate, 6)} tuples/s {self._costs()} "
-            f"{number} machine{'s' if number > 1 else ''}. {_proof(self)}",
+            *self._machines(),
+            f"Subtasks: {some(self._numbers(), separator=', ')}.",
+            f"{digits(self.rate, 6)} tuples/s {self._costs()} {counted(number, 'machine')}. "
+            f"{_proof(self)}",
             f"The placement carries {_rate(self.carries)}{_likely(self)}. {_limit(self.limit)}",
             *_reserve(self),
-            str(self.slots),
+            *self.notes,
+            Detail(Sheet(("machines", "subtasks on them"), tuple(contents_of(self).items()))),
+            Detail(Sheet(("resource", "", "in use"), resources)),
+            Detail(str(self.slots)),
         ]
         if self.hours:
             parts += hour_parts(self.hours, self.cost, self.priced)
         return Report(tuple(parts), subject=self)
+
+    def _machines(self) -> Iterator[Part]:
+        """Tables of the machines: one for the terminal, and the others as a detail."""
+        priced = self.priced and bool(self.prices)
+        head = ("machines", "number", "slots of each", *(("per hour",) if priced else ()))
+        rows = tuple(
+            (
+                name,
+                str(count),
+                str(self.slots.machines[name]),
+                *((f"{count * self.prices[name]:g}",) if priced else ()),
+            )
+            for name, count in self.machines.items()
+        )
+        yield Sheet(head, rows[:MOST_ROWS])
+        if len(rows) > MOST_ROWS:
+            yield f"… and {counted(len(rows) - MOST_ROWS, 'more row')} (-v)"
+            yield Detail(Sheet(head, rows[MOST_ROWS:]))
+
+    def _numbers(self) -> list[str]:
+        """Numbers of subtasks by operator, the largest first; operators with one come last."""
+        several = {name: p for name, p in self.parallelism.items() if p > 1}
+        ordered = sorted(several, key=lambda name: -several[name])
+        single = [name for name in self.parallelism if name not in several]
+        if several and len(single) > 1:
+            return [*(f"{name} {several[name]}" for name in ordered), "and 1 of every other"]
+        return [*(f"{name} {several[name]}" for name in ordered), *single]
 
     def figure(self) -> "Figure":
         """Draw the machines and the subtasks on them."""
