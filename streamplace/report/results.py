@@ -151,6 +151,8 @@ def plan_part(
         curve=[] if curve is None else _curve(curve),
     )
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
+    for placement in described["placements"]:
+        placement.pop("one_pass", None)  # a plan is for a rate
     if plan.errors is not None:
         described["errors"] = errors_part(plan.errors)
     if plan.priced and plan.prices and "devices" in described:

@@ -51,7 +51,6 @@ def test_where_slots_limit_a_plan_needs_as_many_as_its_groups(sharing: bool, mac
         "shared": 5,
         "machines": {"box": 2},
     }
-    assert "The job takes 10 slots if every subtask has its own, and 5 if" in str(result)
 
 
 def test_groups_share_no_slots_with_each_other() -> None:
