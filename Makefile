@@ -97,6 +97,7 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once; 1.5 GB with torch for CPUs, then a minute of compiling)"
 	@begin=$$(date +%s) && echo "1 of 2  packages" && $(PYTHON) -m venv $(VENV) && \
+	echo "   the installer uv" && \
 	{ $(BIN)/pip install --quiet --disable-pip-version-check uv || true; } && \
 	$(INSTALL) $(VENV) -c constraints.txt $(DEMO) && \
 	echo "2 of 2  kernels" && $(PYTHON_HERE) -m streamplace.kernels && \

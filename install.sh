@@ -12,6 +12,13 @@ uv=${UV:-$environment/bin/uv}
 options="--python $environment/bin/python"
 for place in ${PIP_FIND_LINKS:-}; do options+=" --find-links $place"; done
 
+size() { du -sm "$environment" | cut -f1; }
+if [ ! -t 2 ]; then
+    while sleep 8 >/dev/null 2>&1; do echo "   $SECONDS s, $(size) MB in $environment"; done &
+    trap "kill $!" EXIT
+fi
+
+echo "   looking for packages"
 torch="--torch-backend auto"
 probe="$uv pip install --dry-run --reinstall-package torch $options -c constraints.txt torch"
 if ! UV_HTTP_RETRIES=0 $probe $torch >/dev/null 2>&1; then
@@ -22,11 +29,8 @@ if ! UV_HTTP_RETRIES=0 $probe $torch >/dev/null 2>&1; then
 fi
 
 install() { "$uv" pip install $options $torch "$@"; }
-size() { du -sm "$environment" | cut -f1; }
 if [ -t 2 ]; then
     install "$@"
 else
-    while sleep 8 >/dev/null 2>&1; do echo "   $SECONDS s, $(size) MB in $environment"; done &
-    trap "kill $!" EXIT
     install "$@" 2> >(grep --line-buffered -v '^ [+~-] ' >&2)
 fi || "$environment/bin/pip" install --disable-pip-version-check --progress-bar off "$@"

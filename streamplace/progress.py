@@ -1,11 +1,13 @@
-"""Progress of long work: bars and spinners on terminals and in notebooks, none elsewhere."""
+"""Progress of long work: bars and spinners on terminals and in notebooks, lines elsewhere."""
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 from streamplace.model.messages import printable
@@ -96,6 +98,29 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
         _waiting.reset(token)
         log.removeHandler(last)
         log.setLevel(level)
+
+
+@contextmanager
+def heartbeat(
+    every: float, sentence: Callable[[int], str], tell: Callable[[str], None]
+) -> Iterator[None]:
+    """Tell a sentence about the seconds so far every few seconds, where no bar shows that."""
+    if shows_progress():
+        yield
+        return
+    over, began = Event(), time.monotonic()
+
+    def beat() -> None:
+        while not over.wait(every):
+            tell(sentence(round(time.monotonic() - began)))
+
+    thread = Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -4,12 +4,10 @@ import io
 import json
 import logging
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,8 +15,8 @@ import click
 from streamplace.model.messages import counted as counted
 from streamplace.model.messages import printable
 from streamplace.progress import Ticker as Ticker
+from streamplace.progress import heartbeat
 from streamplace.progress import progress as progress
-from streamplace.progress import shows_progress
 from streamplace.progress import waiting as spinner
 
 if TYPE_CHECKING:
@@ -111,25 +109,8 @@ def say(message: str) -> None:
 @contextmanager
 def waiting(title: str) -> "Iterator[None]":
     """Show a spinner; without a terminal, say every half a minute what is waited for."""
-    if shows_progress():
-        with spinner(title):
-            yield
-        return
-    from streamplace.model.report import duration
-
-    over, began = Event(), time.monotonic()
-
-    def tell() -> None:
-        while not over.wait(HEARTBEAT):
-            say(f"{title} ({duration(round(time.monotonic() - began))}) …")
-
-    voice = Thread(target=tell, daemon=True)
-    voice.start()
-    try:
+    with spinner(title), heartbeat(HEARTBEAT, lambda seconds: f"{title} ({seconds} s) …", say):
         yield
-    finally:
-        over.set()
-        voice.join()
 
 
 def print_report(report: "Report") -> None:

@@ -29,6 +29,8 @@ VERSION: Final = __version__
 SEED: Final = 12
 EVALUATIONS: Final = 500
 """Enough for every part of a search, however busy the machine is."""
+HEARTBEAT: Final = 8.0
+"""Seconds after which a line tells how far compiling is, where there is no terminal."""
 RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
 LISTS: Final = ("peft", "cpop", "foresight")
 
@@ -65,7 +67,7 @@ def _note() -> Path | None:
 def _rehearse_all() -> None:
     """Announce the rehearsals, and carry them out in one process per core."""
     from streamplace.evaluate.parallel import parallel_map
-    from streamplace.progress import progress, set_aside
+    from streamplace.progress import heartbeat, progress, set_aside
 
     jobs = min(available_cores(), len(REHEARSALS))
     effort = [rehearsal.seconds for rehearsal in REHEARSALS.values()]
@@ -74,9 +76,19 @@ def _rehearse_all() -> None:
         duration(max(sum(effort) / jobs, *effort)),
         counted(jobs, "core"),
     )
-    with set_aside(), progress("compiling", len(REHEARSALS)) as tick:
+    ready: list[str] = []
+
+    def so_far(seconds: int) -> str:
+        return f"  {seconds} s, {len(ready)} of {len(REHEARSALS)} groups of kernels …"
+
+    with (
+        set_aside(),
+        heartbeat(HEARTBEAT, so_far, LOG.warning),
+        progress("compiling", len(REHEARSALS)) as tick,
+    ):
         done = parallel_map(_rehearse, REHEARSALS, jobs, lost=lambda *_: False, few=0)
         for name, complete in zip(REHEARSALS, tick.over(done), strict=True):
+            ready.append(name)
             if not complete:
                 LOG.warning("kernels of %s are compiled when they are needed", name)
 
@@ -147,6 +159,27 @@ def _place(graph: "Callable[[], StreamGraph]", *placers: str, objective: str = "
         place(graph(), 3, placer=name, objective=objective, budget=budget).report()
 
 
+def _sources() -> None:
+    """A search that takes turns between the peak and the throughput, on devices of several cores.
+
+    The first turn of the peak alone takes a thousand of a part of the evaluations.
+    """
+    from streamplace.api import place
+    from streamplace.model.cluster import Cluster
+    from streamplace.placers.registry import Budget
+
+    place(_pipelines(), Cluster.uniform(3, cores=2), budget=Budget(evaluations=5000)).report()
+
+
+def _objectives() -> None:
+    from streamplace.api import place
+    from streamplace.placers.registry import Budget
+
+    graph, budget = _branches(), Budget(evaluations=EVALUATIONS)
+    place(graph, 3, objective="devices", require="throughput>=0.5", budget=budget)
+    place(graph, 3, objective="latency", budget=budget)
+
+
 def _rule() -> None:
     """Operators that share a device, that must not, and that may not run on all of them."""
     from streamplace.api import place
@@ -200,12 +233,13 @@ REHEARSALS: Final[dict[str, Rehearsal]] = {
     "makespan": Rehearsal(partial(_place, _branches, "auto", objective="makespan"), 28),
     "plan": Rehearsal(_plan, 16),
     "exact": Rehearsal(_prove, 8),
-    "sources": Rehearsal(partial(_place, _pipelines, "auto"), 8),
+    "sources": Rehearsal(_sources, 12),
     "advice": Rehearsal(_advise, 3),
     "heft": Rehearsal(partial(_place, _tasks, "heft"), 3),
     "lists": Rehearsal(partial(_place, _tasks, *LISTS), 3),
     "pilot": Rehearsal(partial(_place, _branches, "pilot"), 3),
     "rules": Rehearsal(partial(_place, _branches, *RULES), 3),
     "constraints": Rehearsal(_rule, 2),
+    "objectives": Rehearsal(_objectives, 2),
 }
 """Rehearsals by name, the longest first."""

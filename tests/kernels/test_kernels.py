@@ -49,7 +49,7 @@ def test_first_use_compiles_once_and_says_so_once(tmp_path: Path) -> None:
         killed.kill()
     said, value = place()
     assert said.startswith(COMPILES)
-    assert said.count("\n") == 1
+    assert said.count(COMPILES) == 1
     assert place() == ("", value)
 
 
