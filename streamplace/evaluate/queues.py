@@ -67,7 +67,7 @@ class QueueRun(Displayed):
     queues
         Longest queue of every stream, in tuples.
     windows
-        Windowed operator → seconds that it holds a tuple on average, a part of the latency.
+        Windowed operator → seconds that it holds a tuple on average.
     warnings
         Reasons why the run is not valid: the stream concerned, and the setting to change.
     """
@@ -104,7 +104,7 @@ class QueueRun(Displayed):
         queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
         lines = [
             f"  latency: {self.latency.words}",
-            *([f"  of which windows wait on average: {waits}"] if waits else []),
+            *([f"  windows wait on average: {waits}"] if waits else []),
             f"  without backlog: {self.latency_without_backlog.words}",
             f"  steady after: {steady}",
             *([f"  longest queues: {queues}"] if queues else []),

@@ -49,7 +49,7 @@ def test_a_job_with_more_subtasks_than_slots_is_named_once() -> None:
     rest = FakeFlink({"GET /jobs": jobs({"j": "RUNNING"}), "GET /jobs/j": document}).rest
     known: set[str] = set()
     (sentence,) = session.missing_slots(rest, 3, known)
-    assert "job shop waits for slots: it needs 4, and there are 3" in sentence
+    assert "job shop cannot run: it needs 4 slots, and there are 3" in sentence
     assert not [*session.missing_slots(rest, 3, known), *session.missing_slots(rest, 4, set())]
 
 

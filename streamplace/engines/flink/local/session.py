@@ -245,13 +245,13 @@ def missing_slots(rest: Rest, slots: int, known: set[str]) -> Iterator[str]:
     ``known``: jobs that were looked at before, to which the others are added.
     """
     with suppress(StreamplaceError):
-        for job in set(rest.live_jobs()) - known:
+        for job in set(rest.jobs()) - known:  # without slots, Flink lets a job fail at once
             document = rest.job(job)
-            known.add(job)
             needed = max((one["parallelism"] for one in document["vertices"]), default=0)
+            known |= {job} if needed else set()  # a job that begins has no tasks yet
             if needed > slots:
                 yield (
-                    f"job {shown(document['name'])} waits for slots: it needs {needed}, and there "
+                    f"job {shown(document['name'])} cannot run: it needs {needed} slots, and there "
                     f"are {slots}, one on each TaskManager; start with --devices {needed}, or "
                     "lower its parallelism"
                 )
