@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 
 LEGEND = (
-    "reward: mean of the sampled placements; best known: mean of the best placement of every "
-    "graph so far; validation: mean of the model's own answers to the graphs held out; 1 is best"
+    "reward: mean of the sampled placements; best known: of the best ones so far;",
+    "validation: of the model's own answers to the graphs held out; 1 is best",
 )
+MOST_LINES = 12
+"""Most lines about epochs without a terminal."""
 SILENT_S = 60.0
 """Seconds after which a long epoch logs its step."""
 RECENT = 5
@@ -36,7 +38,8 @@ class Display(TrainingProgress):
         self._steps, self._done = steps, 0
         self._spoke = time.monotonic()
         if len(history.epochs) < epochs:
-            say(LEGEND)
+            for line in LEGEND:
+                say(line)
         super().begin(history, epochs, steps)
 
     def step(self, epoch: int, report: "StepReport") -> None:
@@ -50,7 +53,8 @@ class Display(TrainingProgress):
     def epoch(self, history: "History") -> None:
         """Show the epoch until the next one ends."""
         super().epoch(history)
-        if not sys.stderr.isatty():
+        done, every = len(history.epochs), ceil(self._epochs / MOST_LINES)
+        if not sys.stderr.isatty() and (done % every == 0 or done == self._epochs):
             self._say(self._note + _time_left(history, self._epochs))
 
     def _say(self, line: str) -> None:
@@ -134,8 +138,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
-    out.print("In the same folder: summary.json, history.jsonl, curve.png, tensorboard/,")
-    out.print("last.safetensors (--resume)")
+    out.print("Beside it: curve.png, summary.json, history.jsonl, tensorboard/")
 
 
 def _show_answers(answers: "Answers") -> None:

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from streamplace.cli import _options
 from streamplace.cli._options import AS_JSON, FILE, ClusterChoice
-from streamplace.cli._output import counted, print_json, save_json, say, say_written, verbose
+from streamplace.cli._output import counted, print_json, save_json, say, verbose
 from streamplace.cli._sweeps import on
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def command(
             on=on,
             command=typed,
         )
-    _report(trained, as_json)
+    _report(trained, data, as_json)
 
 
 def _problems(
@@ -199,16 +199,20 @@ def _as_typed(context: click.Context) -> str:
     return shlex.join(words)
 
 
-def _report(trained: "Trained", as_json: bool) -> None:
+def _report(trained: "Trained", data: Path, as_json: bool) -> None:
     """Compare the weights with other placers; print the result and write it beside the weights."""
     from streamplace.cli._training import as_document, show
     from streamplace.progress import tracked
     from streamplace.training.answers import answers_of
+    from streamplace.training.picture import write_picture
+    from streamplace.training.trained import PICTURE
 
     answers = answers_of(trained, tracked)
     document = as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
-    say_written("weights, history, summary.json", trained.folder)
+    title = f"{trained.model}, trained on {trained.trained_on} of {data.name}"
+    picture = trained.folder / PICTURE
+    write_picture(trained.history, trained.optima, trained.objective, title, picture, answers)
     if as_json:
         print_json(document)
     else:

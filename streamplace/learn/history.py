@@ -48,6 +48,9 @@ class History:
     best: int = 0  # number of the best epoch, 0 while none beats the initial weights
     values: Floats = field(default_factory=lambda: np.empty(0))  # validation of the best epoch
 
+    def __repr__(self) -> str:
+        return f"<History: {len(self.epochs)} epochs, best {self.best}>"
+
     @property
     def score(self) -> float:
         """Score of the best epoch."""

@@ -26,11 +26,12 @@ from streamplace.io.appending import claim_folder
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import is_file, make_folder, read_bytes, spot
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.training.request import REAL, SHIPPED, TrainRequest
 from streamplace.training.solutions import Solver, Track, untracked
-from streamplace.training.trained import Trained
+from streamplace.training.trained import PICTURE, Trained
 
 if TYPE_CHECKING:
     from streamplace.io.weights import Weights
@@ -180,7 +181,7 @@ class TrainingRun:
         from streamplace.learn.history import History
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
         from streamplace.learn.watching import TensorBoardWatcher, WatcherList
-        from streamplace.training.watchers import write_curve
+        from streamplace.training.picture import write_picture
 
         request, folder, solver = self.request, self.request.folder, Solver(self.request, track)
         targets = solver.targets(self.training) if self.model.supervised else ()
@@ -206,7 +207,8 @@ class TrainingRun:
                     optima = proofs()
                 finally:
                     history = loop.history
-                    write_curve(history, optima, request.objective, folder / "curve.png")
+                    title = f"{self.model.name}, trained on {self.trained_on}"
+                    write_picture(history, optima, request.objective, title, folder / PICTURE)
         return Trained(
             self.model.name,
             folder,
@@ -219,7 +221,19 @@ class TrainingRun:
             objective=request.objective,
             seed=request.seed,
             start=_start_path(request) or folder / FIRST,
+            trained_on=self.trained_on,
         )
+
+    @property
+    def trained_on(self) -> str:
+        """What the model is trained on, in words."""
+        if self._makes_graphs:
+            return "new graphs in every step"
+        return counted(len(self.training) // max(1, len(self.request.rates)), "graph")
+
+    @property
+    def _makes_graphs(self) -> bool:
+        return bool(getattr(self.preset.model, "fresh", 0))
 
     @contextmanager
     def _optima(self, solver: Solver) -> "Iterator[Callable[[], Floats]]":
@@ -266,8 +280,8 @@ class TrainingRun:
     def _origin(self) -> dict[str, Any]:
         """Origin of the weights, for their file: this training, and that of its initial weights."""
         start = self.start
-        fresh = getattr(self.preset.model, "fresh", 0)  # graphs that no later data set has
-        graphs = () if fresh else (problem.graph for problem in self.training)
+        made = self._makes_graphs  # which no later data set has
+        graphs = () if made else (problem.graph for problem in self.training)
         return {
             "command": self.request.command.encode(errors="backslashreplace").decode(),
             **self.request.objective_entry(),

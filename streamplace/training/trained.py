@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from streamplace.learn.history import History
 
 
+PICTURE = "curve.png"
+"""File of the picture of a training in its folder."""
+
+
 class HeldOut(NamedTuple):
     """Results of weights on problems that were held out."""
 
@@ -47,6 +51,8 @@ class Trained:
         Those of the run.
     start
         File of the weights that training began from.
+    trained_on
+        Number of graphs of the training, in words.
     """
 
     model: str
@@ -60,6 +66,10 @@ class Trained:
     objective: str
     seed: int
     start: Path
+    trained_on: str
+
+    def __repr__(self) -> str:
+        return f"<Trained {self.model}: {counted(len(self.history.epochs), 'epoch')}>"
 
     @property
     def weights(self) -> Path:

@@ -1,22 +1,11 @@
-"""Progress of a training for people: a bar, and the learning curve as a file."""
+"""Progress of a training for people: a bar, and lines on steps and epochs."""
 
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from streamplace.drawing.charts import finish
-from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import StepReport
 from streamplace.learn.watching import Watcher
-from streamplace.model.arrays import Floats
-from streamplace.objectives.registry import named_objective
 from streamplace.progress import Ticker, progress
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class TrainingProgress(Watcher):
@@ -63,42 +52,3 @@ def epoch_line(epoch: Epoch, epochs: int) -> str:
     if epoch.validation is not None:
         words.append(f"validation {epoch.validation:.3f}")
     return ", ".join(words)
-
-
-def write_curve(history: History, optima: Floats, objective: str, path: Path) -> None:
-    """Draw the reward by epoch, and the mean of the validation optima if all are known."""
-    optimum = float(optima.mean()) if len(optima) and not np.isnan(optima).any() else None
-    if history.epochs:
-        save(_curve(history, optimum, objective), path)
-
-
-def _curve(history: History, optimum: float | None, objective: str) -> "Figure":
-    is_rate = named_objective(objective).kind == "rate"
-    label = f"relative {objective}" if is_rate else f"reward ({objective})"
-    figure, (axis,) = new_figure(1, width=6.0, height=3.6)
-    epochs = [epoch.epoch for epoch in history.epochs]
-    best = [epoch.best for epoch in history.epochs]
-    reward = [epoch.reward for epoch in history.epochs]
-    axis.plot(epochs, best, color=GREY, linewidth=1.2, label="training: best known")
-    axis.plot(epochs, reward, color=ORANGE, linewidth=1.4, label="training: sampled")
-    judged = [(e.epoch, e.validation) for e in history.epochs if e.validation is not None]
-    if history.before is not None:
-        judged.insert(0, (0, history.before))
-    if judged:
-        axis.plot(*zip(*judged, strict=True), color=BLUE, linewidth=1.8, label="validation: greedy")
-        axis.plot(history.best, history.score, "o", color=BLUE, markersize=5)
-    if optimum is not None:
-        axis.axhline(optimum, color="black", linewidth=0.8, linestyle=":")
-        axis.annotate(
-            "validation: optimum",
-            (1.0, optimum),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 3),
-            textcoords="offset points",
-            fontsize=8,
-            ha="right",
-        )
-    axis.set(xlabel="epoch", ylabel=f"mean {label}")
-    axis.margins(x=0.02)
-    axis.locator_params("x", integer=True)
-    return finish(figure, "Mean reward by epoch")

@@ -22,7 +22,7 @@ def trained(model: str, objective: str, problems: list[Problem], folder: Path) -
     weights = shipped(model)
     shutil.copy(weights, folder / "best.safetensors")
     row = model, folder, History(), 1, (), np.empty(0)
-    return Trained(*row, tuple(problems), True, objective, 0, weights)
+    return Trained(*row, tuple(problems), True, objective, 0, weights, "2 graphs")
 
 
 def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path: Path) -> None:
