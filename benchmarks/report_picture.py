@@ -3,34 +3,32 @@
 ``python benchmarks/report_picture.py`` writes docs/assets/report.png.
 """
 
-import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
-from shutil import which
 
 import streamplace
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+from report_browser import browser
+
 PICTURE = Path(__file__).parents[1] / "docs" / "assets" / "report.png"
-SIZE = 1280, 760
+SIZE = 1280, 820
 PLACERS = "metis", "auto"
 
 
 def main() -> None:
-    browser = which("chromium") or which("google-chrome")
-    if browser is None:
-        sys.exit("error: there is no Chromium; install one, as with: apt install chromium")
+    """Write the picture."""
     (graph,) = streamplace.generate("branched", branches=3, depth=3, devices=3, copies=1, seed=12)
     placed = [streamplace.place(graph, placer=name) for name in PLACERS]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, browser() as session:
         page = Path(folder) / "report.html"
         streamplace.draw(graph, placed, out=page)
-        command = [
-            browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            f"--user-data-dir={folder}/browser", f"--window-size={SIZE[0]},{SIZE[1]}",
-            "--virtual-time-budget=20000", f"--screenshot={PICTURE}", page.as_uri(),
-        ]  # fmt: skip
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        session.size(*SIZE)
+        session.open(page)
+        time.sleep(2)
+        session.picture(PICTURE)
     print(f"{PICTURE.stat().st_size} bytes → {PICTURE}")
 
 

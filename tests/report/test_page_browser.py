@@ -19,7 +19,7 @@ from report_vectors import vectors
 from streamsim import throughput as python_throughput
 
 import streamplace.report
-from streamplace import Cluster, Device, Operator, Problem, StreamGraph
+from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
@@ -31,6 +31,8 @@ from streamplace.report.documents import document_of
 from streamplace.report.pages import as_page
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
+
+PLACERS = ("auto", "metis", "round-robin")
 
 pytestmark = [
     pytest.mark.slow,
@@ -297,14 +299,104 @@ def _pasted(chromium: Browser) -> Any:
     return json.loads(answer.stdout)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_window(
-    chromium: Browser, example: Any, tmp_path: Path, width: int
+def placed_graph(n: int, devices: int = 5) -> Problem:
+    """A random graph of some operators on a cluster."""
+    (graph,) = streamplace.generate("random-dag", operators=n, seed=1)
+    return Problem(graph, Cluster.uniform(devices))
+
+
+OUTSIDE = """
+    const stage = document.querySelector('.now .stage').getBoundingClientRect();
+    return [...document.querySelectorAll('.now .stage :is(rect, path, polygon, text)')]
+        .map((one) => one.getBoundingClientRect())
+        .filter((one) => one.left < stage.left || one.right > stage.right
+            || one.top < stage.top || one.bottom > stage.bottom).length;
+"""
+OVERLAPS = """
+    const boxes = [...document.querySelectorAll(arguments[0])]
+        .map((one) => one.getBoundingClientRect()).filter((box) => box.width > 0);
+    return boxes.filter((a, i) => boxes.slice(0, i).some((b) => a.left < b.right - 1
+        && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length;
+"""
+
+
+@pytest.mark.parametrize(("width", "dark"), [(375, True), (1400, False), (2560, True)])
+@pytest.mark.parametrize("n", [5, 50, 500])
+def test_a_graph_fills_its_card_and_nothing_leaves_the_window(
+    chromium: Browser, tmp_path: Path, n: int, width: int, dark: bool
 ) -> None:
-    chromium.size(width, 900, mobile=width < 500)
-    shown(chromium, example, tmp_path)
+    """Neither labels nor panels overlap, and the graph is as wide or as high as its card."""
+    problem = placed_graph(n)
+    placed = tuple((p, streamplace.place(problem, placer=p).placement) for p in PLACERS)
+    named = NamedPlacements(problem, placed, OBJECTIVES["throughput"])
+    chromium.size(width, 900, mobile=width < 500, dark=dark)
+    shown(chromium, document_of(named.report()), tmp_path)
     assert chromium.run("return document.documentElement.scrollWidth") <= width
+    assert chromium.run(OUTSIDE) == 0
+    assert chromium.run(OVERLAPS, ".now .stage text") == 0
+    assert chromium.run(OVERLAPS, ".panel, .main, .toolbar, .placements, .verdict") == 0
+    if n < 500:
+        filled = chromium.run("""
+            const [graph, card] = ['.now .stage svg > g', '.now .stage']
+                .map((css) => document.querySelector(css).getBoundingClientRect());
+            return Math.max(graph.width / card.width, graph.height / card.height);
+        """)
+        assert filled > 0.8
     chromium.size(1280, 900)
+
+
+def test_a_narrow_page_has_one_row_of_buttons(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    """The others appear behind one of them."""
+    chromium.size(375, 800, mobile=True)
+    shown(chromium, only_its_problem(example), tmp_path)
+    rows = """return new Set([...document.querySelectorAll('.toolbar button')]
+        .filter((b) => b.offsetWidth > 0).map((b) => b.getBoundingClientRect().top)).size"""
+    assert chromium.run(rows) == 1
+    chromium.click(".toolbar .more")
+    assert chromium.run(rows) > 1
+    assert chromium.run("return document.documentElement.scrollWidth") <= 375
+    chromium.size(1280, 900)
+
+
+def test_a_report_opens_on_the_best_placement_with_the_others_beside_it(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    problem, judge = placed_graph(12), OBJECTIVES["throughput"]
+    placed = [(p, streamplace.place(problem, placer=p).placement) for p in PLACERS]
+    named = NamedPlacements(problem, tuple(placed[::-1]), judge)
+    shown(chromium, document_of(named.report()), tmp_path)
+    tabs = chromium.run(
+        "return [...document.querySelectorAll('.placements button')]"
+        ".map((b) => [b.querySelector('bdi').textContent, b.querySelector('.value').textContent])"
+    )
+    values = {name: judge.value(problem, placement) for name, placement in placed}
+    assert [name for name, _ in tabs] == sorted(values, key=lambda name: -values[name])
+    assert all(value == f"{values[name]:.1%}".replace("%", " %") for name, value in tabs)
+    assert throughput(chromium) == pytest.approx(max(values.values()), abs=5e-4)
+    chromium.click(".placements button:last-child")
+    assert throughput(chromium) == pytest.approx(min(values.values()), abs=5e-4)
+
+
+@pytest.mark.parametrize(("ipt", "limit"), [(4e5, "The CPU"), (1e5, "A subtask")])
+def test_one_resource_is_marked_with_the_load_that_makes_it_the_bottleneck(
+    chromium: Browser, tmp_path: Path, ipt: float, limit: str
+) -> None:
+    """The number of the sentence stands where the device is listed, whatever its CPU load."""
+    read = Operator("read", ipt=1e3, rate=1e4, max_rate=8e3)
+    graph = StreamGraph.of("g", [read, Operator("count", ipt=ipt)], [Stream("read", "count")])
+    problem = Problem(graph, Cluster.uniform(2))
+    placed = (("p", problem.placement([0, 1])),)
+    named = NamedPlacements(problem, placed, OBJECTIVES["throughput"])
+    shown(chromium, document_of(named.report()), tmp_path)
+    sentence = chromium.run("return document.querySelector('.sentence').textContent")
+    assert sentence.startswith(limit)
+    need = sentence.partition("would need ")[2].partition(" %")[0]
+    (row,) = chromium.run(
+        "return [...document.querySelectorAll('.device.limits')].map((d) => d.textContent)"
+    )
+    assert f"{need} %" in row
 
 
 def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) -> None:

@@ -114,7 +114,8 @@ export class Facts {
     }
     const first = resource[0].toUpperCase() + resource.slice(1);
     const who = slow < 0 ? this.whoFills(this.filling(situation)) : "";
-    return `${first} is the bottleneck: the full rate would need ${load} of it${who}${this.always(situation)}.`;
+    const rest = this.rest(situation);
+    return `${first} is the bottleneck: the full rate would need ${load} of it${who}${rest && `, which is ${rest}`}.`;
   }
 
   /** What limits of a device, as where the device is listed: with the load that makes it the limit. */
@@ -122,7 +123,10 @@ export class Facts {
     const { bottleneck } = situation;
     if (bottleneck.device !== device || !(bottleneck.load > 0)) return "";
     const full = bottleneck.load > FULL;
-    if (bottleneck.kind === "device") return `${full ? "bottleneck" : "fullest"}${this.always(situation)}`;
+    if (bottleneck.kind === "device") {
+      const rest = full ? this.rest(situation) : "";
+      return `${full ? "bottleneck" : "fullest"}${rest && `: ${rest}`}`;
+    }
     const slow = this.atLargestRate(situation);
     const resource = {
       core: slow < 0 ? "one core" : `a subtask of ${this.name(slow)}`,
@@ -139,13 +143,14 @@ export class Facts {
     return slow < 0 ? situation.bottleneck.load : (this.instance?.rateShare[slow] ?? 0);
   }
 
-  /** Share of a device that its operators use at any rate, so that less is left for the rate. */
-  private always({ bottleneck: { kind, device }, place }: Situation): string {
+  /** Share that the rate needs of what a device has left, where operators use some at any rate. */
+  private rest({ bottleneck: { kind, device, load }, place }: Situation): string {
     const { instance } = this;
     if (kind !== "device" || !instance || instance.constant.length === 0) return "";
-    const share = Array.from(place, (a, v) => (a === device ? instance.constant[v * instance.d + a] : 0));
-    const sum = share.reduce((total, one) => total + one, 0);
-    return sum > 0 ? `, ${percent(sum)} at any rate` : "";
+    const taken = Array.from(place, (a, v) => (a === device ? instance.constant[v * instance.d + a] : 0));
+    const always = taken.reduce((total, share) => total + share, 0);
+    if (!(always > 0)) return "";
+    return `${percent(pressure(load - always, always))} of what ${percent(always)} at any rate leaves`;
   }
 
   /** Operator of which a subtask is the bottleneck by its largest rate; -1 if there is none. */

@@ -114,7 +114,7 @@ function paintLine(pen: Pen, look: Look, line: Line, detailed: boolean, view: Vi
     : touches
       ? theme.accent
       : remote
-        ? mixed(mixed(theme.paper, theme.ink, 0.45 * faint), theme.limit, Math.min(1, Math.max(0, load - 0.4)))
+        ? mixed(theme.paper, theme.ink, (0.4 + 0.3 * Math.min(1, load)) * faint)
         : mixed(theme.paper, theme.ink, (theme.dark ? 0.3 : 0.24) * faint);
   const traffic = line.streams.reduce((sum, e) => sum + look.traffic[e], 0);
   const wide = Math.log1p(traffic) / Math.log1p(Math.max(1, look.mostTraffic));
