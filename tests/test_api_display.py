@@ -1,5 +1,6 @@
 """What objects show when they are printed, in notebooks, and as tables of pandas."""
 
+import re
 import sys
 from html.parser import HTMLParser
 from io import StringIO
@@ -95,7 +96,7 @@ def test_print_shows_lines_without_control_characters_and_repr_a_short_one(
 ) -> None:
     lines = str(objects[name]).split("\n")
     assert all(line.isprintable() for line in lines)
-    assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
+    assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
     text = repr(objects[name])
     assert text.startswith("<")
     assert text.isprintable()
@@ -136,7 +137,7 @@ def test_print_shows_what_the_commands_show(
     placed = printed(capsys, "place", "graph.json", *size, "--placer", "metis-oracle")
     assert without_time(placed) == without_time(str(result))
     explained = printed(capsys, "simulate", "graph.json", "placement.json", *size)
-    assert explained.splitlines()[1:-2] == str(simulate(GRAPH, result, 3)).splitlines()[1:]
+    assert explained.splitlines()[1:] == str(simulate(GRAPH, result, 3)).splitlines()[1:]
     described = printed(capsys, "describe", "graph.json")
     assert without_units(described) == without_units(str(describe(GRAPH)))
 
@@ -152,7 +153,7 @@ def without_units(text: str) -> list[str]:
 
 
 def without_time(text: str) -> str:
-    return text.split("search time")[0] + text.split("search time")[1].split("\n", 1)[1]
+    return re.sub(r"search time [\d.]+ \S+", "", " ".join(text.split()))
 
 
 @pytest.mark.parametrize(

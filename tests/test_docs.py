@@ -163,7 +163,7 @@ def in_shell(command: str) -> tuple[int, str]:
 
 def timeless(text: str) -> str:
     """Text in which every time in ms, and of a search in any unit, is the same."""
-    return re.sub(r"(?<=search time )[\d.]+ \S+|[\d.]+ ms", "? ms", text)
+    return re.sub(r"(?<=search time)\s+\d[\d.]* \S+|[\d.]+ ms", " ? ms", text)
 
 
 def check_session(text: str, names: dict[str, Any], page: Path) -> None:

@@ -95,10 +95,10 @@ def print_line(text: str) -> None:
 
 
 def console() -> "DataConsole":
-    """Console on stdout, as wide as the terminal, or 100 columns without one."""
-    from streamplace.model.console import DataConsole
+    """Console on stdout, as wide as the terminal, or 80 columns without one."""
+    from streamplace.model.console import WIDTH, DataConsole
 
-    return DataConsole(highlight=False, width=None if sys.stdout.isatty() else 100)
+    return DataConsole(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
 
 
 def say(message: str) -> None:
@@ -158,11 +158,12 @@ def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:
 
 
 def print_about(graph: "StreamGraph") -> None:
-    """Print the descriptions of operators, if there are any."""
-    from streamplace.model.report import Report
-    from streamplace.model.sheets import about_parts
+    """Print what operators do with ``-v``, if they are described."""
+    from streamplace.model.report import Detail, Report
+    from streamplace.model.sheets import operators_sheet
 
-    print_report(Report(about_parts(graph.operators)))
+    if any(graph.operators.about):
+        print_report(Report((Detail(operators_sheet(graph.operators)),)))
 
 
 def say_doubts(graph: "StreamGraph") -> None:

@@ -1,13 +1,12 @@
 """``streamplace demo``: one graph under three placers, drawn and explained."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamplace.cli._options import AS_JSON, writes
-from streamplace.cli._output import print_json, print_line, print_table, progress, say_written
+from streamplace.cli._output import print_json, print_line, print_report, progress, say_written
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -67,9 +66,17 @@ SEED = 12
 """Seed of a graph for which neither balance nor a small cut is enough."""
 DOES = {
     "round-robin": "deals the operators out in turn",
-    "metis": "balances the CPU and cuts as little traffic as it can in total",
+    "metis": "balances the CPU and cuts as little traffic as it can",
     "auto": "searches for the highest rate itself",
 }
+SUGGESTIONS = (
+    "streamplace simulate graph.json metis.json    # what limits, and what to move",
+    "streamplace place graph.json --rate '20 k/s'  # more than five devices take",
+    "streamplace place graph.json --objective devices --require 'throughput>=1'",
+    "streamplace export auto.json --to dot         # or flink, storm",
+    "streamplace --help",
+)
+"""Commands to try in the folder of the demo."""
 
 
 @click.command(
@@ -141,24 +148,25 @@ def _tell(
     problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
 ) -> None:
     """Print the graph, a line per placer with its bottleneck, and suggestions."""
-    from streamplace.model.report import percent
+    from streamplace.model.report import Report, Sheet, percent
 
     graph = problem.graph
-    print_line(
-        f"The graph: {graph.n_operators} operators and {graph.n_streams} streams, which "
-        f"{graph.source_rate:g} tuples/s enter."
+    rows = [(result.placer, percent(result.value), DOES[result.placer]) for result in results]
+    print_report(
+        Report(
+            (
+                f"The graph: {graph.n_operators} operators, which {graph.source_rate:g} tuples/s "
+                "enter. The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each",
+                Sheet(("placer", "sustains", "what it does"), tuple(rows)),
+                *map(_sentence, results, answers),
+                "",
+                f"Open {folder / REPORT} in a browser, and drag operators from device to device. "
+                "What limits the rate is red, and dashed streams cross the network.",
+                f"Commands to try in {folder}, which also holds {', '.join(FILES)}:",
+            )
+        )
     )
-    print_line("The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each.")
-    rows = ((result.placer, percent(result.value), DOES[result.placer]) for result in results)
-    print_table(("placer", "sustains", "what it does"), rows)
-    for result, answer in zip(results, answers, strict=True):
-        print_line(_sentence(result, answer))
-    print_line("")
-    print_line(f"Open {folder / REPORT} in a browser, and drag operators from device to device.")
-    print_line(f"{folder / 'placements.svg'} is a picture of it: dashed streams cross the network,")
-    print_line("and what limits the rate is red. The folder also holds")
-    print_line(f"{', '.join(FILES)} for other commands. Then try:")
-    for line in _suggestions(folder):
+    for line in SUGGESTIONS:
         print_line(f"  {line}")
 
 
@@ -175,17 +183,3 @@ def _sentence(result: "Result", answer: "Sustained") -> str:
     slowed = f"the sources are slowed down to {percent(result.value)}"
     carried = ", ".join(f"{load.name} {percent(load.load)}" for load in limit.carries[:2])
     return f"{result.placer}: the bottleneck is {full} ({carried}); {slowed}."
-
-
-def _suggestions(folder: Path) -> tuple[str, ...]:
-    """Commands to try next."""
-    graph, metis, auto = (
-        shlex.quote(str(folder / name)) for name in ("graph.json", "metis.json", "auto.json")
-    )
-    return (
-        f"streamplace simulate {graph} {metis}    # every device, every link",
-        f"streamplace place {graph} --rate '20 k/s'    # more than five devices can take",
-        f"streamplace place {graph} --objective devices --require 'throughput>=1'    # the fewest",
-        f"streamplace export {auto} --graph {graph} --to dot    # or flink, storm",
-        "streamplace --help",
-    )

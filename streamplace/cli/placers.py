@@ -5,19 +5,33 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import deliver, print_table
+from streamplace.cli._output import deliver, print_report
 
 
 @click.command("placers", epilog="Example: streamplace placers --json")
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the placers, including those of other packages."""
+    from streamplace.model.report import Brief, Detail, Names, Report, Sheet
     from streamplace.placers.registry import PLACERS
 
     rows = [PLACERS[name] for name in PLACERS]
     document = [{"name": row.name, "summary": row.summary, "options": row.texts()} for row in rows]
     if deliver(document, output, as_json):
         return
-    options = (", ".join(f"{name}={value}" for name, value in row.texts().items()) for row in rows)
-    table = ((row.name, row.summary, text) for row, text in zip(rows, options, strict=True))
-    print_table(("placer", "what it does", "options"), table)
+    streams = [row for row in rows if not row.objectives or "throughput" in row.objectives]
+    tasks = ", ".join(row.name for row in rows if row not in streams)
+    table = tuple(
+        (row.name, row.summary, ", ".join(f"{name}={text}" for name, text in row.texts().items()))
+        for row in rows
+    )
+    lines = tuple((row.name, Names((row.summary,), lines=1)) for row in streams)
+    print_report(
+        Report(
+            (
+                Brief(Sheet(("placer", "what it does"), lines)),
+                Brief(f"For task graphs alone: {tasks}. With -v all are described."),
+                Detail(Sheet(("placer", "what it does", "options"), table)),
+            )
+        )
+    )

@@ -23,7 +23,6 @@ from streamplace.cli._options import (
 )
 from streamplace.cli._output import (
     console,
-    print_about,
     print_json,
     print_report,
     save_document,
@@ -217,14 +216,14 @@ def _document(simulated: _Simulated) -> dict[str, Any]:
 def _print(simulated: _Simulated) -> None:
     """Print the explanation, and the result of the run with queues if there is one."""
     from streamplace.model.console import titled
+    from streamplace.model.report import Detail, Report
+    from streamplace.model.sheets import operators_sheet
 
     graph, report = simulated.problem.graph, simulated.explanation.report()
     console().print(titled(graph.name, f": {report.title}"))
-    print_report(report)
-    print_about(graph)
-    if simulated.queues is not None:
-        console().print()
-        print_report(simulated.queues.run.report())
+    placed = Detail(operators_sheet(graph.operators, simulated.placement))
+    queues = () if simulated.queues is None else simulated.queues.run.report().parts
+    print_report(Report((*report.parts, placed, *queues)))
 
 
 def _with_preset(objective: str, preset: str | None) -> str:

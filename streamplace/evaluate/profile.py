@@ -18,7 +18,8 @@ from streamplace.model.display import Displayed, data_frame
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
-from streamplace.model.report import Part, Report, Sheet
+from streamplace.model.report import Part, Report, Sheet, brief_and_detail
+from streamplace.model.sheets import with_rest
 from streamplace.model.units import Stated, digits, format_bandwidth
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SPLIT = "split"
-MOST_CLASSES = 100
+MOST_CLASSES, FEW_CLASSES = 100, 6
 LEAST_BINS, MOST_BINS = 10, 40
 MOST_WHOLE = 60
 """Most bins around whole numbers of a histogram."""
@@ -79,9 +80,9 @@ SPREADS = {
     "streams": "streams per graph",
     "sources": "sources per graph",
     "sinks": "sinks per graph",
-    "cpu": "CPU per graph (devices)",
-    "utilisation": "CPU per operator (devices)",
-    "saturation": "traffic per stream (links)",
+    "cpu": "CPU per graph",
+    "utilisation": "CPU per operator",
+    "saturation": "traffic per stream",
     "devices": "devices per problem",
     "ccr": "communication / computation",
 }
@@ -153,8 +154,19 @@ class Profile(Displayed):
             *sizes,
             Sheet(("", "min", "q1", "median", "mean", "q3", "max"), table),
             units,
-            *([_class_sheet(self.classes)] if len(self.classes) > 1 else []),
+            *(brief_and_detail(self._class_sheet) if len(self.classes) > 1 else []),
         )
+
+    def _class_sheet(self, is_brief: bool) -> Sheet:
+        """Groups of graphs, and the devices that they need."""
+        names = list(dict.fromkeys(name for group in self.classes for name in group.attributes))
+        rows = []
+        for group in self.classes:
+            low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
+            cells = (str(group.attributes.get(name, "")) for name in names)
+            rows.append((*cells, str(group.graphs), low if low == high else f"{low} to {high}"))
+        sheet = Sheet((*names, "graphs", "CPU (devices)"), tuple(rows))
+        return with_rest(sheet, FEW_CLASSES) if is_brief else sheet
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every graph."""
@@ -260,17 +272,6 @@ def _classes(
     return tuple(
         GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in loads_by_class.items()
     )
-
-
-def _class_sheet(classes: tuple[GraphClass, ...]) -> Sheet:
-    """Groups of graphs, and the devices that they need."""
-    names = list(dict.fromkeys(name for group in classes for name in group.attributes))
-    rows = []
-    for group in classes:
-        low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
-        cells = (str(group.attributes.get(name, "")) for name in names)
-        rows.append((*cells, str(group.graphs), low if low == high else f"{low} to {high}"))
-    return Sheet((*names, "graphs", "CPU (devices)"), tuple(rows))
 
 
 def draw_profile(profile: Profile, data: str, units: str) -> "Figure":

@@ -14,14 +14,14 @@ from streamplace.model.display import Displayed
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Report, duration, percent
+from streamplace.model.report import Detail, Part, Report, duration, percent
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from streamsim.engine import Doubt, Fit, GivenSettings, Observations, Settings, Trace
 
-MOST_QUEUES, MOST_LONGEST = 6, 4
+MOST_QUEUES, MOST_LONGEST = 6, 2
 WIDEST = 24
 
 
@@ -92,7 +92,7 @@ class QueueRun(Displayed):
         """Throughput, latencies and queues, or the reasons why there are none."""
         simulated = f"  simulated: {duration(self.duration)} in steps of {duration(self.dt)}"
         if self.relative_throughput is None or self.throughput is None:
-            return Report(("With queues: no result.", *self.warnings, simulated))
+            return Report(("With queues: no result.", *self.warnings, Detail(simulated)))
         title = (
             f"With queues: {percent(self.relative_throughput)} of the offered tuples, "
             f"{digits(self.throughput, 6)} source tuples/s at the sinks"
@@ -102,13 +102,13 @@ class QueueRun(Displayed):
         waits = ", ".join(f"{name} {duration(wait)}" for name, wait in self.windows.items())
         longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]
         queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
-        lines = [
+        lines: list[Part] = [
             f"  latency: {self.latency.words}",
             *([f"  windows wait on average: {waits}"] if waits else []),
-            f"  without backlog: {self.latency_without_backlog.words}",
+            Detail(f"  without backlog: {self.latency_without_backlog.words}"),
             f"  steady after: {steady}",
             *([f"  longest queues: {queues}"] if queues else []),
-            simulated,
+            Detail(simulated),
         ]
         if self.backlog >= 1:
             lines.append(f"  waiting at the sources in the end: {self.backlog:.0f} tuples")

@@ -1,15 +1,19 @@
 """Reports on the library: tables of entries, and details of one instance."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library
 from streamplace.model.messages import counted
-from streamplace.model.report import Heading, Report, Sheet, duration
+from streamplace.model.report import Brief, Detail, Heading, Report, Sheet, duration
 from streamplace.objectives.registry import OBJECTIVES
 
 HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")
+BRIEF_HEAD = ("entry", "size", "value", "bound", "gap")
+MOST_LISTED = 20
+"""Most entries that a terminal lists one by one; of more it lists the classes."""
 PROOFS = {
     "trivial": "no relative throughput exceeds 1",
     "dual": "multipliers of a linear relaxation, evaluated in exact fractions",
@@ -64,13 +68,31 @@ def entries_report(library: Library, entries: Iterable[LibraryEntry]) -> Report:
     rows = tuple(_row(library, entry) for entry in chosen)
     closed = sum(entry.closed for entry in chosen)
     instances = len({entry.instance for entry in chosen})
+    brief = Sheet(
+        BRIEF_HEAD, tuple(tuple(row[HEAD.index(name)] for name in BRIEF_HEAD) for row in rows)
+    )
     return Report(
         (
-            Sheet(HEAD, rows, names=0),
+            Brief(brief if len(rows) <= MOST_LISTED else _classes_sheet(library, chosen)),
+            Detail(Sheet(HEAD, rows, names=0)),
             f"{counted(instances, 'instance')}, {counted(len(chosen), 'solution')}; for {closed} "
             "the bound proves that no placement is better",
         )
     )
+
+
+def _classes_sheet(library: Library, entries: Iterable[LibraryEntry]) -> Sheet:
+    """Classes of entries: their number, how many are proven, and their sizes."""
+    classes: defaultdict[str, list[LibraryEntry]] = defaultdict(list)
+    for entry in entries:
+        classes[library.family(entry.instance)].append(entry)
+    rows = []
+    for name, group in classes.items():
+        instances = [library.instance(entry.instance) for entry in group]
+        sizes = [[each.operators for each in instances], [each.devices for each in instances]]
+        spans = (" to ".join(map(str, sorted({min(size), max(size)}))) for size in sizes)
+        rows.append((name, str(len(group)), str(sum(e.closed for e in group)), *spans))
+    return Sheet(("class", "solutions", "proven the best", "operators", "devices"), tuple(rows))
 
 
 def _row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:

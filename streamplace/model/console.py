@@ -1,14 +1,15 @@
 """Console that treats every text as data: names hold no markup or terminal control codes.
 
-Tables fit into its width and keep every value. If one is too wide, its widest columns wrap; if it
-is still too wide, it is split into tables one below the other, each of which begins with the names
-of the rows.
+Tables fit into its width and keep every value but bars and some of many names. If one is too wide,
+its bars shrink and vanish and its widest columns wrap; if it is still too wide, it is split into
+tables one below the other, each of which begins with the names of the rows.
 """
 
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import islice
 
@@ -29,9 +30,9 @@ from rich.table import Table
 from rich.text import Text
 
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Heading, PlainPart, Report, Sheet
+from streamplace.model.report import Bar, Cell, Heading, Names, PlainPart, Report, Sheet
 
-WIDTH = 100
+WIDTH = 80
 """Columns of output that does not go to a terminal."""
 MOST_WORD = 40
 """Longest word that always stays on one line; longer ones break where the line is too short."""
@@ -41,8 +42,8 @@ MOST_ROWS = 20
 """Rows of a table that is split; further rows follow in further tables."""
 PADDING = 2
 """Spaces beside every cell, together."""
-BARS = (20, 10)
-"""Widths of a full bar; the first is drawn if the table then fits."""
+BARS = (20, 10, 0)
+"""Widths of a full bar; the first with which the table fits is drawn."""
 JOINT = "\ue000"
 """Private character that stands for a space at which a line must not break."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?(?:bps|B)|[mµn]?s|MIPS)(?!\w))")
@@ -121,7 +122,7 @@ def print_parts(console: Console, parts: Iterable[PlainPart]) -> None:
 
 
 def as_text(report: Report) -> str:
-    """Plain text of a report, without details, as wide as the terminal (100 without one)."""
+    """Plain text of a report, without details, as wide as the terminal (80 without one)."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if on_terminal else WIDTH
     file = StringIO()
@@ -152,9 +153,11 @@ def _joined(text: Text) -> Text:
 
 def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
     """Tables of the terminal that show a sheet in lines of at most this width."""
-    cells = _texts(sheet, BARS[0])
-    if _least(cells, range(len(cells))) > width:
-        cells = _texts(sheet, BARS[-1])
+    for bars in BARS:
+        cells = list(_columns(sheet, bars))
+        most = width if bars == BARS[0] else MOST_WORD
+        if sum(column.wanted(most) + PADDING for column in cells) <= width:
+            break
     parts = list(_split(cells, width, 1 + (sheet.names or 0)))
     size = max(1, len(sheet.rows) if len(parts) == 1 else MOST_ROWS)
     for begin in range(0, max(1, len(sheet.rows)), size):
@@ -162,9 +165,9 @@ def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
             table = Table(box=None, show_header=any(sheet.head))
             widths = _widths([cells[i] for i in columns], width)
             for i, wide in zip(columns, widths, strict=True):
-                table.add_column(cells[i][0], width=wide, overflow="fold")
-            rows = zip(*(cells[i][1:] for i in columns), strict=True)
-            for row in islice(rows, begin, begin + size):
+                table.add_column(cells[i].texts[0], width=wide, overflow="fold")
+            shown = [cells[i].shown(wide) for i, wide in zip(columns, widths, strict=True)]
+            for row in islice(zip(*shown, strict=True), begin, begin + size):
                 table.add_row(*row)
             yield table
 
@@ -185,50 +188,114 @@ def joined(text: str) -> str:
     return _BEFORE_UNIT.sub(JOINT, text)
 
 
-def _texts(sheet: Sheet, bars: int) -> list[list[str]]:
-    """Cells by column, the head first."""
-    rows = [
-        [cell if isinstance(cell, str) else bar(cell, bars) for cell in row] for row in sheet.rows
-    ]
-    return [[head, *(row[i] for row in rows)] for i, head in enumerate(sheet.head)]
+@dataclass(frozen=True, slots=True)
+class _TableColumn:
+    """Cells of a column."""
+
+    cells: tuple[Cell, ...]
+    texts: list[str]  # of the head and the cells
+
+    @property
+    def width(self) -> int:
+        """Width at which no line breaks."""
+        return max(1, *(cell_len(printable(text).rstrip()) for text in self.texts))
+
+    @property
+    def least(self) -> int:
+        """Least width at which neither words nor short cells break; the head may wrap at spaces."""
+        short = min(_TableColumn(self.cells, ["", *self.texts[1:]]).width, LEAST_TEXT)
+        return short if self.has_names else max(_longest_word(self.texts), short)
+
+    def wanted(self, most: int) -> int:
+        """Width for which bars make room: for names their own, up to a limit."""
+        return min(self.width, most) if self.has_names else self.least
+
+    @property
+    def has_names(self) -> bool:
+        """Whether its cells have names, of which some may be left out."""
+        return any(isinstance(cell, Names) for cell in self.cells)
+
+    def shown(self, width: int) -> list[str]:
+        """Texts of the cells in lines of a width."""
+        pairs = zip(self.cells, self.texts[1:], strict=True)
+        return [_fitted(cell, width) if isinstance(cell, Names) else text for cell, text in pairs]
 
 
-def _split(cells: list[list[str]], width: int, n_names: int) -> Iterator[list[int]]:
+def _fitted(cell: Names, width: int) -> str:
+    """As many of the names as fit into the lines of a cell, at least the beginning of the first.
+
+    >>> _fitted(Names(("parse", "join", "sink"), lines=1), 16)
+    'parse and 2 more'
+    >>> _fitted(Names(("deduplicate",), lines=1), 8)
+    'dedupli…'
+    """
+    if cell.lines is None:
+        return cell.text()
+    for most in range(len(cell.names), 0, -1):
+        if _n_lines(text := printable(cell.text(most)), width) <= cell.lines:
+            return text
+    text = printable(replace(cell, names=cell.names[:1], more=0).text())
+    rest = cell.more + len(cell.names) - 1
+    end = f"… and {rest} more" if rest > 0 else "…"
+    while text and _n_lines(text + end, width) > cell.lines:
+        text = text[:-1]
+    return text + end
+
+
+def _columns(sheet: Sheet, bars: int) -> Iterator[_TableColumn]:
+    """Columns of a table with bars of a width; without bars if that is 0."""
+    for i, head in enumerate(sheet.head):
+        cells = tuple(row[i] for row in sheet.rows)
+        if bars or not any(isinstance(cell, Bar) for cell in cells):
+            yield _TableColumn(cells, [head, *(_text(cell, bars) for cell in cells)])
+
+
+def _text(cell: Cell, bars: int) -> str:
+    if isinstance(cell, Names):
+        return cell.text()
+    return bar(cell, bars) if isinstance(cell, Bar) else cell
+
+
+def _split(columns: list[_TableColumn], width: int, n_names: int) -> Iterator[list[int]]:
     """Columns of every table: those of names, and as many others as fit beside them."""
-    names = list(range(min(n_names, len(cells))))
-    columns = list(names)
-    for i in range(len(names), len(cells)):
-        if len(columns) > len(names) and _least(cells, [*columns, i]) > width:
-            yield columns
-            columns = list(names)
-        columns.append(i)
-    yield columns
+    names = list(range(min(n_names, len(columns))))
+    chosen = list(names)
+    for i in range(len(names), len(columns)):
+        least = sum(columns[c].least + PADDING for c in (*chosen, i))
+        if len(chosen) > len(names) and least > width:
+            yield chosen
+            chosen = list(names)
+        chosen.append(i)
+    yield chosen
 
 
-def _least(cells: list[list[str]], columns: Sequence[int]) -> int:
-    """Least width of a table of these columns."""
-    return sum(_least_width(cells[i]) + PADDING for i in columns)
-
-
-def _widths(columns: list[list[str]], width: int) -> list[int]:
+def _widths(columns: list[_TableColumn], width: int) -> list[int]:
     """Widths of the columns of a table: the widest ones shrink until the table fits."""
     room = max(len(columns), width - PADDING * len(columns))
-    least = [_least_width(column) for column in columns]
+    least = [column.least for column in columns]
     if sum(least) > room:  # the names and one other column, with long words
         least = [min(size, room // len(columns)) for size in least]
-    widths = [_text_width(column) for column in columns]
+    widths = [column.width for column in columns]
     while sum(widths) > room:
         spare = [size if size > low else 0 for size, low in zip(widths, least, strict=True)]
         widths[spare.index(max(spare))] -= 1
     return widths
 
 
-def _text_width(column: list[str]) -> int:
-    return max(1, *(cell_len(printable(text).rstrip()) for text in column))
+def _longest_word(texts: Iterable[str]) -> int:
+    """Length of the longest word that stays on one line."""
+    words = (word for text in texts for word in joined(printable(text)).split())
+    return max((min(MOST_WORD, cell_len(word)) for word in words), default=1)
 
 
-def _least_width(column: list[str]) -> int:
-    """Least width at which neither words nor short cells break; the head may wrap at spaces."""
-    words = (word for text in column for word in joined(printable(text)).split())
-    longest = max((min(MOST_WORD, cell_len(word)) for word in words), default=1)
-    return max(longest, min(_text_width(["", *column[1:]]), LEAST_TEXT))
+def _n_lines(text: str, width: int) -> int:
+    """Lines that a text fills where they break at spaces, and within words that are longer."""
+    lines = room = 0
+    for word in joined(text).split():
+        size = cell_len(word)
+        if size < room:
+            room -= size + 1
+        else:
+            lines += -(-size // width)
+            room = width - (size - 1) % width - 1
+    return lines

@@ -161,6 +161,23 @@ class Expansion:
             yield from map(frozenset, itertools.product(a, b))
 
 
+def operators_by_subtask(names: Iterable[str]) -> dict[str, str]:
+    """Operator of each of these names: of subtasks that of `expand`, of operators they themselves.
+
+    >>> operators_by_subtask(["src", "join#0", "join#1", "filter#7"])
+    {'src': 'src', 'join#0': 'join', 'join#1': 'join', 'filter#7': 'filter#7'}
+    """
+    operators = {name: name for name in names}
+    for name in operators:
+        operator, mark, number = name.rpartition("#")
+        if (mark, number) == ("#", "1") and f"{operator}#0" in operators:
+            for i in itertools.count():
+                if f"{operator}#{i}" not in operators:
+                    break
+                operators[f"{operator}#{i}"] = operator
+    return operators
+
+
 def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
     """Return the graph with these numbers of subtasks per operator, [N]."""
     return graph.with_operators(replace(graph.operators, parallelism=parallelism))

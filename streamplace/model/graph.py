@@ -18,8 +18,8 @@ from streamplace.model.display import Pictured, data_frame
 from streamplace.model.key_groups import balanced_parallelism
 from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.operators import ALL, EACH, Operator, Operators
-from streamplace.model.report import Report
-from streamplace.model.sheets import about_parts, operator_sheet
+from streamplace.model.report import Detail, Report
+from streamplace.model.sheets import operator_sheet, operators_sheet
 from streamplace.model.streams import RESCALE, Stream, Streams
 from streamplace.model.units import LARGEST, Quantity, digits, format_rate, total_rate
 
@@ -270,7 +270,8 @@ class StreamGraph(Caching, Pictured):
         """Operators with their rate, CPU, output and targets."""
         charged = self.charged_ipt, self.charged_constant
         sheet = operator_sheet(self.operators, self.streams, self.input_rate, *charged)
-        return Report((sheet, *about_parts(self.operators)), self.title, self)
+        about = (Detail(operators_sheet(self.operators)),) if any(self.operators.about) else ()
+        return Report((sheet, *about), self.title, self)
 
     def __repr__(self) -> str:
         return f"<StreamGraph {self.title}>"

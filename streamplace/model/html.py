@@ -3,7 +3,7 @@
 from html import escape
 
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Heading, Report, Sheet
+from streamplace.model.report import Bar, Cell, Heading, Names, Report, Sheet
 
 FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
 CELL = "text-align:left;padding:1px 10px 1px 0"
@@ -36,11 +36,12 @@ def _part(part: str | Sheet | Heading) -> str:
     return f'<p style="{LINE}">{_text(part)}</p>'
 
 
-def _cell(cell: str | Bar) -> str:
+def _cell(cell: Cell) -> str:
     if isinstance(cell, Bar):
         return f'<td style="{CELL}">{_bar(cell.load)}</td>'
-    style = f"{CELL};white-space:nowrap" if len(cell) <= MOST_UNBROKEN else CELL
-    return f'<td style="{style}">{_text(cell)}</td>'
+    text = cell.text() if isinstance(cell, Names) else cell
+    style = f"{CELL};white-space:nowrap" if len(text) <= MOST_UNBROKEN else CELL
+    return f'<td style="{style}">{_text(text)}</td>'
 
 
 def _bar(load: float) -> str:

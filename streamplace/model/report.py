@@ -28,11 +28,49 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """The first few of many names in a cell; a terminal shows as many as fit into its lines."""
+
+    names: tuple[str, ...]
+    more: int = 0  # names that are not among them
+    separator: str = ", "
+    before: str = ""
+    lines: int | None = None  # without a limit all of them are shown
+
+    @classmethod
+    def of(
+        cls,
+        things: Sequence[T],
+        tell: Callable[[T], str] = str,
+        separator: str = ", ",
+        *,
+        before: str = "",
+        lines: int | None = None,
+    ) -> "Names":
+        """Name the first of many things."""
+        first = tuple(map(tell, things[:MOST_NAMES]))
+        return cls(first, len(things) - len(first), separator, before, lines)
+
+    def text(self, most: int = MOST_NAMES) -> str:
+        """The first names, and the number of the others.
+
+        >>> Names(("a", "b", "c"), more=4, before="all: ").text(2)
+        'all: a, b and 5 more'
+        """
+        rest = len(self.names[most:]) + self.more
+        text = self.before + self.separator.join(self.names[:most])
+        return text + (f" and {rest} more" if rest > 0 else "")
+
+
+Cell = str | Bar | Names
+
+
+@dataclass(frozen=True, slots=True)
 class Sheet:
     """A table."""
 
     head: tuple[str, ...]
-    rows: tuple[tuple[str | Bar, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     # Last of the columns that name a row. These begin each of the tables into which a sheet is
     # split that is too wide for the terminal; None if it is the first column alone.
     names: int | None = None
@@ -56,7 +94,19 @@ class Detail:
     part: PlainPart
 
 
-Part = PlainPart | Detail
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A sentence or table for a terminal without ``-v``, which otherwise shows details instead."""
+
+    part: PlainPart
+
+
+Part = PlainPart | Detail | Brief
+
+
+def brief_and_detail(sheet: Callable[[bool], Sheet]) -> tuple[Brief, Detail]:
+    """Make a short form of a table for terminals, and a long one for pages and ``-v``."""
+    return Brief(sheet(True)), Detail(sheet(False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +144,14 @@ class Report(Displayed):
     @property
     def main_parts(self) -> tuple[PlainPart, ...]:
         """Parts without the details."""
-        return tuple(part for part in self.parts if not isinstance(part, Detail))
+        shown = (part for part in self.parts if not isinstance(part, Detail))
+        return tuple(part.part if isinstance(part, Brief) else part for part in shown)
 
     @property
     def all_parts(self) -> tuple[PlainPart, ...]:
         """All parts, details among them."""
-        return tuple(part.part if isinstance(part, Detail) else part for part in self.parts)
+        shown = (part for part in self.parts if not isinstance(part, Brief))
+        return tuple(part.part if isinstance(part, Detail) else part for part in shown)
 
     def html(self) -> str:
         """Render the report as a page: one self-contained HTML file."""

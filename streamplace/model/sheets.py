@@ -1,6 +1,9 @@
 """Tables of operators, devices and placements."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from math import inf
 
 import numpy as np
@@ -20,8 +23,8 @@ from streamplace.model.units import (
 )
 
 MOST_TARGETS = 4
-MOST_ABOUT = 40
-"""Most operators whose descriptions are shown."""
+MOST_PLACED = 200
+"""Most operators that a table of details has."""
 
 
 def operator_sheet(
@@ -63,14 +66,36 @@ def _work(
     )
 
 
-def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:
-    """Descriptions of operators; empty if no operator has one."""
-    rows = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
-    if not rows:
-        return ()
-    sheet = Sheet(("operator", "what it does"), tuple(rows[:MOST_ABOUT]), names=0)
-    left = len(rows) - MOST_ABOUT
-    return (sheet, f"The file of the graph describes {left} more") if left > 0 else (sheet,)
+def operators_sheet(operators: Operators, placement: Mapping[str, str] | None = None) -> Sheet:
+    """What operators do where they are described, and their devices if they are placed."""
+    columns: dict[str, Sequence[str]] = {"operator": operators.name}
+    if placement is not None:
+        columns["device"] = [placement[name] for name in operators.name]
+    if any(operators.about):
+        columns["what it does"] = operators.about
+    rows = list(islice(zip(*columns.values(), strict=True), MOST_PLACED))
+    if len(operators) > len(rows):
+        rows.append((f"and {len(operators) - len(rows)} more", *[""] * (len(columns) - 1)))
+    return Sheet(tuple(columns), tuple(rows), names=0)
+
+
+def with_rest(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
+    """First rows of a table, and the number of the others."""
+    rest = len(sheet.rows) - most
+    if rest <= 0:
+        return sheet
+    last = ("…", *[""] * (len(sheet.head) - 2), f"and {rest} more")
+    return replace(sheet, rows=(*sheet.rows[:most], last))
+
+
+def with_counts(names: Iterable[str], operators: Mapping[str, str]) -> list[str]:
+    """Operators of subtasks in their order, with the number of subtasks if it is not one.
+
+    >>> with_counts(["a", "b#0", "b#1"], {"a": "a", "b#0": "b", "b#1": "b"})
+    ['a', 'b × 2']
+    """
+    counts = Counter(operators[name] for name in names)
+    return [f"{name} × {count}" if count > 1 else name for name, count in counts.items()]
 
 
 def device_sheet(devices: Devices) -> Sheet:

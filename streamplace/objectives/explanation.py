@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.model.arrays import Bools
 from streamplace.model.display import WIDEST, Displayed
+from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
-from streamplace.model.report import Report, Sheet, some
+from streamplace.model.report import Names, Report, Sheet, brief_and_detail
+from streamplace.model.sheets import with_counts, with_rest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -80,12 +82,20 @@ class PlainExplanation(Displayed):
 
     def brief(self) -> Report:
         """Operators by device."""
-        rows = tuple((device, some(names)) for device, names in self.placement.pes().items())
-        return Report((Sheet(("device", "operators"), rows),))
+        return Report(brief_and_detail(self._sheet))
 
     def report(self) -> Report:
         """Operators by device, and the value."""
         return Report(self.brief().parts, self.words)
+
+    def _sheet(self, is_brief: bool) -> Sheet:
+        """Operators by device, subtasks by their operators."""
+        operators = operators_by_subtask(self.placement.operators)
+        rows = [
+            (device, Names.of(with_counts(names, operators) if is_brief else names, lines=2))
+            for device, names in self.placement.pes().items()
+        ]
+        return with_rest(Sheet(("device", "operators"), tuple(rows)))
 
 
 @dataclass(frozen=True, slots=True)

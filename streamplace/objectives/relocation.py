@@ -18,7 +18,16 @@ from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
-from streamplace.model.report import MOST_ROWS, Report, Sheet, quantity, some
+from streamplace.model.report import (
+    MOST_ROWS,
+    Part,
+    Report,
+    Sheet,
+    brief_and_detail,
+    quantity,
+    some,
+)
+from streamplace.model.sheets import with_rest
 from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ROUNDING = 1e-9
+FEW = 4
+"""Moves that a terminal lists."""
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:
@@ -172,31 +183,32 @@ class Relocated(Displayed):
         return data_frame({name: [getattr(move, name) for move in self.moves] for name in columns})
 
     def brief(self) -> Report:
-        """Short report of the placement, and the moves."""
-        return self._with_moves(self.reached.brief())
+        """Short report of the placement, and the moves, which the verdict sums up."""
+        report = self.reached.brief()
+        return Report((*report.parts, *self._sheets()), report.title)
 
     def report(self) -> Report:
         """Full report of the placement, and the moves."""
-        return self._with_moves(self.reached.report())
-
-    def _with_moves(self, report: Report) -> Report:
+        report = self.reached.report()
         sentence = f"{self.sentence[0].upper()}{self.sentence[1:]}"
-        if not self.moves:
-            return Report((*report.parts, sentence), report.title)
+        return Report((*report.parts, *self._sheets(), sentence), report.title)
+
+    def _sheets(self) -> tuple[Part, ...]:
+        """Moves, the longest first."""
         longest = sorted(self.moves, key=lambda move: -(move.migration + move.startup))
-        rows: list[tuple[str, ...]] = [
+        rows = tuple(
             (
                 move.operator,
                 f"{move.source} → {move.target}",
                 quantity(move.migration, "s"),
                 quantity(move.startup, "s"),
             )
-            for move in longest[:MOST_ROWS]
-        ]
-        if len(longest) > len(rows):
-            rows.append((f"and {len(longest) - len(rows)} more", "", "", ""))
-        sheet = Sheet(("moves", "", "state transfer", "start"), tuple(rows))
-        return Report((*report.parts, sheet, sentence), report.title)
+            for move in longest
+        )
+        sheet = Sheet(("moves", "", "state transfer", "start"), rows)
+        if not rows:
+            return ()
+        return brief_and_detail(lambda is_brief: with_rest(sheet, FEW if is_brief else MOST_ROWS))
 
 
 def explain_moves(

@@ -15,8 +15,8 @@ from streamplace.model.display import PICTURES, Pictured
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Heading, Report, duration, percent
-from streamplace.model.sheets import about_parts
+from streamplace.model.report import Detail, Heading, Report, duration, percent
+from streamplace.model.sheets import operators_sheet
 from streamplace.model.units import digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
@@ -145,13 +145,13 @@ class Result(Pictured):
         """Report the devices and their operators, the bound, and the verdict."""
         explanation = self.explain()
         graph, parts = self.problem.graph, explanation.brief().parts
-        sentences = [part for part in parts if isinstance(part, str)]
+        sentences = [part for part in parts if isinstance(getattr(part, "part", part), str)]
         heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
         bound = bound_in_words(self.judge, self.value, self.bound)
         return Report(
             (
-                *(part for part in parts if not isinstance(part, str)),
-                *about_parts(graph.operators),
+                *(part for part in parts if part not in sentences),
+                Detail(operators_sheet(graph.operators, self.placement)),
                 Heading(graph.name, heading),
                 *sentences,
                 *([] if bound is None else [bound]),

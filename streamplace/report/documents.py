@@ -8,7 +8,7 @@ from typing import Any
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Heading, Report, Sheet, percent
+from streamplace.model.report import Bar, Cell, Heading, Names, Report, Sheet, percent
 from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.boxes import MOST_OPERATORS
 from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
@@ -116,8 +116,10 @@ def _part(part: str | Sheet | Heading) -> str | tuple[str, str] | TablePart:
     return printable(part)
 
 
-def _cell(cell: str | Bar) -> str | float:
-    return cell.load if isinstance(cell, Bar) else printable(cell)
+def _cell(cell: Cell) -> str | float:
+    if isinstance(cell, Bar):
+        return cell.load
+    return printable(cell.text() if isinstance(cell, Names) else cell)
 
 
 def words_as_html(words: WordsPart) -> str:

@@ -66,8 +66,9 @@ def test_a_budget_may_have_a_unit(run: Callable, graph: str, budget: str) -> Non
 
 def test_what_names_do_not_say_is_printed(run: Callable) -> None:
     graph = write_pair({"name": "Calc", "about": "Calc(where=[price > 9])"})
-    assert "Calc(where=[price > 9])" in run("place", graph, "-o", "p.json").out
-    assert "Calc(where=[price > 9])" in run("simulate", graph, "p.json").out
+    assert "Calc(where=[price > 9])" in run("place", graph, "-o", "p.json", "-v").out
+    assert "Calc(where=[price > 9])" in run("simulate", graph, "p.json", "-v").out
+    assert "Calc(" not in run("simulate", graph, "p.json").out
 
 
 def test_cpu_that_was_not_measured_is_told(run: Callable) -> None:

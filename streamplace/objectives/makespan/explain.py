@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,25 @@ import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.display import WIDEST, Displayed, data_frame
+from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
+from streamplace.model.report import (
+    MOST_ROWS,
+    Bar,
+    Brief,
+    Cell,
+    Detail,
+    Names,
+    Part,
+    Report,
+    Sheet,
+    brief_and_detail,
+    percent,
+    quantity,
+)
+from streamplace.model.sheets import with_counts, with_rest
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
@@ -35,6 +50,8 @@ ORDERS = {
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
 """Meaning of a placement's order, by discipline."""
+FEW_PARTS = 4
+"""Parts of the critical chain that a terminal lists."""
 MOST_CANDIDATES = 64
 WORTH = 1e-9
 """Smallest relative gain of a move."""
@@ -139,21 +156,16 @@ class OnePass(Displayed):
 
     def brief(self) -> Report:
         """Devices with the operators that they run, in that order."""
-        by_device: dict[str, list[str]] = {name: [] for name in self.busy}
-        for name, run in sorted(self.schedule.items(), key=lambda item: item[1].start):
-            by_device[run.device].append(name)
-        span = max(self.makespan, 1e-300)
-        rows = tuple(
-            (device, quantity(busy, "s"), Bar(busy / span), some(by_device[device]) or "—")
-            for device, busy in self.busy.items()
-        )
-        table = Sheet(("device", "runs", "", "operators, in order"), rows)
-        order = (ORDERS[self.queue],) if self.queue in ORDERS else ()
-        return Report((table, _sum_of(self.makespan, self.parts), *order))
+        parts: list[Part] = [*brief_and_detail(self._device_sheet)]
+        parts.append(_sum_of(self.makespan, self.parts))
+        if self.queue in ORDERS:
+            order = ORDERS[self.queue]
+            parts.append(order if self.queue == "order" else Detail(order))
+        return Report(tuple(parts))
 
     def report(self) -> Report:
         """Devices, the critical chain, the bound, and advice."""
-        devices, parts, *order = self.brief().parts
+        brief, devices, parts, *order = self.brief().parts
         ratio = "" if self.slr is None else f"; schedule length ratio {self.slr:.3g}"
         least = f"No placement takes less than {quantity(self.bound, 's')} (proven){ratio}"
         if self.move is None:
@@ -162,7 +174,29 @@ class OnePass(Displayed):
             who = " and ".join(self.move.operators)
             then = quantity(self.move.makespan, "s")
             advice = f"What to move: {who} to {self.move.device} would give {then}"
-        return Report((devices, _chain_sheet(self.chain), parts, *order, least, advice), self.words)
+        chain = Brief(_chain_sheet(self.chain, FEW_PARTS)), Detail(_chain_sheet(self.chain))
+        return Report((brief, devices, *chain, parts, *order, least, advice), self.words)
+
+    def _device_sheet(self, is_brief: bool) -> Sheet:
+        """Devices in use, the busiest first, with their operators; the others in one row."""
+        span = max(self.makespan, 1e-300)
+        by_device: dict[str, list[str]] = {name: [] for name in self.busy}
+        for name, run in sorted(self.schedule.items(), key=lambda item: item[1].start):
+            by_device[run.device].append(name)
+        operators = operators_by_subtask(self.schedule)
+        rows: list[tuple[Cell, ...]] = []
+        for device, busy in sorted(self.busy.items(), key=lambda item: -item[1]):
+            names = by_device[device]
+            shown = (
+                Names.of(with_counts(names, operators), lines=2) if is_brief else Names.of(names)
+            )
+            if names:
+                rows.append((device, quantity(busy, "s"), Bar(busy / span), shown))
+        sheet = with_rest(Sheet(("device", "runs", "", "operators, in order"), tuple(rows)))
+        if idle := [device for device, names in by_device.items() if not names]:
+            last = ("", "", "", Names.of(idle, before="idle: ", lines=1))
+            return replace(sheet, rows=(*sheet.rows, last))
+        return sheet
 
 
 def explain(problem: Problem, placement: Placement, options: PassOptions) -> OnePass:
@@ -256,9 +290,9 @@ def _sum_of(makespan: float, parts: dict[str, float]) -> str:
     return f"Critical chain: {quantity(makespan, 's')} = {spent or 'nothing'}"
 
 
-def _chain_sheet(chain: tuple[ChainPart, ...]) -> Sheet:
+def _chain_sheet(chain: tuple[ChainPart, ...], most: int = MOST_ROWS) -> Sheet:
     """Longest parts of the chain, in order of time."""
-    longest = sorted(chain, key=lambda link: -link.seconds)[:MOST_ROWS]
+    longest = sorted(chain, key=lambda link: -link.seconds)[:most]
     shown = [link for link in chain if link in longest]
     rows: list[tuple[str | Bar, ...]] = [
         (

@@ -1,6 +1,7 @@
 """Explanation of a placement's throughput: loads, the bottleneck, and advice."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from itertools import chain
@@ -11,10 +12,25 @@ import numpy as np
 
 from streamplace.model.arrays import Ints
 from streamplace.model.display import WIDEST, Displayed, data_frame
+from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, some
+from streamplace.model.report import (
+    MOST_ROWS,
+    Bar,
+    Brief,
+    Cell,
+    Detail,
+    Names,
+    Part,
+    Report,
+    Sheet,
+    brief_and_detail,
+    percent,
+    some,
+)
+from streamplace.model.sheets import with_counts, with_rest
 from streamplace.model.units import digits, format_bandwidth
 from streamplace.objectives.throughput.loads import (
     CardLoad,
@@ -35,7 +51,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.steady import Bottleneck
 
-MOST_CARRIED, MOST_SHARES = 4, 6
+MOST_SOURCES = 3
+MOST_NAMED, FEW_LINKS = 2, 3
+"""Users of the bottleneck that a sentence names, and links that a terminal lists."""
 WAYS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
 MOST_CANDIDATES = 64
@@ -216,32 +234,71 @@ class Sustained(Displayed):
 
     def brief(self) -> Report:
         """Devices with their load and operators, and the bottleneck."""
-        rows = tuple(
-            (
-                device.name,
-                percent(device.load),
-                Bar(device.load),
-                some(device.operators.rows, device.operators.label) or "—",
-            )
-            for device in self.devices
-        )
         limit = self.bottleneck
-        devices = Sheet(("device", "CPU", "", "operators"), rows)
-        return Report((devices, f"Bottleneck: {limit.label} at {percent(limit.load)}"))
+        devices = brief_and_detail(self._device_sheet)
+        return Report((*devices, f"Bottleneck: {limit.label} at {percent(limit.load)}"))
 
     def report(self) -> Report:
         """Sources, devices, links, cards, the bottleneck with its users, and advice."""
-        parts: list[str | Sheet] = []
-        if len(self.sources) > 1:
-            shares = ", ".join(f"{name} {percent(x)}" for name, x in self.sources.items())
-            parts.append(f"sources: {shares}")
-        parts.append(_device_sheet(self.devices))
+        parts: list[Part] = []
+        if len(set(map(percent, self.sources.values()))) > 1:
+            slowest = sorted(self.sources.items(), key=itemgetter(1))
+            parts.append(f"sources: {some(slowest, _share_of_source, ', ', MOST_SOURCES)}")
+        parts += brief_and_detail(self._loads_sheet)
+        if self.links or self.cards:
+            parts.append(Brief(self._network_sheet()))
         if self.links:
-            parts.append(_link_sheet(self.links))
+            parts.append(Detail(_link_sheet(self.links)))
         if self.cards:
-            parts.append(_card_sheet(self.cards))
+            parts.append(Detail(_card_sheet(self.cards)))
         parts.append(_users(self.bottleneck))
         return Report((*parts, *self._advice()), self._title())
+
+    @cached_property
+    def _operators(self) -> dict[str, str]:
+        """Operator of every subtask."""
+        return operators_by_subtask(n for device in self.devices for n in device.operators.names())
+
+    def _device_sheet(self, is_brief: bool) -> Sheet:
+        """Devices with their operators, in short form by operator instead of subtask."""
+
+        def names(device: DeviceLoad) -> Names:
+            users = device.operators
+            if not is_brief:
+                return Names.of(users.rows, users.label)
+            return Names.of(with_counts(map(users.label, users.rows), self._operators), lines=2)
+
+        return _sheet_of_devices(self.devices, "operators", names)
+
+    def _loads_sheet(self, is_brief: bool) -> Sheet:
+        """Devices with the shares of their operators, in short form without subtasks."""
+
+        def shares(device: DeviceLoad) -> Names:
+            if not is_brief:
+                return Names.of(device.operators, _share)
+            return Names.of(self._by_operator(device.operators), lines=1)
+
+        return _sheet_of_devices(self.devices, "operators (share of the device)", shares)
+
+    def _by_operator(self, users: Carriers) -> list[str]:
+        """Operators with their shares of a device, the largest first."""
+        loads: defaultdict[str, list[float]] = defaultdict(list)
+        for user in users:
+            loads[self._operators[user.name]].append(user.load)
+        largest = sorted(loads.items(), key=lambda item: -sum(item[1]))
+        return [
+            f"{name}{f' × {len(each)}' if len(each) > 1 else ''} {percent(sum(each))}"
+            for name, each in largest
+        ]
+
+    def _network_sheet(self) -> Sheet:
+        """Fullest links and network cards."""
+        rows = [(link.load, _link_row(link, self._operators)) for link in self.links]
+        rows += [(card.load, _card_row(card, self._operators)) for card in self.cards]
+        rows.sort(key=itemgetter(0), reverse=True)
+        name = "link or card" if self.cards else "link"
+        sheet = Sheet((name, "load", "", "carrying"), tuple(row for _, row in rows))
+        return with_rest(sheet, FEW_LINKS)
 
     def _advice(self) -> Iterator[str]:
         """Changes that raise the throughput."""
@@ -311,74 +368,76 @@ def _share(carried: Carried) -> str:
     return f"{carried.name} {percent(carried.load)}"
 
 
-def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
+def _share_of_source(source: tuple[str, float]) -> str:
+    return f"{source[0]} {percent(source[1])}"
+
+
+def _sheet_of_devices(
+    devices: tuple[DeviceLoad, ...], head: str, names: Callable[[DeviceLoad], Names]
+) -> Sheet:
+    """Devices in use, the fullest first, with their operators; the others in one row."""
     busy = sorted((d for d in devices if d.operators), key=lambda d: -d.load)
-    rows: list[tuple[str | Bar, ...]] = [
-        (
-            device.name,
-            percent(device.load),
-            Bar(device.load),
-            some(device.operators, _share, ", ", MOST_SHARES),
-        )
+    rows: list[tuple[Cell, ...]] = [
+        (device.name, percent(device.load), Bar(device.load), names(device))
         for device in busy[:MOST_ROWS]
     ]
     if len(busy) > MOST_ROWS:
         rows.append(("…", "", "", f"and {len(busy) - MOST_ROWS} more devices"))
     idle = [device.name for device in devices if not device.operators]
     if idle:
-        rows.append(("", "", "", f"idle: {some(idle, separator=', ')}"))
-    return Sheet(("device", "CPU", "", "operators (share of the device)"), tuple(rows))
+        rows.append(("", "", "", Names.of(idle, before="idle: ", lines=1)))
+    return Sheet(("device", "CPU", "", head), tuple(rows))
 
 
 def _users(limit: FullestResource) -> str:
     """Bottleneck and its users; for a core, the operators that fill it alone."""
     always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
     what = f"Bottleneck: {limit.label} at {percent(limit.load)}{always}"
-    names = [carried.name for carried in limit.carries[:MOST_CARRIED]]
     if isinstance(limit, FullestSubtask):
-        others = f"; as full: {', '.join(names[1:])}" if len(names) > 1 else ""
-        return f"{what}{others}"
+        others = some(limit.carries[1:], _name, ", ", MOST_NAMED)
+        return f"{what}; as full: {others}" if others else what
+    names = some(limit.carries, _name, ", ", MOST_NAMED)
     if limit.kind == "core":
-        who = f"{names[0]} fills alone" if len(names) == 1 else f"each of {', '.join(names)} fills"
+        who = f"{names} fills alone" if len(limit.carries) == 1 else f"each of {names} fills"
         return f"{what}, which {who}"
-    carried = ", ".join(f"{c.name} ({percent(c.load)})" for c in limit.carries[:MOST_CARRIED])
+    carried = some(limit.carries, lambda c: f"{c.name} ({percent(c.load)})", ", ", MOST_NAMED)
     return f"{what}, carrying {carried}"
 
 
 def _link_sheet(links: tuple[LinkLoad, ...]) -> Sheet:
-    """Links by load; links without a limit have no load."""
-    rows: list[tuple[str | Bar, ...]] = [
-        (
-            f"{link.source}→{link.target}",
-            "—" if link.bandwidth_bps is None else percent(link.load),
-            "" if link.bandwidth_bps is None else Bar(link.load),
-            _carried(link),
-        )
-        for link in links[:MOST_ROWS]
-    ]
-    if len(links) > MOST_ROWS:
-        rows.append(("…", "", "", f"and {len(links) - MOST_ROWS} more links"))
-    return Sheet(("link", "load", "", "carrying"), tuple(rows))
+    rows = tuple(map(_link_row, links))
+    return with_rest(Sheet(("link", "load", "", "carrying"), rows))
+
+
+def _link_row(link: LinkLoad, operators: Mapping[str, str] | None = None) -> tuple[Cell, ...]:
+    """Load of a link; links without a limit have none."""
+    name, carrying = f"{link.source}→{link.target}", _carried(link, operators)
+    if link.bandwidth_bps is None:
+        return name, "—", "", carrying
+    return name, percent(link.load), Bar(link.load), carrying
 
 
 def _card_sheet(cards: tuple[CardLoad, ...]) -> Sheet:
-    rows: list[tuple[str | Bar, ...]] = [
-        (
-            f"{card.device}, {WAYS[card.kind]}",
-            percent(card.load),
-            Bar(card.load),
-            _carried(card),
-        )
-        for card in cards[:MOST_ROWS]
-    ]
-    if len(cards) > MOST_ROWS:
-        rows.append(("…", "", "", f"and {len(cards) - MOST_ROWS} more network cards"))
-    return Sheet(("network card", "load", "", "carrying"), tuple(rows))
+    rows = tuple(map(_card_row, cards))
+    return with_rest(Sheet(("network card", "load", "", "carrying"), rows))
 
 
-def _carried(part: LinkLoad | CardLoad) -> str:
-    """Bandwidth in use on a link or card, its limit, and the heaviest streams."""
+def _card_row(card: CardLoad, operators: Mapping[str, str] | None = None) -> tuple[Cell, ...]:
+    carrying = _carried(card, operators)
+    return f"{card.device}, {WAYS[card.kind]}", percent(card.load), Bar(card.load), carrying
+
+
+def _carried(part: LinkLoad | CardLoad, operators: Mapping[str, str] | None) -> Names:
+    """Bandwidth in use on a link or card, its limit, and the heaviest streams.
+
+    With the operators of subtasks, streams between operators in one line.
+    """
     most = part.bandwidth_bps
     limit = ", no limit" if most is None else f" of {format_bandwidth(most)}"
-    sent = format_bandwidth(8 * part.bytes_per_s)
-    return f"{sent}{limit}: {some(part.streams, _name, ', ', MOST_CARRIED)}"
+    before = f"{format_bandwidth(8 * part.bytes_per_s)}{limit}: "
+    if operators is None:
+        return Names.of(part.streams, _name, before=before)
+    names = part.streams.names()
+    ends = {name: name.split("→") for name in names}
+    streams = {name: "→".join(operators.get(end, end) for end in ends[name]) for name in names}
+    return Names.of(with_counts(names, streams), before=before, lines=1)
