@@ -14,6 +14,7 @@ from streamplace.io.parsing import untyped
 from streamplace.io.problems import problem_beside, problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
+from streamplace.model.display import call_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown, suggestion
 from streamplace.model.problem import Problem
@@ -61,6 +62,8 @@ class DataSet:
     split: str | None = None
     limit: int | None = None
     reader: Reader = Reader()
+
+    __repr__ = call_of
 
     def __iter__(self) -> Iterator[Problem]:
         return map(self.reader, self.lines())

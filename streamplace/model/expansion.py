@@ -12,9 +12,10 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.buffers import is_of_messages
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
+from streamplace.model.display import WIDEST
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
-from streamplace.model.messages import quoted
+from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
@@ -74,6 +75,10 @@ class Expansion:
     graph: StreamGraph
     original: StreamGraph
     operator: Ints
+
+    def __repr__(self) -> str:
+        parts = counted(self.graph.n_operators, "subtask")
+        return shown(f"<Expansion of {self.original.title}; {parts}>", WIDEST)
 
     def fold(self, placement: Placement) -> Longs:
         """Count the subtasks of each operator on each device, [N, D]."""
