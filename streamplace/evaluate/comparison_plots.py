@@ -33,7 +33,7 @@ LEAST_RANGE = 0.05
 """Shortest axis of shares of the best, or of multiples; smaller differences look small."""
 LEAST_POINTS = 3
 """Fewest graphs with a proven optimum for a scatter plot."""
-MANY = 500
+MANY = 200
 """Number of points above which marks are small."""
 OptimumPoints = dict[float | None, dict[str, tuple[Floats, Floats]]]
 """Optima and values by rate and placer."""
