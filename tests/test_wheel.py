@@ -67,7 +67,9 @@ def test_the_tutorial_works_after_an_installation(python: Path, tmp_path: Path) 
                     ["bash", "-c", command], cwd=tmp_path, env=environment(python),
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                 )  # fmt: skip
-                printed = re.sub(r"^compiling kernels .*…\n", "", done.stdout, flags=re.MULTILINE)
+                printed = re.sub(
+                    r"^(compiling kernels|  \d+ s, ).*…\n", "", done.stdout, flags=re.MULTILINE
+                )
                 check_outcome(entry, done.returncode, printed)
     (tmp_path / "session.txt").write_text(session, encoding="utf-8")
     command = [python, "-c", SESSION, "session.txt", str(FLAGS)]
