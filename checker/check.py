@@ -264,20 +264,33 @@ VALUES = {"throughput": throughput, "makespan": makespan, "plan": plan}
 PROOFS = {"throughput": no_placement, "makespan": no_schedule, "plan": no_plan}
 
 
+def of_file(role: str, path: str, check: Callable[[Any], Any]) -> Any:
+    """Check a file; an error says which, whatever is wrong with a file of a stranger."""
+    try:
+        need(Path(path).is_file() and Path(path).stat().st_size <= BYTES, "too large, or no file")
+        return check(json.loads(Path(path).read_bytes()))
+    except (Exception, KeyboardInterrupt) as error:
+        raise RefusedError(f"{role}: {error} ({type(error).__name__})") from None
+
+
 def check(paths: list[str]) -> str:
     """Check the files; return value, bound and gap in one line."""
     need(len(paths) in (2, 3), "usage: python check.py INSTANCE SOLUTION [CERTIFICATE]")
-    for path in map(Path, paths):
-        need(path.is_file() and path.stat().st_size <= BYTES, "a file is too large, or no file")
-    instance, solution, *certificates = (json.loads(Path(path).read_bytes()) for path in paths)
-    p, objective = Instance(instance), instance["objective"]
-    value = VALUES[objective](p, solution)
-    line = f"{objective} {float(value):.12g} = {value}"
-    for certificate in certificates:
+    p, objective, value_of = of_file(
+        "instance", paths[0], lambda x: (Instance(x), x["objective"], VALUES[x["objective"]])
+    )
+    value = of_file("solution", paths[1], lambda x: value_of(p, x))
+
+    def proven(certificate: dict[str, Any]) -> Fraction:
         text = str(certificate["bound"])
         need(len(text) < 80 and {*text} <= {*"0123456789./"}, "the bound is no number")
         bound = Fraction(text)
         PROOFS[objective](p, bound, certificate["proof"])
+        return bound
+
+    line = f"{objective} {float(value):.12g} = {value}"
+    for path in paths[2:]:
+        bound = of_file("certificate", path, proven)
         gap = float(abs(value - bound) / (value or 1))
         line += f" bound {float(bound):.12g} = {bound} gap {gap:.3%}"
     return line
@@ -286,10 +299,10 @@ def check(paths: list[str]) -> str:
 def main(paths: list[str]) -> int:
     """Check the files that are named; return the exit status."""
     try:
-        print(f"accepted: {check(paths)}"[:300])
+        print(f"accepted: {check(paths)}")
         return 0
-    except (Exception, KeyboardInterrupt) as error:  # whatever is wrong with a file of a stranger
-        print(ascii(f"refused: {error} ({type(error).__name__})")[1:-1][:300])
+    except RefusedError as error:
+        print(ascii(f"refused: {error}")[1:-1][:300])
         return 1
 
 

@@ -127,10 +127,10 @@ def check_(
     its own, within one hour of processor time and 4 GiB for each entry. The exit status is 1 if it
     refuses any. Without names it verifies the whole library.
     """
-    from streamplace.library.checking import check_entry, check_files, is_list_of_files
+    from streamplace.library.checking import ROLES, check_entry, check_files, is_list_of_files
     from streamplace.library.folder import open_library
 
-    if is_list_of_files(names):
+    if files := is_list_of_files(names):
         for name in names:
             reads(Path(name))
         spare_inputs(*([] if output is None else [output]))
@@ -145,6 +145,9 @@ def check_(
     refused = sum(not result.accepted for result in results.values())
     for name, result in results.items() if not as_json else ():
         text = result.text
+        role, _, reason = text.partition(": ")
+        if files and role in ROLES:  # the file in which the fault is
+            name, text = names[ROLES.index(role)], reason
         if text.startswith("makespan "):  # the checker leaves the unit out
             text = text.replace(" = ", " s = ")
         print_line(f"{'accepted' if result.accepted else 'refused'}: {name}: {text}")

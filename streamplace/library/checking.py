@@ -19,6 +19,8 @@ SECONDS, MEMORY = 3600.0, 4 * 2**30
 """Default limits of a check: processor seconds and bytes of memory."""
 ACCEPTED = "accepted: "
 MOST_PRINTED = 4096
+ROLES = "instance", "solution", "certificate"
+"""Files of a check, in order; a refusal begins with the one in which the fault was found."""
 SAME = 2e-10
 """Relative difference allowed for a stated value, which has at least ten digits."""
 CLOSED = 1e-8

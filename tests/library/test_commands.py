@@ -98,9 +98,14 @@ def test_check_takes_files(run: Callable, folder: Path) -> None:
         open_library(folder).entry("random-pass-00", "makespan")
     )
     assert run("library", "check", str(instance), str(solution)).status == 0
-    answer = run("library", "check", str(instance), str(certificate))
-    assert answer.status == 1
-    assert answer.out.startswith(f"refused: {certificate}: ")
+    for files, fault in (
+        ((instance, certificate), certificate),
+        ((certificate, solution), certificate),
+        ((instance, solution, instance), instance),
+    ):
+        answer = run("library", "check", *map(str, files))
+        assert answer.status == 1
+        assert answer.out.startswith(f"refused: {fault}: ")
     result = check_files(instance, solution, certificate)
     assert result.accepted
     assert result.value is not None
