@@ -35,6 +35,8 @@ from streamplace.model.units import (
 _NOTHING: frozenset[str] = frozenset()
 LEAST_PRICE = 1e-15
 """Smallest price of a machine."""
+MOST_OFFERS = 1000
+"""Most types of machines; the time of a plan grows with their square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,11 @@ class Catalogue:
     def __post_init__(self) -> None:
         if not self.offers:
             raise ClusterError("there are no offers; add at least one")
+        if len(self.offers) > MOST_OFFERS:
+            raise ClusterError(
+                f"there are {len(self.offers)} offers; leave out types of machines until there are "
+                f"at most {MOST_OFFERS}"
+            )
         names = [offer.name for offer in self.offers]
         twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if twice is not None:

@@ -67,9 +67,10 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
     """Remove machines without subtasks, except those that ``at_least`` requires."""
     in_use: Bools = np.asarray(packed.rows.any(axis=1))
     for t, offer in enumerate(catalogue.offers):
-        same = np.flatnonzero(packed.kinds == t)
-        idle = same[~in_use[same]]
-        in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
+        if offer.at_least:
+            same = np.flatnonzero(packed.kinds == t)
+            idle = same[~in_use[same]]
+            in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
     devices = None if packed.devices is None else packed.devices[in_use]
     return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use], devices)
 

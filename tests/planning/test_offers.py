@@ -77,6 +77,10 @@ def test_offers_may_be_called_as_machines_of_others() -> None:
         (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "two offers are called 'a'"),
         ('[[offers]]\nname = ""\nprice = 1', "give it a name"),
         ("[[offers]]\nname = 'a'\nprice = nan", "price is nan"),
+        (
+            "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001)),
+            "are 1001",
+        ),
         ("[[offers]]\nname = 'a'\nprice = 5e-324", "price is .*; it must be > 0, from 1e-15 to"),
     ],
 )
