@@ -119,7 +119,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     path = folder / NAME
     where = spot(path)
     if not is_file(path):
-        raise FormatError(f"{spot(folder)}: holds no run to resume; drop --resume to start one")
+        raise FormatError(f"{spot(folder)}: holds no run to resume; name another folder")
     document, tensors = read_tensors(path)
     if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise FormatError(

@@ -161,18 +161,20 @@ class TrainingRun:
 
         Until ``files`` are closed, no other process trains into the folder.
         """
-        from streamplace.learn.checkpoint import check_settings, read_checkpoint
+        from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         folder = self.request.folder
-        if self.request.resume:
-            files.enter_context(claim_folder(folder))
-            checkpoint = read_checkpoint(folder)
-            check_settings(checkpoint, self.settings, folder)
-            return checkpoint
         make_folder(folder)
         files.enter_context(claim_folder(folder))
-        check_folder(folder, resume=False)
-        return None
+        check_folder(folder, resume=self.request.resume)
+        if not self.request.resume:
+            return None
+        if not is_file(folder / NAME):  # it was stopped before its first checkpoint
+            LOG.warning("%s: holds no run to resume; a new one begins", spot(folder))
+            return None
+        checkpoint = read_checkpoint(folder)
+        check_settings(checkpoint, self.settings, folder)
+        return checkpoint
 
     def train(
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track

@@ -154,7 +154,6 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
         (["--reward", "magic"], "reward is 'magic'; it must be steady or engine"),
         (["--device", "tpu"], "device is 'tpu'; it must be cpu or cuda"),
         (["--epochs", "0"], "epochs is 0"),
-        (["--resume"], "x: holds no run to resume"),
         (["--start", "b.jsonl"], "b.jsonl: is not a complete file of streamplace weights"),
         (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
@@ -208,6 +207,9 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
     for answer in (again, other):
         assert (answer.status, answer.err.count("\n")) == (2, 1)
     assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0
+    begun = run(*STUB, "--out", "begun", "--epochs", "1", "--resume")  # never stopped before
+    assert begun.status == 0
+    assert Path("begun/best.safetensors").exists()
 
 
 def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str) -> None:
