@@ -177,13 +177,13 @@ def table_(
     means of its ratios to the best known value and to the bound, and shifted geometric means of
     its gaps.
     """
-    from streamplace.io.files import write_text
+    from streamplace.io.files import spot, write_text
     from streamplace.library.folder import open_library
     from streamplace.library.runs import read_all_runs
     from streamplace.library.tables import as_markdown, as_page, summaries_document, table_report
 
     if output is not None and output.suffix not in (".md", ".html"):
-        raise SettingError(f"-o {output} must end in .md or .html; name such a file")
+        raise SettingError(f"-o {spot(output)} must end in .md or .html; name such a file")
     library = open_library(folder)
     runs = read_all_runs(results)
     report = table_report(library, runs)

@@ -170,7 +170,7 @@ class _PlaceOptions:
 
     def check(self) -> None:
         """Raise SettingError for options that do not go together."""
-        from streamplace.io.files import is_special
+        from streamplace.io.files import is_special, spot
 
         if self.is_for_data_set:
             if self.what_if:
@@ -182,8 +182,8 @@ class _PlaceOptions:
         output = self.output
         if output is not None and output.suffix not in SUFFIXES and not is_special(output):
             raise SettingError(
-                f"-o {output}: the name must end in .json for a placement, .html for a report, or "
-                ".jsonl for the placements of a data set"
+                f"-o {spot(output)}: the name must end in .json for a placement, .html for a "
+                "report, or .jsonl for the placements of a data set"
             )
         _options.refuse_given(FOR_DATA_SETS, "is for data sets; add -o FILE.jsonl, or drop it")
 

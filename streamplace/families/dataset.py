@@ -25,7 +25,7 @@ from streamplace.families.manifest import (
 from streamplace.families.parameters import Parameters, parameters_of
 from streamplace.families.registry import FAMILIES, Family, graph_of
 from streamplace.io.fields import STRICT
-from streamplace.io.files import read_toml, spot
+from streamplace.io.files import is_special, read_toml, spot
 from streamplace.io.parsing import checked
 from streamplace.io.problems import write_known, write_problems
 from streamplace.model.graph import StreamGraph
@@ -80,7 +80,7 @@ def write_dataset(
     that a folder of such files contains only graphs. The same holds for problems. ``on_graph``
     is called with every graph as it is written.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    if is_special(path):
         raise SettingError(
             f"{spot(path)}: is a pipe or a device, but a data set is read again for its "
             "checksums; name a regular file"

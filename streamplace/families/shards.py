@@ -135,7 +135,7 @@ def _check(path: Path, shards: int) -> None:
         raise SettingError(f"{spot(path)}: the name of shards must end in .jsonl or .jsonl.gz")
     if not 1 <= shards <= MOST_SHARDS:
         raise SettingError(f"{shards} shards; there must be between 1 and {MOST_SHARDS}")
-    if path.exists():
+    if is_file(path):
         raise SettingError(
             f"{spot(path)}: exists already as a single file; remove it or name another"
         )

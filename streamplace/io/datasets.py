@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import FormatError
-from streamplace.io.files import spot
+from streamplace.io.files import is_special, spot
 from streamplace.io.graphs import Document
 from streamplace.io.lines import Line, lines_of
 from streamplace.io.parsing import untyped
@@ -83,7 +83,7 @@ class DataSet:
     def rereadable(self) -> "DataSet":
         """Return the data set with its lines in memory if its source is a pipe."""
         path = self.source
-        if not isinstance(path, Path) or not path.exists() or path.is_dir() or path.is_file():
+        if not isinstance(path, Path) or not is_special(path):
             return self
         return replace(self, source=tuple(lines_of(path)))
 

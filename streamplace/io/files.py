@@ -33,7 +33,8 @@ LARGEST_TOML = 16 * 2**20
 MOST_UNPACKED = 64 * 2**20
 """Bytes that any packed file may unpack to; larger files may unpack to `RATIO` times their size."""
 RATIO = 256
-LONGEST_PATH = 4096
+MOST_EMPTY_LINES = 1_000_000
+LONGEST_PATH = 500
 CHUNK = 2**20
 TEMPORARY, RANDOM_DIGITS = ".streamplace-", 12
 STANDARD_OUTPUT = Path("/dev/stdout")
@@ -56,7 +57,7 @@ def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Read numbered non-empty lines of at most 64 MiB, one after the other."""
     with reading(path), _open(path) as file:
-        number, size, unpacked = 0, 0, _most_unpacked(path, file)
+        number, size, empty, unpacked = 0, 0, 0, _most_unpacked(path, file)
         while line := file.readline(LONGEST_LINE + 1):
             number, size = number + 1, size + len(line)
             _check_unpacked(path, size, unpacked)
@@ -67,6 +68,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 )
             if line.strip():
                 yield number, line
+            elif (empty := empty + 1) > MOST_EMPTY_LINES:  # a small packed file may have millions
+                raise FormatError(
+                    f"{spot(path)}: has more than {MOST_EMPTY_LINES} empty lines; remove them"
+                )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -219,7 +224,11 @@ def reading(path: Path) -> Iterator[None]:
 def _target(path: Path) -> Path:
     """Resolve symbolic links, so that writing keeps them."""
     try:
-        target = path if is_special(path) else path.resolve()
+        target = path
+        if not is_special(path):
+            with suppress(FileNotFoundError):
+                path.stat()  # refuses a loop of links, which newer Pythons resolve to itself
+            target = path.resolve()
         if target.is_dir():
             raise IsADirectoryError
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
@@ -294,7 +303,7 @@ def is_special(path: Path) -> bool:
         return True
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
+    except (OSError, ValueError):  # opening it tells what is wrong with it
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import SettingError
+from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
 from streamplace.model.display import PICTURES, Pictured
 from streamplace.model.intervals import PredictionErrors, RateInterval
@@ -244,7 +245,7 @@ class Result(Pictured):
             write_placement(self.placement, target, **self.facts())
         else:
             raise SettingError(
-                f"{target} must end in .json (a placement), .html (a report), or "
+                f"{spot(target)} must end in .json (a placement), .html (a report), or "
                 f"{', '.join(DRAWN)} (a picture)"
             )
 
