@@ -37,7 +37,7 @@ def read_records(path: Path) -> Iterator[Record]:
     >>> [record.value for record in read_records(path)]
     [0.8]
     """
-    records = damaged = 0
+    records = damaged = foreign = 0
     with reading(path), path.open("rb") as lines:
         for line in lines:
             record = _parsed(line)
@@ -46,7 +46,8 @@ def read_records(path: Path) -> Iterator[Record]:
                 yield record
             elif line.endswith(b"\n"):
                 damaged += 1
-    if damaged and not records:
+                foreign += not line.startswith(START)
+    if foreign and not records:
         raise FormatError(f"{spot(path)}: does not contain such results; name another file")
     if damaged:
         LOG.warning("%s: %s left out", spot(path), counted(damaged, "damaged line"))
@@ -69,8 +70,8 @@ def append_records(path: Path, records: Iterable[Record]) -> None:
 
 
 def _append(file: FileIO, records: Iterable[Record], path: Path) -> None:
-    rows = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
-    append_lines(file, "".join(f"{row}\n" for row in rows).encode(), path)
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+    append_lines(file, "".join(f"{encode(asdict(r))}\n" for r in records).encode(), path)
 
 
 def _parsed(line: bytes) -> Record | None:

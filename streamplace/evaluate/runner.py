@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import cached_property
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -159,7 +160,8 @@ class Runner:
         for name, other in self._others(record.objective).items():
             if name not in record.measures and other.refuses(problem) is None:
                 measures[name] = other.value(problem, record.placement(problem))
-        return replace(record, measures={**record.measures, **measures})
+        finite = {name: value for name, value in measures.items() if isfinite(value)}
+        return replace(record, measures={**record.measures, **finite})
 
     def _placed(self, attempt: _Attempt) -> Record:
         blank, problem, judge, request = attempt
@@ -192,7 +194,11 @@ def error_line(error: Exception) -> str:
 
 def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
     """Thin a trace out to the last value between powers of two of evaluations."""
-    last = {step.evaluations.bit_length(): (step.evaluations, step.value) for step in trace}
+    last = {
+        step.evaluations.bit_length(): (step.evaluations, step.value)
+        for step in trace
+        if isfinite(step.value)
+    }
     return tuple(last[power] for power in sorted(last))
 
 

@@ -34,7 +34,8 @@ from streamplace.model.units import LARGEST, Quantity, seconds, size_bytes, tupl
 MOST_SUBTASKS = 1_000_000
 MOST_KEY_GROUPS = 32_768
 SHORTEST_WINDOW = 1e-6
-LEAST_MAX_RATE = 1e-6
+LEAST = {"rate": 1e-15, "max_rate": 1e-6}
+"""Smallest rates but 0, in tuples/s, by which others are divided."""
 EACH, ALL = "each", "all"
 _NOTHING: frozenset[str] = frozenset()
 _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
@@ -48,7 +49,7 @@ _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
 """Numeric columns, and the parsers of those that may be texts."""
 _COUNTS = {"parallelism": (1, MOST_SUBTASKS), "max_parallelism": (0, MOST_KEY_GROUPS)}
 """Columns of whole numbers, with the least and the largest."""
-_MAX_RATES = f"it must be at least {LEAST_MAX_RATE:g}, or 0 for no limit"
+_NONE = {"rate": "no source", "max_rate": "no limit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +162,9 @@ class Operator:
             if type(value) is not float or not 0.0 <= value <= LARGEST:
                 number = plain_number(value, f"operator {quoted(self.name)}", column, parse)
                 object.__setattr__(self, column, number)
-        if 0 < self.max_rate < LEAST_MAX_RATE:
-            raise self._bad("max_rate", f"{self.max_rate:g}", _MAX_RATES)
+        for column, slowest in LEAST.items():
+            if 0 < (rate := getattr(self, column)) < slowest:
+                raise self._bad(column, f"{rate:g}", _at_least(column))
         for column, (least, most) in _COUNTS.items():
             check_whole(getattr(self, column), least, most, partial(self._bad, column))
         for column in ("kind", "about", "slot_sharing_group"):
@@ -175,6 +177,10 @@ class Operator:
 
     def _bad(self, column: str, value: str, rule: str) -> GraphError:
         return GraphError(f"operator {quoted(self.name)} has {column} {value}; {rule}")
+
+
+def _at_least(column: str) -> str:
+    return f"it must be at least {LEAST[column]:g}, or 0 for {_NONE[column]}"
 
 
 _SHARED = tuple(f.name for f in fields(Operator) if f.name not in ("window", "fires"))
@@ -251,7 +257,7 @@ class Operators:
         put("window", self._checked_windows(window or {}))
         put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
         self._check_parallelism()
-        self._check_max_rate()
+        self._check_rates()
         self._check_joins()
 
     @classmethod
@@ -342,11 +348,13 @@ class Operators:
                 f"max_parallelism {self.max_parallelism[i]}; lower the one or raise the other"
             )
 
-    def _check_max_rate(self) -> None:
-        low = (self.max_rate > 0) & (self.max_rate < LEAST_MAX_RATE)
-        if low.any():
-            i = int(np.argmax(low))
-            raise self._bad("max_rate", i, f"{self.max_rate[i]:g}", _MAX_RATES)
+    def _check_rates(self) -> None:
+        for column, slowest in LEAST.items():
+            rates = getattr(self, column)
+            low = (rates > 0) & (rates < slowest)
+            if low.any():
+                i = int(np.argmax(low))
+                raise self._bad(column, i, f"{rates[i]:g}", _at_least(column))
 
     def _check_joins(self) -> None:
         for row in self.window:

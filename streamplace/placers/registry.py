@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import isfinite
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
@@ -243,10 +244,18 @@ def verified(
     """Return the value of a placement, and its bound unless the value refutes it.
 
     ``claimed`` is the value by the search that found the placement, if it has one. A placement that
-    misses a condition raises PlacementError.
+    misses a condition raises PlacementError, and so does one whose value is no finite number.
     """
     require_conditions(problem, objective, placement)
     value = objective.value(problem, placement)
+    if not isfinite(value):
+        raise PlacementError(
+            f"the {objective.name} of the placement is {value}; the numbers of the problem are too "
+            "far apart to be calculated with: correct their units"
+        )
+    if bound is not None and not isfinite(bound):
+        LOG.error("the bound of %s is %s", objective.name, bound)
+        bound = None
     if claimed is not None and abs(value - claimed) > CLOSE * max(abs(value), abs(claimed)):
         LOG.error("%s is %.9g, and not %.9g as its search says", objective.name, value, claimed)
     if bound is not None and objective.better(value, bound) and not _equal(value, bound):

@@ -4,9 +4,13 @@ None is better than exact, and exact is what all tries say.
 """
 
 import itertools
+import json
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from placer_cases import best_of_all
 from streamsim import throughput
 
@@ -278,3 +282,25 @@ def test_a_miss_is_worse_than_the_slowest_pass_over_the_slowest_link() -> None:
     judge = subject_to(OBJECTIVES["makespan"], [Condition.of("devices>=2")])
     apart, together = (judge.value(problem, problem.placement(p)) for p in ([0, 1], [0, 0]))
     assert judge.better(apart, together)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_whatever_numbers_come_in_values_and_bounds_are_finite(data: st.DataObject) -> None:
+    """Of all sizes that are accepted; a NaN passes no comparison of these."""
+    some = partial(st.sampled_from, [0.0, 1e-12, 1.0, 500.0, 1e5, 1e9, 1e15])
+    fires = data.draw(st.sampled_from(["each", "all"]))
+    sources = [
+        Operator(name, rate=1e3, ipt=data.draw(some()), payload=data.draw(some()),
+                 constant=data.draw(some()))
+        for name in "ab"
+    ]  # fmt: skip
+    join = Operator("join", ipt=data.draw(some()), constant=data.draw(some()), fires=fires)
+    graph = StreamGraph.of("g", [*sources, join], [Stream("a", "join"), Stream("b", "join")])
+    problem = Problem(graph, Cluster.uniform(2))
+    for name in ("anneal", "exact", "auto"):
+        result = PLACERS[name].place(problem, THROUGHPUT, budget=Budget(None, 100))
+        best = best_of_all(problem)
+        assert 0 <= result.value <= best * (1 + 1e-9)
+        assert result.bound is None or best * (1 - 1e-9) <= result.bound < 2
+        json.dumps(result.to_json(), allow_nan=False)

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from math import inf, nan
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -34,8 +35,12 @@ def test_a_wrong_value_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 
 
-def test_a_bound_that_the_placement_refutes_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    result = placer_that_says(bound=0.4).place(_problem(), named_objective("throughput"))
+@pytest.mark.parametrize("bound", [0.4, nan, inf])
+def test_a_bound_that_the_placement_refutes_is_dropped(
+    bound: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """So is one that is no number, as no comparison refutes it."""
+    result = placer_that_says(bound=bound).place(_problem(), named_objective("throughput"))
     assert (result.value, result.bound) == (pytest.approx(0.5), None)
     assert not result.proven
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
