@@ -111,8 +111,7 @@ class Comparison(Displayed):
         """Sentences on placers that were trained on graphs on which they are compared."""
         graphs = max((row.graphs for *_, row in self.rows()), default=0)
         return tuple(
-            f"{placer} was trained on {number} of these {counted(graphs, 'graph')}; on others it "
-            "may do worse"
+            f"{placer} was trained on {number} of these {counted(graphs, 'graph')}"
             for placer, number in self.trained.items()
         )
 
