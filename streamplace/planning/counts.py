@@ -17,6 +17,8 @@ SCALE = 2**28
 MOST_STEPS = 20_000
 MOST_WORK = 10.0
 """Limit of the solver, in its deterministic seconds."""
+MANY_TYPES, LITTLE_WORK = 32, 0.2
+"""Types of machines above which the solver may use less: it would seldom end, many times over."""
 MOST_COST = 2**52
 """Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
 
@@ -62,7 +64,7 @@ def cheapest_counts(
         Prices.of(catalogue).numbers,
         [(offer.at_least, offer.at_most) for offer in catalogue.offers],
         [WholeCut.of(cut) for cut in cuts],
-        MOST_WORK,
+        MOST_WORK if len(catalogue.offers) <= MANY_TYPES else LITTLE_WORK,
         above=above,
         below=below,
         tried=tried,
