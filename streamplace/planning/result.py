@@ -20,7 +20,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted, shown
 from streamplace.model.placement import Placement
-from streamplace.model.report import Bar, Detail, Part, Report, Sheet, percent, some
+from streamplace.model.report import Bar, Brief, Detail, Part, Report, Sheet, percent, some
 from streamplace.model.units import digits, floor_digits
 from streamplace.planning.hours import PlanHour, hour_parts
 from streamplace.planning.subtasks import PlanSlots
@@ -193,7 +193,7 @@ class PlanResult(Pictured):
         number = sum(self.machines.values())
         parts: list[Part] = [
             *self._machines(),
-            f"Subtasks: {some(self._numbers(), separator=', ')}.",
+            Brief(f"Subtasks: {some(self._numbers(), separator=', ')}."),
             f"{digits(self.rate, 6)} tuples/s {self._costs()} {counted(number, 'machine')}. "
             f"{_proof(self)}",
             f"The placement carries {_rate(self.carries)}{_likely(self)}. {_limit(self.limit)}",
@@ -220,10 +220,12 @@ class PlanResult(Pictured):
             )
             for name, count in self.machines.items()
         )
-        yield Sheet(head, rows[:MOST_ROWS])
-        if len(rows) > MOST_ROWS:
-            yield f"… and {counted(len(rows) - MOST_ROWS, 'more row')} (-v)"
-            yield Detail(Sheet(head, rows[MOST_ROWS:]))
+        if len(rows) <= MOST_ROWS:
+            yield Sheet(head, rows)
+            return
+        more = (f"… and {len(rows) - MOST_ROWS + 1} more", *[""] * (len(head) - 1))
+        yield Brief(Sheet(head, (*rows[: MOST_ROWS - 1], more)))
+        yield Detail(Sheet(head, rows))
 
     def _numbers(self) -> list[str]:
         """Numbers of subtasks by operator, the largest first; operators with one come last."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from planning_cases import pipeline
 
-from streamplace import plan
+from streamplace import Budget, Cluster, Device, Operator, Stream, StreamGraph, plan
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
 from streamplace.planning.result import FILES
@@ -70,6 +70,24 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     assert document["limit"]["machine"] == "box0"
     assert document["machines"] == {"box0": 1}
     assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *asked[:-1]).out
+
+
+def test_a_plan_of_twenty_operators_fits_a_terminal() -> None:
+    """In 24 lines of 80 columns: machines, subtasks, cost, bound and limit; the rest with -v."""
+    operators = [Operator(f"operator-{i}", ipt=2000 + 900 * i, payload=100) for i in range(20)]
+    operators[0] = replace(operators[0], rate=1000.0)
+    streams = [Stream(f"operator-{max(0, i - 2)}", f"operator-{i}") for i in range(1, 20)]
+    devices = [Device(f"machine-{i}", mips=10 + i, cores=8) for i in range(5)]
+    result = plan(
+        StreamGraph.of("twenty", operators, streams),
+        cluster=Cluster.of(devices),
+        rate=2100,
+        budget=Budget(evaluations=2000),
+    )
+    lines = str(result).splitlines()
+    assert len(result.machines) == 5
+    assert len(lines) + 1 <= 24  # and what to do next
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(

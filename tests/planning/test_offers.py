@@ -145,3 +145,11 @@ def test_a_refusal_names_the_headroom_that_makes_a_plan_large() -> None:
     told = "where room for 1000 times as much is reserved for the share that stays free"
     with pytest.raises(StreamplaceError, match=told):
         streamplace.plan(graph, offers=[Offer("m", 1.0, mips=1.0)], headroom=0.999)
+
+
+def test_more_offers_than_a_plan_takes_are_refused() -> None:
+    """The bound looks at every type many times, so that thousands would take minutes."""
+    offers = [Offer(f"type{i}", 1.0) for i in range(501)]
+    graph = StreamGraph.of("one", [Operator("v", ipt=1, rate=1)])
+    with pytest.raises(ProblemError, match="there are 501 offers, and a plan takes at most 500"):
+        streamplace.plan(graph, offers=offers)
