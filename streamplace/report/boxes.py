@@ -22,7 +22,7 @@ from streamplace.report.document import (
 
 WIDTH, HEIGHT = 132.0, 34.0
 """Size of a box in pixels, where its width does not follow the names."""
-NARROWEST, WIDEST = 64.0, 200.0
+NARROWEST, WIDEST = 64.0, 230.0
 LETTER, AROUND_NAME = 6.8, 42.0
 """Width of a letter, and of what a box has besides its name."""
 SPACING = Spacing(layers=56.0, boxes=16.0, bends=10.0, ports=6.0)

@@ -108,7 +108,7 @@ function paintLine(pen: Pen, look: Look, line: Line, detailed: boolean, view: Vi
   const load = loadOf(look, line);
   const limit = isLimit(look, line);
   const remote = load >= 0;
-  const faint = detailed ? 1 : 0.4;
+  const faint = detailed ? 1 : 0.65;
   const colour = limit
     ? theme.limit
     : touches

@@ -49,7 +49,7 @@ const LANE_LETTER = 7;
 /** Pixels around a scene, most pixels per unit, and most that gaps grow by to fill a window. */
 export const MARGIN = 18;
 const LARGEST = 1.7;
-const MOST_SPREAD = 1.8;
+const MOST_SPREAD = 2.4;
 /** How much larger a turned scene must be to be preferred. */
 const WORTH_TURNING = 1.35;
 
