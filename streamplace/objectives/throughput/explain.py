@@ -236,7 +236,7 @@ class Sustained(Displayed):
         """Devices with their load and operators, and the bottleneck."""
         limit = self.bottleneck
         devices = brief_and_detail(self._device_sheet)
-        return Report((*devices, f"Bottleneck: {limit.label} at {percent(limit.load)}"))
+        return Report((*devices, f"Bottleneck: {limit.label} at {limit.loaded}"))
 
     def report(self) -> Report:
         """Sources, devices, links, cards, the bottleneck with its users, and advice."""
@@ -391,8 +391,7 @@ def _sheet_of_devices(
 
 def _users(limit: FullestResource) -> str:
     """Bottleneck and its users; for a core, the operators that fill it alone."""
-    always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
-    what = f"Bottleneck: {limit.label} at {percent(limit.load)}{always}"
+    what = f"Bottleneck: {limit.label} at {limit.loaded}"
     if isinstance(limit, FullestSubtask):
         others = some(limit.carries[1:], _name, ", ", MOST_NAMED)
         return f"{what}; as full: {others}" if others else what

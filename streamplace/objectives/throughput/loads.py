@@ -147,6 +147,17 @@ class FullestResource:
     constant: float = 0.0
 
     @property
+    def loaded(self) -> str:
+        """Its load; of a part that is used at any rate, also what the rate needs of the rest."""
+        if not self.constant:
+            return percent(self.load)
+        rest = ""
+        if self.constant < 1 < self.load:
+            needed = percent((self.load - self.constant) / (1 - self.constant))
+            rest = f", {needed} of the rest"
+        return f"{percent(self.load)} ({percent(self.constant)} at any rate{rest})"
+
+    @property
     def label(self) -> str:
         """Name for a sentence: "the CPU of d2", "link d1→d3"."""
         return RESOURCES[self.kind].format(self.name)

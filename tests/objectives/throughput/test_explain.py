@@ -346,7 +346,9 @@ def test_the_part_of_a_device_that_is_used_at_any_rate_is_told() -> None:
     assert told.relative_throughput == pytest.approx(0.5)
     assert (told.devices[0].load, told.devices[0].constant) == pytest.approx((1.4, 0.6))
     assert told.bottleneck.load == pytest.approx(1.4)
-    assert "Bottleneck: the CPU of d0 at 140.0 % (60.0 % at any rate)" in str(told.report())
+    needs = "Bottleneck: the CPU of d0 at 140.0 % (60.0 % at any rate, 200.0 % of the rest)"
+    assert needs in str(told.report())
+    assert needs in str(told.brief())
     assert told.move is not None
     assert told.move.relative_throughput == 1.0
     assert told.document()["devices"][0]["constant"] == pytest.approx(0.6)

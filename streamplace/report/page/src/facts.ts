@@ -115,7 +115,7 @@ export class Facts {
     const first = resource[0].toUpperCase() + resource.slice(1);
     const who = slow < 0 ? this.whoFills(this.filling(situation)) : "";
     const rest = this.rest(situation);
-    return `${first} is the bottleneck: the full rate would need ${load} of it${who}${rest && `, which is ${rest}`}.`;
+    return `${first} is the bottleneck: the full rate would need ${load} of it${who}${rest && `: ${rest}`}.`;
   }
 
   /** What limits of a device, as where the device is listed: with the load that makes it the limit. */
@@ -150,7 +150,7 @@ export class Facts {
     const taken = Array.from(place, (a, v) => (a === device ? instance.constant[v * instance.d + a] : 0));
     const always = taken.reduce((total, share) => total + share, 0);
     if (!(always > 0)) return "";
-    return `${percent(pressure(load - always, always))} of what ${percent(always)} at any rate leaves`;
+    return `${percent(always)} at any rate, ${percent(pressure(load - always, always))} of the rest`;
   }
 
   /** Operator of which a subtask is the bottleneck by its largest rate; -1 if there is none. */
