@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +53,22 @@ def test_the_output_folder_holds_results_table_and_plots(run: Callable, data: st
     assert run("compare", data, "--placers", "metis,random", "-o", "out").status == 0
     assert len(Path("out/results.jsonl").read_text().splitlines()) == 12
     assert {"table.json", "cdf.png", "devices.png"} <= {p.name for p in Path("out").iterdir()}
+
+
+def test_equal_results_give_equal_files(run: Callable, data: str) -> None:
+    """Of two processes with other hashes; only search times differ from search to search."""
+    words = ["compare", data, "--placers", "metis,random,auto", "--evaluations", "50", "-o", "out"]
+    assert run(*words).status == 0
+    before = {file.name: file.read_bytes() for file in Path("out").iterdir()}
+    assert "report.html" in before
+    for seed in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-m", "streamplace", *words],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        )
+        assert {file.name: file.read_bytes() for file in Path("out").iterdir()} == before
 
 
 @pytest.mark.parametrize(
