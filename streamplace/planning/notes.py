@@ -1,6 +1,7 @@
 """Notes on plans: what a reader of the graph would not expect of the parallelisms and machines."""
 
 from collections.abc import Iterator
+from math import isfinite
 
 import numpy as np
 
@@ -21,8 +22,27 @@ MANY = 4
 def notes_of(
     problem: PlanProblem, packed: PackedMachines, deployment: PlannedDeployment
 ) -> tuple[str, ...]:
-    """Notes on operators with more subtasks than they need, and on chains that are broken."""
-    return *_as_many(problem, packed), *_broken(problem, packed.parallelism, deployment)
+    """Notes on what nobody stated, on many subtasks of an operator, and on broken chains."""
+    assumed = "; ".join(_assumed(problem))
+    return (
+        *((f"Assumed: {assumed}.",) if assumed else ()),
+        *_as_many(problem, packed),
+        *_broken(problem, packed.parallelism, deployment),
+    )
+
+
+def _assumed(problem: PlanProblem) -> Iterator[str]:
+    """Costs and limits that neither the graph nor the machines state."""
+    graph, offers = problem.graph, problem.catalogue.offers
+    needs = bool(graph.operators.memory.any())
+    if not any(isfinite(float(offer.memory)) for offer in offers):
+        yield "no memory limit" + (", though operators need memory" if needs else "")
+    elif not needs:
+        yield "no operator needs memory"
+    if not (graph.charged_ipt.any() or graph.operators.constant.any()):
+        yield "no operator costs CPU (ipt)"
+    if len(graph.streams) and not graph.streams.bytes_per_tuple().any():
+        yield "streams carry no bytes (payload)"
 
 
 def _as_many(problem: PlanProblem, packed: PackedMachines) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """Notes on what a reader of the graph would not expect of a plan."""
 
+from math import inf
+
 import pytest
 
 from streamplace import Budget, Offer, Operator, Stream, StreamGraph, plan
@@ -22,7 +24,7 @@ def test_an_operator_with_more_subtasks_than_it_needs_is_named(kind: str) -> Non
     offers = [Offer("large", 1.0, mips=1.0, cores=16)]
     result = plan(parsed(kind, (11.9, 0.1)), offers=offers, budget=QUICK)
     assert result.parallelism["rule"] == 12
-    assert result.notes[0].startswith("One subtask would do for rule (12), but forward streams")
+    assert result.notes[1].startswith("One subtask would do for rule (12), but forward streams")
     assert "--keep rule" in str(result)
 
 
@@ -31,7 +33,24 @@ def test_a_broken_chain_is_named() -> None:
     offers = [Offer("small", 1.0, mips=1.0)]
     result = plan(parsed("chained", (0.8, 0.7), most=1), offers=offers, budget=QUICK)
     assert result.machines == {"small": 2}
-    assert result.notes == (
+    assert result.notes[1:] == (
         "Chained operators run on different machines, where Flink must not chain them: "
         "parse and rule (1 pair of subtasks).",
     )
+
+
+@pytest.mark.parametrize(
+    ("memory", "payload", "told"),
+    [
+        ("8 GB", 10, "no operator needs memory."),
+        (inf, 0, "no memory limit; streams carry no bytes (payload)."),
+    ],
+)
+def test_what_nobody_stated_is_said_beside_the_proof(
+    memory: float, payload: float, told: str
+) -> None:
+    ends = [Operator("a", ipt=10, rate=10, payload=payload), Operator("b", ipt=10)]
+    graph = StreamGraph.of("pair", ends, [Stream("a", "b")])
+    result = plan(graph, offers=[Offer("one", 1.0, memory=memory)], budget=QUICK)
+    assert result.notes == (f"Assumed: {told}",)
+    assert "No plan costs less." in str(result)
