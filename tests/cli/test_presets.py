@@ -17,7 +17,7 @@ def _document(case: dict[str, Any]) -> dict[str, Any]:
         {
             "from": f"d{a}",
             "to": f"d{b}",
-            "bandwidth": 8 / case["inv_bw"][a][b],
+            "bandwidth": f"{8 / case['inv_bw'][a][b]} bps",
             "latency": case["delay"][a][b],
         }
         for a in range(n)
