@@ -127,14 +127,7 @@ class ClusterChoice:
 
         given = {"devices": self.devices, "mips": self.mips, "bandwidth": self.bandwidth}
         if self.file is None:
-            chosen = {
-                key: DEFAULTS[key] if value is None else value for key, value in given.items()
-            }
-            return Cluster.uniform(
-                int(str(chosen["devices"])),
-                mips=str(chosen["mips"]),
-                bandwidth=str(chosen["bandwidth"]),
-            )
+            return Cluster.uniform(self.devices, mips=self.mips, bandwidth=self.bandwidth)
         for key, value in given.items():
             if value is not None:
                 raise SettingError(f"--{key} and --cluster exclude each other; drop one")

@@ -108,7 +108,10 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
         with located(cost):
             costs[name] = seconds(tables.get(cost, 0.0)) / use
     energy = tables.get("joules_per_byte", 0.0)
-    return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy)
+    defaults = ["mips"] if any("mips" not in row for row in tables["devices"]) else []
+    if "bandwidth" not in tables and not any("bandwidth" in link for link in links):
+        defaults.append("bandwidth")
+    return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy, defaults=defaults)
 
 
 def _bandwidth(mips: float, given: Quantity) -> float:

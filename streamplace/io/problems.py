@@ -49,7 +49,7 @@ Known = StreamGraph | Draft | Problem
 @cache
 def usual_cluster() -> Cluster:
     """Default cluster: five equal devices."""
-    return Cluster.uniform(5)
+    return Cluster.uniform()
 
 
 def read_problem(

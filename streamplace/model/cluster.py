@@ -1,7 +1,7 @@
 """Cluster: devices and the network between every ordered pair of them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.platform import Platform
 
+DEVICES, MIPS, BPS = 5, 2500.0, 1e9
+"""Default cluster."""
 MOST_DEVICES = 4096
 BLOCK = 256
 """Rows of a matrix that are hashed at a time."""
@@ -56,6 +58,8 @@ class Cluster(Caching, Displayed):
         Energy of sending one byte over a link; 0 where energy is of no interest.
     interchangeable
         Class of every device. Swapping two devices of one class changes nothing.
+    defaults
+        What nobody stated of "devices", "mips" and "bandwidth", so that answers say so.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class Cluster(Caching, Displayed):
     gap_s: float
     joules_per_byte: float
     overhead_s_per_byte: float
+    defaults: frozenset[str] = field(repr=False, compare=False)
     interchangeable: Ints = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -82,9 +87,11 @@ class Cluster(Caching, Displayed):
         gap_s: float = 0.0,
         joules_per_byte: float = 0.0,
         overhead_s_per_byte: float = 0.0,
+        defaults: Iterable[str] = (),
     ) -> None:
         put = partial(object.__setattr__, self)
         put("devices", devices)
+        put("defaults", frozenset(defaults))
         check_size(len(devices))
         network = {
             "bandwidth_bps": (bandwidth_bps, SLOWEST, np.inf),
@@ -106,24 +113,32 @@ class Cluster(Caching, Displayed):
     @classmethod
     def uniform(
         cls,
-        n: int = 5,
+        n: int | None = None,
         *,
-        mips: Quantity = 2500.0,
-        bandwidth: Quantity = 1e9,
+        mips: Quantity | None = None,
+        bandwidth: Quantity | None = None,
         latency: Quantity = 0.0,
         cores: int = 1,
     ) -> "Cluster":
-        """Cluster of ``n`` equal devices d0…, with a link for every ordered pair."""
-        check_size(n)
-        devices = [Device(f"d{i}", mips=mips, cores=cores) for i in range(n)]
-        return cls.of(devices, bandwidth=bandwidth, latency=latency)
+        """Cluster of ``n`` equal devices d0…, with a link for every ordered pair.
+
+        By default five devices of 2500 MIPS, joined by 1000 Mbps.
+        """
+        given = {"devices": n, "mips": mips, "bandwidth": bandwidth}
+        size = DEVICES if n is None else n
+        check_size(size)
+        speed, links = MIPS if mips is None else mips, BPS if bandwidth is None else bandwidth
+        devices = [Device(f"d{i}", mips=speed, cores=cores) for i in range(size)]
+        cluster = cls.of(devices, bandwidth=links, latency=latency)
+        defaults = frozenset(key for key, value in given.items() if value is None)
+        return replace(cluster, defaults=defaults)
 
     @classmethod
     def of(
         cls,
         devices: Iterable[Device],
         *,
-        bandwidth: Quantity | ArrayLike = 1e9,
+        bandwidth: Quantity | ArrayLike = BPS,
         latency: Quantity | ArrayLike = 0.0,
         overhead: Quantity = 0.0,
         gap: Quantity = 0.0,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.model.arrays import Bools
+from streamplace.model.assumptions import assumed
 from streamplace.model.display import WIDEST, Displayed
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
@@ -59,6 +60,7 @@ class PlainExplanation(Displayed):
     words: str  # the value in words, and the conditions that it meets
     placement: Placement
     beside: Explanation | None = None  # by another objective that is reported in addition
+    assumptions: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -74,7 +76,12 @@ class PlainExplanation(Displayed):
 
     def document(self) -> dict[str, Any]:
         """Facts as a JSON document."""
-        return {self.quantity: self.value, **self.headline(), "pes": self.placement.pes()}
+        return {
+            self.quantity: self.value,
+            **self.headline(),
+            "pes": self.placement.pes(),
+            "assumptions": self.assumptions,
+        }
 
     def to_pandas(self) -> "DataFrame":
         """Table of the operators with their devices, one row each."""
@@ -86,7 +93,7 @@ class PlainExplanation(Displayed):
 
     def report(self) -> Report:
         """Operators by device, and the value."""
-        return Report(self.brief().parts, self.words)
+        return Report((*self.brief().parts, *assumed(self.assumptions)), self.words)
 
     def _sheet(self, is_brief: bool) -> Sheet:
         """Operators by device, subtasks by their operators."""

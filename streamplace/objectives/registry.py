@@ -13,6 +13,7 @@ import numpy as np
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.assumptions import assumptions
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
@@ -201,7 +202,8 @@ class Objective:
         if self.beside and suggested_by(problem.graph) == DEFAULT:
             beside = OBJECTIVES[self.beside].explained(problem, placement)
             words.append(beside.words)
-        return PlainExplanation(self.quantity, value, ", ".join(words), placement, beside)
+        told = ", ".join(words)
+        return PlainExplanation(self.quantity, value, told, placement, beside, assumptions(problem))
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
         """Marks for a drawing; without a picture of its own, only the value."""

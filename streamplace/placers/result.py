@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streamplace.errors import SettingError
 from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
+from streamplace.model.assumptions import assumed, assumptions
 from streamplace.model.display import PICTURES, Pictured
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.placement import Placement
@@ -157,6 +158,7 @@ class Result(Pictured):
                 *sentences,
                 *([] if bound is None else [bound]),
                 *self.likely(),
+                *assumed(assumptions(self.problem)),
                 f"Verdict: {self.verdict}",
             ),
             subject=self,
@@ -185,6 +187,7 @@ class Result(Pictured):
             "bound": self.bound,
             "gap": self.gap,
             "verdict": self.verdict,
+            "assumptions": list(assumptions(self.problem)),
             **likely,
             "placer": self.placer,
             "seed": self.seed,

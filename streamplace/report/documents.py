@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 from streamplace.drawing.graphs import NamedPlacements
+from streamplace.model.assumptions import assumed, assumptions
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
 from streamplace.model.report import Bar, Cell, Heading, Names, Report, Sheet, percent
@@ -74,6 +75,7 @@ def _words_of_result(result: Result) -> Report:
     bound = bound_in_words(result.judge, result.value, result.bound)
     parts = (
         *report.parts,
+        *(assumed(assumptions(result.problem)) if large else ()),
         *([] if bound is None else [bound]),
         *result.likely(),
         f"Verdict: {verdict(result.value, result.bound, explanation)}",

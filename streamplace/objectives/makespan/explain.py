@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.assumptions import assumed, assumptions
 from streamplace.model.display import WIDEST, Displayed, data_frame
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
@@ -86,6 +87,7 @@ class OnePass(Displayed):
     busy: dict[str, float]  # seconds of busy cores, by device
     queue: str
     find_move: Callable[[], PassAdvice | None] = field(repr=False, compare=False)
+    assumptions: tuple[str, ...] = ()
 
     @cached_property
     def move(self) -> PassAdvice | None:
@@ -144,6 +146,7 @@ class OnePass(Displayed):
             "move": move,
             "parts": self.parts,
             "verdict": self.verdict,
+            "assumptions": self.assumptions,
         }
 
     def to_pandas(self) -> "DataFrame":
@@ -175,7 +178,8 @@ class OnePass(Displayed):
             then = quantity(self.move.makespan, "s")
             advice = f"What to move: {who} to {self.move.device} would give {then}"
         chain = Brief(_chain_sheet(self.chain, FEW_PARTS)), Detail(_chain_sheet(self.chain))
-        return Report((brief, devices, *chain, parts, *order, least, advice), self.words)
+        told = (parts, *order, least, advice, *assumed(self.assumptions))
+        return Report((brief, devices, *chain, *told), self.words)
 
     def _device_sheet(self, is_brief: bool) -> Sheet:
         """Devices in use, the busiest first, with their operators; the others in one row."""
@@ -216,6 +220,7 @@ def explain(problem: Problem, placement: Placement, options: PassOptions) -> One
         busy={name: float(schedule.device_busy[d]) for d, name in enumerate(placement.devices)},
         queue=options.rules_of(placement)[0].queue,
         find_move=lambda: best_move(problem, placement, schedule, options),
+        assumptions=assumptions(problem),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.model.arrays import Ints
+from streamplace.model.assumptions import assumed, assumptions
 from streamplace.model.display import WIDEST, Displayed, data_frame
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
@@ -177,6 +178,7 @@ class Sustained(Displayed):
     cards: tuple[CardLoad, ...]
     find_move: Callable[[], RateAdvice | None] = field(repr=False, compare=False)
     find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
+    assumptions: tuple[str, ...] = ()
 
     @cached_property
     def move(self) -> RateAdvice | None:
@@ -252,7 +254,7 @@ class Sustained(Displayed):
         if self.cards:
             parts.append(Detail(_card_sheet(self.cards)))
         parts.append(_users(self.bottleneck))
-        return Report((*parts, *self._advice()), self._title())
+        return Report((*parts, *self._advice(), *assumed(self.assumptions)), self._title())
 
     @cached_property
     def _operators(self) -> dict[str, str]:
@@ -345,6 +347,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         cards=cards,
         find_move=lambda: best_move(problem, place, top) if value < 1 else None,
         find_parallelism=lambda: more_subtasks(problem, place, top) if value < 1 else None,
+        assumptions=assumptions(problem),
     )
 
 

@@ -1,0 +1,85 @@
+"""What was assumed for a problem, as nobody stated it: printed beside every verdict."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.model.cluster import BPS, MIPS
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
+from streamplace.model.report import duration, some
+from streamplace.model.units import format_bandwidth, format_speed
+
+if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
+
+LONG_WINDOW = 3600.0
+"""From this size on, seconds of a window may have been meant as milliseconds."""
+MOST = 3
+"""Names in a sentence."""
+
+
+def assumptions(problem: "Problem") -> tuple[str, ...]:
+    """Sentences on what was assumed for a problem.
+
+    >>> from streamplace import Cluster, Operator, Problem, StreamGraph
+    >>> one = StreamGraph.of("one", [Operator("a", rate=1.0)])
+    >>> assumptions(Problem(one, Cluster.uniform()))[0]
+    '5 default devices of 2500 MIPS, 1 Gbps, no memory limit (--cluster)'
+    """
+    return problem.cached("assumptions", _of_problem)
+
+
+def assumed(sentences: Sequence[str]) -> tuple[str, ...]:
+    """All assumptions in one line of a report; empty if there are none."""
+    return (f"Assumed: {'; '.join(sentences)}",) if sentences else ()
+
+
+def _of_problem(problem: "Problem") -> tuple[str, ...]:
+    graph, seconds = problem.graph, problem.seconds
+    free = not (graph.charged_ipt.any() or graph.charged_constant.any())
+    costs_nothing = free if seconds is None else not seconds.any()
+    cpu = ("no operator costs CPU (ipt)",) if costs_nothing else ()
+    return (*_of_cluster(problem), *cpu, *of_graph(graph))
+
+
+def _of_cluster(problem: "Problem") -> Iterator[str]:
+    """Yield default devices, speeds and bandwidths, and whether memory limits nothing."""
+    cluster, needs = problem.cluster, problem.graph.operators.memory.any()
+    devices, defaults = cluster.devices, cluster.defaults
+    memory = ""
+    if not np.isfinite(devices.memory).any():
+        memory = "no memory limit" + (", though operators need memory" if needs else "")
+    elif not needs:
+        memory = "no operator needs memory"
+    speed = format_speed(MIPS)
+    network = format_bandwidth(BPS) if len(devices) > 1 else ""
+    if "devices" in defaults and {"mips", "bandwidth"} <= defaults:
+        facts = [f"{len(devices)} default devices of {speed}", network, memory]
+        yield f"{', '.join(filter(None, facts))} (--cluster)"
+        return
+    facts = [f"{len(devices)} devices"] if "devices" in defaults else []
+    facts += [speed] if "mips" in defaults else []
+    facts += [network] if "bandwidth" in defaults and network else []
+    if facts:
+        yield f"{', '.join(facts)} by default"
+    if memory:
+        yield memory
+
+
+def of_graph(graph: StreamGraph) -> Iterator[str]:
+    """Yield what is assumed for a graph, whatever it runs on."""
+    streams, operators = graph.streams, graph.operators
+    if len(streams) and not streams.bytes_per_tuple().any():
+        yield "streams carry no bytes (payload)"
+    for v, window in sorted(operators.window.items()):
+        if window.size > LONG_WINDOW:
+            yield f"the window of {shown(operators.name[v])} is {duration(window.size)} long"
+    # Inputs of operators that fire "all" are counted once each, however often they are written.
+    ends = np.stack([streams.source, streams.target])[:, ~operators.fires_all[streams.target]]
+    pairs, count = np.unique(ends, axis=1, return_counts=True)
+    if (count > 1).any():
+        names = operators.name
+        twice = [f"{shown(names[u])}→{shown(names[v])}" for u, v in pairs[:, count > 1].T.tolist()]
+        yield f"{some(twice, separator=', ', most=MOST)} written more than once, and sent as often"

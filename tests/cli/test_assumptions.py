@@ -1,0 +1,91 @@
+"""Nothing that decides an answer is assumed in silence."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph, place, simulate
+from streamplace.model.assumptions import assumptions
+from streamplace.model.operators import Window
+
+SILENT = StreamGraph.of(
+    "silent", [Operator("src", rate=100), Operator("out")], [Stream("src", "out")]
+)
+WORKING = StreamGraph.of(
+    "working",
+    [Operator("src", ipt=1e5, payload=8, rate=100, memory=1e6), Operator("out", ipt=1e5)],
+    [Stream("src", "out")],
+)
+DECIDING = {
+    "devices": "5 default devices",
+    "speed": "2500 MIPS",
+    "bandwidth": "1 Gbps",
+    "memory": "no memory limit",
+    "ipt": "no operator costs CPU (ipt)",
+    "payload": "streams carry no bytes (payload)",
+    "rate": "100 tuples/s",
+    "placer": "by auto",
+    "budget": "search time",
+    "objective": "of the sources' rate",
+}
+"""What decides an answer where nobody states it, and the words that say so."""
+
+
+def test_every_default_that_decides_an_answer_is_printed() -> None:
+    printed = " ".join(str(place(SILENT)).split())
+    assert {name: words for name, words in DECIDING.items() if words not in printed} == {}
+    assert printed.index("Assumed:") < printed.index("proven")
+
+
+def test_pages_documents_and_simulations_say_what_was_assumed() -> None:
+    result = place(SILENT)
+    told = assumptions(result.problem)
+    assert tuple(result.to_json()["assumptions"]) == told
+    for explanation in (
+        simulate(SILENT, result),
+        simulate(SILENT, result, objective="makespan"),
+        simulate(SILENT, result, objective="devices"),
+    ):
+        assert tuple(explanation.document()["assumptions"]) == told
+        assert told[0] in str(explanation).replace("\n", " ")
+    assert told[0] in result.report().html()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "told"),
+    [
+        (Cluster.uniform(3), "2500 MIPS, 1 Gbps by default"),
+        (Cluster.uniform(mips=100, bandwidth="1 Mbps"), "5 devices by default"),
+        (Cluster.uniform(1, mips=100), "no memory limit, though operators need memory"),
+        (Cluster.of([Device("d", memory=1e9)]), None),
+    ],
+)
+def test_only_what_nobody_stated_is_assumed(cluster: Cluster, told: str | None) -> None:
+    found = assumptions(Problem(WORKING, cluster))
+    assert told in found if told else not found
+
+
+def test_long_windows_and_repeated_streams_are_named() -> None:
+    """Two inputs of an operator that fires all are one tuple of each, and no slip."""
+    operators = [Operator("a", ipt=1, payload=1, rate=1), Operator("w", window=Window(6e4, 6e4))]
+    twice = StreamGraph.of("g", operators, [Stream("a", "w"), Stream("a", "w")])
+    told = assumptions(Problem(twice, Cluster.uniform()))[1:]
+    assert told == (
+        "the window of w is 16 h 40 min long",
+        "a→w written more than once, and sent as often",
+    )
+    tasks = StreamGraph.of("t", map(Operator, "ab"), [Stream("a", "b")] * 2, fires="all")
+    assert not any(
+        "more than once" in each for each in assumptions(Problem(tasks, Cluster.uniform()))
+    )
+
+
+def test_the_command_line_says_what_its_options_leave_open(tmp_path: Path, run: Callable) -> None:
+    (tmp_path / "g.json").write_text(json.dumps({"operators": [{"name": "a", "rate": 1}]}))
+    (tmp_path / "c.toml").write_text('devices = [{name = "a", memory = "1 GB"}]')
+    for options, told in (((), "5 default"), (("--devices", "2"), "2500 MIPS, 1 Gbps by default")):
+        assert told in run("place", str(tmp_path / "g.json"), *options).out
+    plain = run("place", str(tmp_path / "g.json"), "--cluster", str(tmp_path / "c.toml"), "--json")
+    assert json.loads(plain.out)["assumptions"][0] == "2500 MIPS by default"
