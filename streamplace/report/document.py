@@ -267,6 +267,8 @@ class ProblemPart(TypedDict):
     # Shell command that simulates a placement, read from standard input; absent if there is none.
     command: NotRequired[str]
     errors: NotRequired[ErrorsPart]  # errors of predictions; absent if the graph was not measured
+    # What is assumed because nothing says it, such as the devices; absent without any.
+    assumptions: NotRequired[list[str]]
     placements: list[PlacementPart]
 
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from streamplace.drawing.boxes import chain_of
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.assumptions import assumptions
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
-from streamplace.model.messages import counted, shown
+from streamplace.model.messages import counted, printable, shown
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.model.units import digits
@@ -131,6 +132,8 @@ def _add_devices(part: ProblemPart, problem: Problem, judge: Objective) -> None:
     cluster = problem.cluster
     part["devices"] = devices_part(cluster)
     part["objective"] = objective_part(judge)
+    if assumed := assumptions(problem):
+        part["assumptions"] = [printable(sentence) for sentence in assumed]
     group = _link_groups(cluster)
     if (int(group.max()) + 1) ** 2 <= MOST_LINKS:
         part["network"] = network_part(cluster, group)

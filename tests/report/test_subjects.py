@@ -74,6 +74,7 @@ def test_commands_write_reports(run: Callable, graph: str) -> None:
     assert answer.err.endswith("report → place.html\n")
     (problem,) = read(Path("place.html"))["problems"]
     assignment = json.loads(Path("a.json").read_text())["assignment"]
+    assert any("default devices" in sentence for sentence in problem["assumptions"])
     names = problem["operators"]["name"]
     devices = [problem["devices"]["name"][d] for d in problem["placements"][0]["place"]]
     assert dict(zip(names, devices, strict=True)) == assignment

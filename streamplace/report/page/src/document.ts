@@ -174,6 +174,7 @@ export interface ProblemPart {
   objective?: ObjectivePart;
   command?: string;
   errors?: ErrorsPart;
+  assumptions?: string[];
   placements: PlacementPart[];
 }
 

@@ -4,7 +4,7 @@ import { h, replace } from "./dom";
 import type { PlacementPart, ProblemPart } from "./document";
 import type { Facts } from "./facts";
 import type { Situation, Times } from "./situation";
-import { counted, number, percent, seconds } from "./text";
+import { counted, number, percent, seconds, shown } from "./text";
 
 export interface Outcome {
   readonly situation: Situation;
@@ -30,6 +30,8 @@ export class Verdict {
     private readonly facts: Facts,
   ) {
     this.element.append(this.cards, this.sentence);
+    const assumed = (problem.assumptions ?? []).map((sentence) => shown(sentence, 300)).join("; ");
+    if (assumed) this.element.append(h("p", { class: "soft" }, "Assumed: ", h("bdi", {}, assumed)));
   }
 
   show(placement: PlacementPart, now: Outcome, before: Outcome | undefined): void {
