@@ -42,8 +42,10 @@ def main() -> None:
 
 def trained(asked: argparse.Namespace, run: Path, cores: int) -> Path:
     """Folder of a run on so many cores."""
+    settings = run.with_suffix(".toml")
+    settings.write_text(f"limit = {asked.limit}\n", encoding="utf-8")
     command = [sys.executable, "-m", "streamplace", "train", asked.model]
-    command += ["--data", str(asked.data), "--rate", asked.rate, "--limit", str(asked.limit)]
+    command += ["--data", str(asked.data), "--rate", asked.rate, "--settings", str(settings)]
     command += ["--epochs", str(asked.epochs), "--device", asked.device]
     command += ["--out", str(run), "--json"]
     every = os.sched_getaffinity(0)

@@ -11,23 +11,19 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.placers.registry import USUAL_BUDGET
 from streamplace.progress import tracked
+from streamplace.settings.compare import CompareSettings
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterLike,
     ConstraintsLike,
     FilePath,
-    budget_of,
-    cluster_of,
-    constraints_of,
     is_path,
     path_of,
-    rates_of,
-    seed_of,
-    texts_of,
 )
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.scan import Scan, Trained
 
 
@@ -36,6 +32,7 @@ def compare(
     placers: str | Iterable[str] = COMPARED,
     cluster: ClusterLike | None = None,
     *,
+    rate: Quantity | Iterable[Quantity] = (),
     rates: Quantity | Iterable[Quantity] = (),
     objective: str | Iterable[str] = (),
     require: str | Iterable[str] = (),
@@ -62,8 +59,9 @@ def compare(
         may precede a placer, as in ``mine=pilot:weights=best.safetensors``.
     cluster, constraints
         As for `place`, for graphs without their own.
-    rates
-        Total rates of the sources; every graph is placed at each of them. Empty for its own rate.
+    rate, rates
+        Total rate of the sources, or several; every graph is placed at each of them. One of the
+        two words. Empty for the graph's own rate.
     objective
         One objective by name, or several, with a table of each and one of the trade-offs. By
         default that of the graphs.
@@ -95,30 +93,18 @@ def compare(
     """
     from streamplace.evaluate.compare import compare as compared
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.record_file import results_file
     from streamplace.evaluate.trained_on import trained_on
-    from streamplace.placers.named import label_of, labels
+    from streamplace.placers.named import label_of
 
-    names = _placers(placers)
-    known = labels(names)
-    if reference not in {REFERENCE, *known}:
-        listed = ", ".join(sorted(known))
-        raise SettingError(f"reference {reference} is none of the compared placers: {listed}")
-    reader = Reader(cluster_of(cluster), constraints_of(constraints))
-    file = None if out is None else results_file(path_of("out", out))
-    with ray_connection(on):
-        facts, problems = _problems(data, reader, split, limit, jobs, on, trained_on(names))
-        run = ComparisonRun(
-            placers=names,
-            rates=rates_of(rates) or facts.rate,
-            seed=seed_of(seed),
-            budget=budget_of(budget) or USUAL_BUDGET,
-            objectives=tuple(filter(None, texts_of("objective", objective))) or (facts.objective,),
-            require=texts_of("require", require),
-        )
+    asked = CompareSettings.of(locals())
+    reader = Reader(asked.cluster, asked.constraints)
+    file = None if asked.out is None else results_file(asked.out)
+    with ray_connection(asked.on):
+        facts, problems = _problems(data, reader, asked, trained_on(asked.placers))
+        run = run_of(asked, facts)
         collected, failures = ResultsByObjective(run.judges), dict[str, str]()
         graphs = GraphResults()
 
@@ -126,33 +112,39 @@ def compare(
             failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
 
         records = compared(
-            run, problems, file, jobs=jobs, on=on, on_failure=failed, on_saved=collected.add_saved
+            run,
+            problems,
+            file,
+            jobs=asked.jobs,
+            on=asked.on,
+            on_failure=failed,
+            on_saved=collected.add_saved,
         )
         for of_problem in tracked(records, "comparing", facts.total):
             collected.add(of_problem)
             graphs.add(of_problem)
     graphs.read(problems)
-    reference = label_of(reference, names)
+    label = label_of(asked.reference, asked.placers)
     results = tuple(collected.results())
-    return Comparison(results, reference, failures, run.aliases, graphs, facts.trained)
+    return Comparison(results, label, failures, run.aliases, graphs, facts.trained)
 
 
-def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of placers without duplicates; raise SettingError for unknown ones."""
-    from streamplace.placers.named import placer_names
+def run_of(asked: CompareSettings, facts: "Scan") -> "ComparisonRun":
+    """Comparison of the settings; rate and objective are those of the graphs if not given."""
+    from streamplace.evaluate.comparison_run import ComparisonRun
 
-    texts = texts_of("placers", placers)
-    return placer_names(texts[0].split(",") if len(texts) == 1 else texts)
+    return ComparisonRun(
+        placers=asked.placers,
+        rates=asked.rate or asked.rates or facts.rate,
+        seed=asked.seed,
+        budget=asked.limits() or USUAL_BUDGET,
+        objectives=tuple(filter(None, asked.objective)) or (facts.objective,),
+        require=asked.require,
+    )
 
 
 def _problems(
-    data: GraphsLike,
-    reader: Reader,
-    split: str | None,
-    limit: int | None,
-    jobs: int | None,
-    on: str | None,
-    trained: "Trained",
+    data: GraphsLike, reader: Reader, asked: CompareSettings, trained: "Trained"
 ) -> "tuple[Scan, DataSet | Sequence[Problem]]":
     """Common properties of the problems, and the problems."""
     from streamplace.evaluate.scan import scan, scan_of
@@ -160,12 +152,12 @@ def _problems(
 
     if is_path(data):
         path = path_of("data", data)
-        stored = DataSet(path, split, limit, reader).rereadable()
-        facts, problems = scan(stored, jobs, on, trained)
+        stored = DataSet(path, asked.split, asked.limit, reader).rereadable()
+        facts, problems = scan(stored, asked.jobs, asked.on, trained)
         if not facts.total:
             raise no_graph(path, stored)
         return facts, problems
-    given = tuple(problems_of(data, reader, split, limit))
+    given = tuple(problems_of(data, reader, asked.split, asked.limit))
     if not given:
         raise SettingError("data holds no graph; give at least one, or another split")
     return scan_of(given, trained), given

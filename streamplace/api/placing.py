@@ -13,25 +13,19 @@ from streamplace.api.arguments import (
 )
 from streamplace.model.relocation import Relocation
 from streamplace.model.trust import check_trust
-from streamplace.model.units import Quantity, seconds, tuple_rate
+from streamplace.model.units import Quantity
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import USUAL_BUDGET, Placer
-from streamplace.placers.request import PlacementRequest
+from streamplace.placers.registry import Placer
 from streamplace.placers.result import Result
 from streamplace.settings.convert import (
     BudgetLike,
     ClusterLike,
     ConstraintsLike,
     FilePath,
-    budget_of,
-    checked_objective,
-    checked_relocation,
-    path_of,
-    placer_of,
-    seed_of,
-    texts_of,
 )
+from streamplace.settings.place import PlaceSettings
+from streamplace.settings.simulate import SimulateSettings
 
 if TYPE_CHECKING:
     from streamsim.engine.settings import Policy
@@ -122,20 +116,10 @@ def place(
     >>> place(graph, 3, constraints={"pin": {"a": "d2"}}, budget="50 ms").placement["a"]
     'd2'
     """
-    request = PlacementRequest(
-        placer_of(placer, weights),
-        objective=checked_objective(objective),
-        require=texts_of("require", require),
-        relocation=checked_relocation(relocation),
-        rate=None if rate is None else tuple_rate(rate),
-        subtasks=subtasks,
-        seed=seed_of(seed),
-        budget=budget_of(budget) or USUAL_BUDGET,
-        confidence=confidence,
-        ledger=None if ledger is None else path_of("ledger", ledger),
-    )
-    problem = problem_of(graph, cluster, constraints)
-    check_trust(problem.graph, trusts=trust_profile)
+    asked = PlaceSettings.of(locals())
+    request = asked.request()
+    problem = problem_of(graph, asked.cluster, asked.constraints)
+    check_trust(problem.graph, trusts=asked.trust_profile)
     takes_long = request.budget.seconds is None or request.budget.seconds > SHORT
     with request.waiting(problem.graph.name) if takes_long else nullcontext():
         return request.answer(problem)
@@ -178,9 +162,11 @@ def simulate(
     >>> simulate(graph, {"a": "d0", "b": "d0"}).verdict
     "62.5 % of the sources' rate; the CPU of d0 is the limit"
     """
-    problem, placed = placed_problem(problem_of(graph, cluster, constraints, rate), placement)
+    asked = SimulateSettings.of(locals())
+    whole = problem_of(graph, asked.cluster, asked.constraints, asked.rate)
+    problem, placed = placed_problem(whole, placement)
     problem.check(placed)
-    judge = objective_of(problem, objective, relocation=relocation)
+    judge = objective_of(problem, asked.objective, relocation=asked.relocation)
     judge.check(problem)
     return judge.explained(problem, placed)
 
@@ -223,13 +209,9 @@ def simulate_queues(
     >>> run.valid, round(run.relative_throughput, 2)
     (True, 0.62)
     """
-    from streamplace.evaluate.queues import engine_settings, run_queues
+    asked = SimulateSettings.of({"engine": True, **locals()})
+    from streamplace.evaluate.queues import run_queues
 
-    problem, placed = placed_problem(problem_of(graph, cluster, constraints, rate), placement)
-    asked = engine_settings(
-        None if duration is None else seconds(duration),
-        None if dt is None else seconds(dt),
-        capacity,
-        policy,
-    )
-    return run_queues(problem, placed, asked)
+    whole = problem_of(graph, asked.cluster, asked.constraints, asked.rate)
+    problem, placed = placed_problem(whole, placement)
+    return run_queues(problem, placed, asked.queues())

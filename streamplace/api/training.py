@@ -12,12 +12,10 @@ from streamplace.progress import tracked
 from streamplace.settings.convert import (
     ClusterLike,
     FilePath,
-    cluster_of,
     path_of,
-    rates_of,
-    seed_of,
     wrong,
 )
+from streamplace.settings.train import TrainSettings
 from streamplace.training.request import PRESET, TrainRequest
 from streamplace.training.run import check_folder, run_training
 from streamplace.training.solutions import Track
@@ -37,6 +35,7 @@ def train(
     out: FilePath,
     *,
     cluster: ClusterLike | None = None,
+    rate: Quantity | Iterable[Quantity] = (),
     rates: Quantity | Iterable[Quantity] = (),
     split: str | None = None,
     limit: int | None = None,
@@ -66,8 +65,9 @@ def train(
         Folder of the run; an existing one needs ``resume``.
     cluster
         Cluster of the graphs, as for `place`.
-    rates
-        Total rates of the sources; every graph is learned at each of them. Empty for its own rate.
+    rate, rates
+        Total rate of the sources, or several; every graph is learned at each of them. One of the
+        two words. Empty for the graph's own rate.
     split, limit
         Only graphs with this attribute ``split``, and only this number of them. By default those of
         the split ``train``, or all if there are none.
@@ -109,24 +109,25 @@ def train(
     """
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")
-    folder, devices = path_of("out", out), cluster_of(cluster)
-    check_folder(folder, resume=resume)
-    problems = tuple(_training_problems(graphs, Reader(devices), split, limit))
+    asked = TrainSettings.of(locals())
+    folder = path_of("out", out)
+    check_folder(folder, resume=asked.resume)
+    problems = tuple(_training_problems(graphs, Reader(asked.cluster), asked.split, asked.limit))
     request = TrainRequest(
         model=model,
         problems=problems,
         folder=folder,
-        rates=rates_of(rates),
-        preset=preset,
-        config=None if config is None else path_of("config", config),
-        epochs=epochs,
-        device=device,
-        objective=objective or suggested_by_all(problem.graph for problem in problems),
-        reward=reward,
-        seed=seed_of(seed),
-        start=None if start is None else str(start),
-        resume=resume,
-        on=on,
+        rates=asked.rate or asked.rates,
+        preset=asked.preset,
+        config=asked.config,
+        epochs=asked.epochs,
+        device=asked.device,
+        objective=asked.objective or suggested_by_all(problem.graph for problem in problems),
+        reward=asked.reward,
+        seed=asked.seed,
+        start=asked.start,
+        resume=asked.resume,
+        on=asked.on,
         command=command or f"streamplace.train({model!r}, …)",
     )
     return run_training(request, watcher=watcher or TrainingProgress(model), track=track)

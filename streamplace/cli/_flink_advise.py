@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli import _options
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._flink import (
     ACCEPT_COLD,
     BANDWIDTH,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "advise",
+    cls=GroupedCommand,
     short_help="Plan the cheapest machines for a running job.",
     epilog="Example: streamplace flink advise --rest http://localhost:8081 --rate 2x "
     "--offers offers.toml",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._flink import (
     ALLOW_NON_RESTORED,
     HOME,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "apply",
+    cls=GroupedCommand,
     short_help="Submit a job so that it runs where it is placed.",
     epilog="Example: streamplace flink apply job.jar --placement placement.json -- --input x.csv",
 )
@@ -82,6 +84,7 @@ def apply_(
 
 @click.command(
     "cancel",
+    cls=GroupedCommand,
     short_help="End a job, with or without saving its state.",
     epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
 )
@@ -120,6 +123,7 @@ def cancel_(
 
 @click.command(
     "verify",
+    cls=GroupedCommand,
     short_help="Compare where a job runs with its placement.",
     epilog="Example: streamplace flink verify --rest http://localhost:8081 "
     "--placement placement.json",
@@ -147,6 +151,7 @@ def verify_(
 
 @click.command(
     "jar",
+    cls=GroupedCommand,
     short_help="Write a jar that runs a job where it is placed.",
     epilog="Example: streamplace flink jar job.jar --placement placement.json "
     "--cluster cluster.toml -o placed.jar",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._flink import (
     ACCEPT_COLD,
     ALLOW_NON_RESTORED,
@@ -55,6 +56,7 @@ NATIVE = click.option(
 
 @click.command(
     "move",
+    cls=GroupedCommand,
     short_help="Move a running job, with its state.",
     epilog="Example: streamplace flink move job.jar --savepoints file:///var/flink/savepoints "
     "--placement placement.json -- --input x.csv",

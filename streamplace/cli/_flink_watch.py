@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._flink import (
     HOME,
     JOB,
@@ -45,6 +46,7 @@ MOVING = ("not_between", "least_time", "folder", "native")
 
 @click.command(
     "watch",
+    cls=GroupedCommand,
     short_help="Keep a job on TaskManagers that carry its rate.",
     epilog="Example: streamplace flink watch --rest http://localhost:8081",
 )
@@ -184,6 +186,7 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
 @click.command(
     "history",
+    cls=GroupedCommand,
     short_help="Show what was predicted and measured, and what watches did.",
     epilog="Example: streamplace flink history --ledger ledger.jsonl",
 )

@@ -1,6 +1,30 @@
 """Options and commands of development versions that are gone; this table goes with 0.2."""
 
+KEYS = {
+    "place": {
+        "--from": "from = 'placement.json'",
+        "--passes": "passes = 1000",
+        "--startup": "startup = '2 s'",
+        "--limit": "limit = 10",
+        "--jobs": "jobs = 4",
+        "--on": "on = 'ray'",
+        "--dry-run": "dry-run = true",
+        "--confidence": "confidence = 0.9",
+        "--ledger": "ledger = 'ledger.jsonl'",
+        "--trust-profile": "trust-profile = true",
+    },
+    "simulate": {"--dt": "dt = '10 ms'", "--capacity": "capacity = 1000"},
+    "compare": {"--limit": "limit = 10", "--on": "on = 'ray'"},
+    "train": {"--limit": "limit = 10", "--on": "on = 'ray'"},
+}
+"""Options that are keys of a settings file now, with an example."""
 GONE: dict[tuple[str, str], str] = {
+    **{
+        (command, option): f"put {line} into a file for --settings"
+        for command, keys in KEYS.items()
+        for option, line in keys.items()
+    },
+    ("place", "--weights"): "write --placer pilot:weights=FILE",
     ("flink", "union"): "place one job beside the others, with 'flink cluster --beside'",
     ("flink move", "--trial-savepoint"): "try it with Flink's own 'flink savepoint JOB FOLDER'",
     ("flink", "savepoints"): "remove a savepoint with Flink's own 'flink savepoint -d PATH'",

@@ -2,12 +2,15 @@
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._gone import replacement
 from streamplace.model.messages import quoted, suggestion
 
 
 class CommandGroup(click.Group):
     """A group that suggests the most similar command for an unknown name."""
+
+    command_class = GroupedCommand
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import AS_JSON, FILE, OneOf, seeded, writes
 from streamplace.cli._output import (
     counted,
@@ -61,6 +62,7 @@ closed_or_open = click.option(
 
 @click.command(
     "run",
+    cls=GroupedCommand,
     short_help="Measure placers and foreign programs.",
     epilog="Example: streamplace library run --placer anneal --size easy --seconds 1 "
     "--seconds 10 -o results.jsonl",
@@ -158,6 +160,7 @@ def run_(
 
 @click.command(
     "table",
+    cls=GroupedCommand,
     short_help="Compare methods by their results.",
     epilog="Example: streamplace library table results.jsonl -o results.md",
 )

@@ -129,22 +129,24 @@ def is_verbose() -> bool:
 def with_command(
     report: "Report",
     graph: Path,
-    options: Mapping[str, str | Path | tuple[str, ...] | None] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> "Report":
     """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
 
     ``options`` are those of ``simulate`` by name. The report has no command if a file cannot be
-    read again, like a pipe, or if its name cannot be typed on a terminal.
+    read again, like a pipe, or if its name or a table cannot be typed on a terminal.
     """
     from dataclasses import replace
 
-    used = {name: value for name, value in (options or {}).items() if value not in (None, "", ())}
-    files = [graph, *(value for value in used.values() if isinstance(value, Path))]
+    options = options or {}
+    files = [graph, *(value for value in options.values() if isinstance(value, Path))]
     file = f"./{graph}" if str(graph).startswith("-") else str(graph)  # which is no option
     words = ["streamplace", "simulate", file, "/dev/stdin"]
-    for name, value in used.items():
-        for single in value if isinstance(value, tuple) else (value,):
+    for name, value in options.items():
+        for single in value if isinstance(value, tuple | list) else (value,):
             words += [f"--{name}", str(single)]
+    if any(isinstance(value, Mapping) for value in options.values()):
+        return report
     if not all(file.is_file() for file in files) or not all(map(str.isprintable, words)):
         return report
     return replace(report, command=" ".join(map(quote, words)))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE, ClusterChoice
+from streamplace.cli._command import GroupedCommand
+from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, progress, save_json, say
-from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
-from streamplace.errors import SettingError
-from streamplace.model.defaults import COMPARED, REFERENCE
+from streamplace.cli._settings import settings_of
+from streamplace.cli._sweeps import FailedGraphs, print_estimate, resumable
+from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,108 +27,49 @@ if TYPE_CHECKING:
     from streamplace.evaluate.scan import Estimate
     from streamplace.io.datasets import DataSet
     from streamplace.model.problem import Problem
-    from streamplace.placers.registry import Budget
 
 REPORT = "report.html"
 
 
 @click.command(
     "compare",
+    cls=GroupedCommand,
     short_help="Compare placers on a graph or a data set.",
     epilog="Example: streamplace compare branched.jsonl.gz --split test "
     "--placers metis,fuser --rate 10000 --rate 20000 -o out/ "
     "(after: streamplace generate branched -o branched.jsonl.gz)",
 )
 @click.argument("data", type=FILE)
-@click.option(
-    "--placers",
-    default=COMPARED,
-    show_default=True,
-    help="Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
-    "anneal:budget=5ms, pilot:evaluations=100. An alias may precede a placer: "
-    "mine=pilot:weights=best.safetensors; tables and plots show the alias.",
-)
-@_options.rates
-@_options.split
-@_options.limit
-@click.option(
-    "--reference",
-    default=REFERENCE,
-    show_default=True,
-    help="Placer that the others are compared with.",
-)
-@click.option(
-    "--objective",
-    "objectives",
-    multiple=True,
-    help="Objective to optimise, as for place. Repeat it for a table of each objective and one of "
-    "the trade-offs between them.",
-)
-@_options.conditions
-@_options.search
-@spread
-@dry_run
-@_options.constraints
-@_options.cluster
-@_options.seeded("Folder for results.jsonl, table.json, report.html and the plots.", folder=True)
-def command(
-    data: Path,
-    placers: str,
-    rates: tuple[str, ...],
-    split: str | None,
-    limit: int | None,
-    reference: str,
-    budget: "Budget",
-    jobs: int | None,
-    on: str | None,
-    dry_run: bool,
-    constraints_file: Path | None,
-    cluster: ClusterChoice,
-    objectives: tuple[str, ...],
-    require: tuple[str, ...],
-    as_json: bool,
-    seed: int,
-    output: Path | None,
-) -> int:
+@settings_of(CompareSettings)
+@_options.common("Folder for results.jsonl, table.json, report.html and the plots.", folder=True)
+def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | None) -> int:
     """Compare placers on DATA: a graph, a problem, a data set or a folder of them.
 
     With -o, every result is written to the folder at once: a run that was stopped continues where
     it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
     is reported and left out.
     """
+    from streamplace.api.comparing import run_of
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
-    from streamplace.model.units import total_rate
-    from streamplace.placers.named import label_of, labels, placer_names
+    from streamplace.placers.named import label_of
 
-    names = placer_names(placers.split(","))
-    dataset = _options.data_set(data, split, limit, cluster, constraints_file).rereadable()
-    failures = FailedGraphs()
-    if _options.is_given("reference") and reference not in labels(names):
-        raise SettingError(
-            f"--reference {reference} is not among --placers; add it there, or drop --reference"
-        )
-    with resumable(output), ray_connection(on):
-        facts, problems = scan(dataset, jobs, on, trained_on(names))
+    split, placers = asked.split, asked.placers
+    dataset = _options.data_set(data, split, asked.limit, asked.machines(), asked.constraints)
+    dataset, failures = dataset.rereadable(), FailedGraphs()
+    with resumable(output), ray_connection(asked.on):
+        facts, problems = scan(dataset, asked.jobs, asked.on, trained_on(placers))
         if not facts.total:
             raise no_graph(data, dataset)
-        comparison = ComparisonRun(
-            placers=names,
-            rates=tuple(dict.fromkeys(map(total_rate, rates))) or facts.rate,
-            seed=seed,
-            budget=budget,
-            objectives=objectives or (facts.objective,),
-            require=require,
-        )
-        if dry_run:
+        comparison = run_of(asked, facts)
+        if asked.dry_run:
             print_estimate(_estimate(comparison, dataset, facts.total), as_json)
             return 0
-        results, graphs = _run(comparison, problems, facts.total, output, failures, jobs, on)
-    reference = label_of(reference, names)
+        results, graphs = _run(comparison, problems, facts.total, output, failures, asked)
+    reference = label_of(asked.reference, placers)
     compared = Comparison(tuple(results), reference, {}, comparison.aliases, graphs, facts.trained)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(compared, title, output, as_json)
@@ -140,8 +82,7 @@ def _run(
     total: int,
     output: Path | None,
     failures: FailedGraphs,
-    jobs: int | None,
-    on: str | None,
+    asked: CompareSettings,
 ) -> "tuple[Sequence[ObjectiveResults], GraphResults]":
     """Place every graph by every placer; return the results by objective and by graph."""
     from streamplace.evaluate.compare import compare
@@ -154,8 +95,8 @@ def _run(
         comparison,
         problems,
         file,
-        jobs=jobs,
-        on=on,
+        jobs=asked.jobs,
+        on=asked.on,
         on_failure=failures,
         on_saved=collected.add_saved,
     )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import AS_JSON, writes
 from streamplace.cli._output import print_json, print_line, print_report, progress, say_written
 
@@ -81,6 +82,7 @@ SUGGESTIONS = (
 
 @click.command(
     "demo",
+    cls=GroupedCommand,
     short_help="Show on an example what streamplace does.",
     epilog="Example: streamplace demo -o first-steps",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from streamplace.cli import _options
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import DEFAULTS, FILE
 from streamplace.cli._output import counted, print_json, print_report, progress, say
 from streamplace.errors import SettingError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "describe",
+    cls=GroupedCommand,
     short_help="Print statistics of a graph or a data set.",
     epilog="Example: streamplace describe datasets/branched.jsonl.gz -o figure4.png",
 )

@@ -4,34 +4,31 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._options import (
-    FILE,
-    NO_CHOICE,
-    ClusterChoice,
-    cluster,
-    common,
-    objective,
-    read_problem,
-)
+from streamplace.cli._command import GroupedCommand
+from streamplace.cli._options import FILE, common, read_problem
 from streamplace.cli._output import print_json, say, with_command
+from streamplace.cli._settings import settings_of, simulated
 from streamplace.errors import SettingError
+from streamplace.settings.shared import ObjectiveSettings, OnDevices
+
+
+class DrawSettings(ObjectiveSettings, OnDevices):
+    """What a drawing shows."""
 
 
 @click.command(
-    "draw", epilog="Example: streamplace draw graph.json placement.json -o placement.svg"
+    "draw",
+    cls=GroupedCommand,
+    epilog="Example: streamplace draw graph.json placement.json -o placement.svg",
 )
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1)
-@click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
-@objective
-@cluster
+@settings_of(DrawSettings, file=False)
 @common("File to write: a drawing (.svg, .png or .pdf), or a report (.html).")
 def command(
     graph: Path,
     placements: tuple[Path, ...],
-    rate: str | None,
-    cluster: ClusterChoice,
-    objective: str,
+    asked: DrawSettings,
     as_json: bool,
     output: Path | None,
 ) -> None:
@@ -47,34 +44,32 @@ def command(
     from streamplace.drawing.graphs import NamedPlacements, draw_graph, draw_placements
     from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
-    from streamplace.model.units import total_rate
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
     check_suffix(output, ".html")
     page = output.suffix == ".html"
     if placements:
-        problem = read_problem(graph, cluster, rate)
+        problem = read_problem(graph, asked.machines(), asked.rate)
         named = [(path.stem, read_placement(path, problem)) for path in placements]
-        judge = objective_of(problem, objective)
+        judge = objective_of(problem, asked.objective)
         if page:
-            drawn = NamedPlacements(problem, tuple(named), judge).report()
-            options = {"rate": rate, "objective": objective, **cluster.options}
-            with_command(drawn, graph, options).save(output)
+            report = NamedPlacements(problem, tuple(named), judge).report()
+            with_command(report, graph, simulated(asked)).save(output)
         else:
             draw_placements(problem, named, judge).save(output)
     else:
-        if objective or cluster != NO_CHOICE:
+        if asked.given.keys() - {"rate"}:
             raise SettingError(
                 "a graph alone has no devices and no value; add a placement, or drop --objective "
                 "and the options of the cluster"
             )
         alone = read_graph(graph)
-        asked = alone if rate is None else alone.at_rate(total_rate(rate))
+        drawn = alone if asked.rate is None else alone.at_rate(asked.rate)
         if page:
-            asked.report().save(output)
+            drawn.report().save(output)
         else:
-            draw_graph(asked).save(output)
+            draw_graph(drawn).save(output)
     if as_json:
         print_json({"output": str(output), "placements": [path.stem for path in placements]})
     else:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE, NO_CHOICE, ClusterChoice, OneOf
+from streamplace.cli._command import GroupedCommand
+from streamplace.cli._options import FILE, OneOf
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 
@@ -27,6 +28,7 @@ def _exports() -> Iterable[str]:
 
 @click.command(
     "export",
+    cls=GroupedCommand,
     short_help="Write a placement as files for an engine.",
     epilog="Example: streamplace export placement.json --graph graph.json --to ray -o ray/",
 )
@@ -42,7 +44,7 @@ def _exports() -> Iterable[str]:
 @_options.constraints
 @click.option(
     "--devices",
-    type=int,
+    type=click.IntRange(1),
     help="Number of equal devices d0…  [default: the devices that the placement names]",
 )
 @_options.CLUSTER
@@ -70,10 +72,11 @@ def command(
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     _options.check_output(is_folder=not export.suffix)
-    cluster = ClusterChoice(cluster_file, devices, None, None)
-    problem = _problem(placement, graph_file, cluster, constraints_file)
+    if cluster_file and devices:
+        raise SettingError("--devices and --cluster exclude each other; drop one")
+    problem = _problem(placement, graph_file, cluster_file or devices, constraints_file)
     deployment = read_deployment(placement, problem)
-    if export.all_devices and deployment.is_split and cluster == NO_CHOICE:
+    if export.all_devices and deployment.is_split and not (cluster_file or devices):
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "
             "cluster, including unused ones; give --cluster or --devices"
@@ -97,18 +100,21 @@ def command(
 
 
 def _problem(
-    placement: Path, graph_file: Path | None, choice: ClusterChoice, constraints_file: Path | None
+    placement: Path,
+    graph_file: Path | None,
+    cluster: Path | int | None,
+    constraints: Path | None,
 ) -> "Problem":
     """Graph, cluster and constraints of the placement."""
     from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
     from streamplace.model.problem import Problem
+    from streamplace.settings.convert import cluster_of, constraints_of
 
-    assignment, cluster = read_assignment(placement), choice.build_if_given()
-    constraints = None if constraints_file is None else _options.constraints_of(constraints_file)
-    graph = graph_file or _graph_of(placement)
+    assignment, devices = read_assignment(placement), cluster_of(cluster)
+    rules, graph = constraints_of(constraints), graph_file or _graph_of(placement)
     if isinstance(graph, Path):
-        return read_placed_problem(graph, assignment, cluster, constraints)
-    return Problem(graph, cluster or implied_cluster(graph, assignment), constraints)
+        return read_placed_problem(graph, assignment, devices, rules)
+    return Problem(graph, devices or implied_cluster(graph, assignment), rules)
 
 
 def _graph_of(placement: Path) -> "Path | StreamGraph":

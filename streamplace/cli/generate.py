@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import FILE, common, seeded, with_options
 from streamplace.cli._output import counted, print_json, progress, say
@@ -88,6 +89,7 @@ def _in_shards(function: F) -> F:
 
 @click.command(
     "recipe",
+    cls=GroupedCommand,
     short_help="Generate the data set that a TOML file describes.",
     epilog="Example: streamplace generate recipe recipe.toml -o graphs.jsonl.gz",
 )
@@ -111,6 +113,7 @@ def _family_command(family: "Family") -> click.Command:
 
     made = click.command(
         family.name,
+        cls=GroupedCommand,
         help=family.summary,
         short_help=family.summary,
         epilog=f"Example: {EXAMPLES.get(family.name) or _example(family)}",

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import FILE, common
 from streamplace.cli._output import print_json, progress, say
 from streamplace.errors import SettingError
 
 
-class Import(click.Command):
+class Import(GroupedCommand):
     """The command, with an option for every option of a registered reader."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

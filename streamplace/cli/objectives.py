@@ -4,12 +4,16 @@ from pathlib import Path
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import common
 from streamplace.cli._output import deliver, print_table
 
 
 @click.command(
-    "objectives", short_help="List the objectives.", epilog="Example: streamplace objectives --json"
+    "objectives",
+    cls=GroupedCommand,
+    short_help="List the objectives.",
+    epilog="Example: streamplace objectives --json",
 )
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import FILE, LAG
 from streamplace.cli._output import (
     print_json,
@@ -41,6 +42,7 @@ NEEDED = {
 
 @click.command(
     "plan",
+    cls=GroupedCommand,
     short_help="Find the cheapest machines that carry a rate.",
     epilog="Example: streamplace plan graph.json --rate 50000 --offers offers.toml -o plan/",
 )

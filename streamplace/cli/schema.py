@@ -4,12 +4,14 @@ from pathlib import Path
 
 import click
 
+from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import common
 from streamplace.cli._output import print_json, save_document
 
 
 @click.command(
     "schema",
+    cls=GroupedCommand,
     short_help="Print the JSON Schema of a file format.",
     epilog="Example: streamplace schema graph -o graph.schema.json",
 )

@@ -1,26 +1,15 @@
 """``streamplace simulate``: value and bottleneck of a placement, and advice."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from streamplace.cli._options import (
-    FILE,
-    ClusterChoice,
-    OneOf,
-    cluster,
-    common,
-    constraints,
-    objective,
-    present,
-    read_problem,
-    refuse_unused,
-    relocation_of,
-)
+from streamplace.cli._command import GroupedCommand
+from streamplace.cli._options import FILE, common, read_problem
 from streamplace.cli._output import (
     console,
     print_json,
@@ -30,8 +19,9 @@ from streamplace.cli._output import (
     say,
     with_command,
 )
-from streamplace.cli._what_ifs import WhatIf, what_ifs
+from streamplace.cli._settings import settings_of, simulated
 from streamplace.errors import SettingError
+from streamplace.settings.simulate import SimulateSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,58 +37,15 @@ if TYPE_CHECKING:
 TRACE = ".trace.json"
 
 
-def _presets() -> Iterable[str]:
-    from streamsim.pass_rules import PRESETS
-
-    return PRESETS
-
-
-def _policies() -> Iterable[str]:
-    from streamsim.engine.settings import Policy
-
-    return cast(tuple[str, ...], get_args(Policy))
-
-
 @click.command(
     "simulate",
+    cls=GroupedCommand,
     short_help="Show what limits a placement, and what to move.",
     epilog="Example: streamplace simulate tasks.json placement.json -o run.svg",
 )
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
-@objective
-@present
-@what_ifs
-@constraints
-@cluster
-@click.option("--rate", help="Total rate of the sources. Replaces the rate of the graph.")
-@click.option(
-    "--preset",
-    type=OneOf("preset", _presets),
-    help="Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
-)
-@click.option(
-    "--engine",
-    is_flag=True,
-    help="Also simulate with queues, which gives latencies and transients.",
-)
-@click.option(
-    "--duration",
-    type=float,
-    help="Seconds with queues.  [default: as long as it takes to settle and to measure]",
-)
-@click.option(
-    "--dt", type=float, help="Time step in seconds.  [default: from latencies and windows]"
-)
-@click.option(
-    "--capacity",
-    type=float,
-    help="Largest queue in tuples.  [default: from what each stream carries]",
-)
-@click.option(
-    "--policy", type=OneOf("policy", _policies), default="dynamic", show_default=True,
-    help="How a device shares its CPU among its operators.",
-)  # fmt: skip
+@settings_of(SimulateSettings)
 @common(
     "File to write: the JSON document (.json), a report (.html), the Gantt chart of one pass "
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
@@ -109,19 +56,7 @@ def command(
     context: click.Context,
     graph: Path,
     placement: Path,
-    constraints_file: Path | None,
-    cluster: ClusterChoice,
-    rate: str | None,
-    what_if: WhatIf,
-    engine: bool,
-    duration: float | None,
-    dt: float | None,
-    capacity: float | None,
-    policy: str,
-    objective: str,
-    preset: str | None,
-    present: Path | None,
-    startup: str | None,
+    asked: SimulateSettings,
     as_json: bool,
     output: Path | None,
 ) -> None:
@@ -140,31 +75,20 @@ def command(
     from streamplace.api.arguments import objective_of
     from streamplace.engines.reading import read_placed
 
-    refuse_unused(dict.fromkeys(("duration", "dt", "capacity", "policy"), "engine"))
-    changed = read_problem(graph, cluster, rate, constraints_file, what_if.arguments())
+    changed = read_problem(graph, asked.machines(), asked.rate, asked.constraints, asked.changes())
     problem, placed = read_placed(placement, changed)
-    asked = _with_preset(objective, preset)
-    relocation = relocation_of(present, startup)
-    explanation = simulate(problem, placed, objective=asked, relocation=relocation)
-    queues = None
-    if engine:
-        from streamplace.evaluate.queues import engine_settings
-
-        given = engine_settings(duration, dt, capacity, policy)
-        queues = _queues(problem, placed, given, output)
-    rules = {
-        "rate": rate, "objective": asked, "from": present, "startup": startup,
-        "constraints": constraints_file, **what_if.options,
-    }  # fmt: skip
-    offered = partial(with_command, graph=graph, options={**rules, **cluster.options})
-    judge = objective_of(problem, asked)
-    simulated = _Simulated(problem, placed, judge, explanation, queues, offered)
+    objective = asked.judged_by()
+    explanation = simulate(problem, placed, objective=objective, relocation=asked.move())
+    queues = _queues(problem, placed, asked.queues(), output) if asked.engine else None
+    offered = partial(with_command, graph=graph, options=simulated(asked))
+    judge = objective_of(problem, objective)
+    run = _Simulated(problem, placed, judge, explanation, queues, offered)
     if output is not None:
-        _write(output, simulated)
+        _write(output, run)
     if as_json:
-        print_json(_document(simulated))
+        print_json(_document(run))
     else:
-        _print(simulated)
+        _print(run)
     if queues is not None and not queues.run.valid:
         context.exit(1)
 
@@ -224,20 +148,6 @@ def _print(simulated: _Simulated) -> None:
     placed = Detail(operators_sheet(graph.operators, simulated.placement))
     queues = () if simulated.queues is None else simulated.queues.run.report().parts
     print_report(Report((*report.parts, placed, *queues)))
-
-
-def _with_preset(objective: str, preset: str | None) -> str:
-    """Name of the objective with the options of a preset."""
-    from streamplace.objectives.registry import OF_TASKS, named_objective
-
-    if preset is None:
-        return objective
-    if objective and named_objective(objective).kind != "pass":
-        raise SettingError(
-            f"--preset sets how one pass is simulated, but --objective {objective} simulates none; "
-            "drop one of the two options"
-        )
-    return f"{objective or OF_TASKS}:preset={preset}"
 
 
 def _write(output: Path, simulated: _Simulated) -> None:

@@ -10,16 +10,18 @@ import click
 from click.core import ParameterSource
 
 from streamplace.cli import _options
-from streamplace.cli._options import AS_JSON, FILE, ClusterChoice
+from streamplace.cli._command import GroupedCommand
+from streamplace.cli._options import AS_JSON, FILE
 from streamplace.cli._output import counted, print_json, save_json, say, verbose
-from streamplace.cli._sweeps import on
+from streamplace.cli._settings import settings_of
+from streamplace.settings.train import TrainSettings
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.training.trained import Trained
 
 
-class TrainCommand(click.Command):
+class TrainCommand(GroupedCommand):
     """A command whose help lists the registered models."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -38,8 +40,8 @@ class TrainCommand(click.Command):
     cls=TrainCommand,
     short_help="Train a model on graphs of your own.",
     epilog="Example: streamplace train dream --data b.jsonl.gz --rate 10000 --rate 20000 "
-    "--out runs/dream; then: streamplace place g.json --placer dream "
-    "--weights runs/dream/best.safetensors",
+    "--out runs/dream; then: streamplace place g.json "
+    "--placer dream:weights=runs/dream/best.safetensors",
 )
 @click.argument("model")
 @click.option(
@@ -48,116 +50,62 @@ class TrainCommand(click.Command):
 @click.option(
     "--out", type=FILE, required=True, help="Folder of the run; an existing one needs --resume."
 )
-@click.option(
-    "--preset",
-    default="fast",
-    show_default=True,
-    help="Set of options: fast, or paper for those of the model's paper.",
-)
-@click.option(
-    "--config", type=FILE, help="TOML file whose tables [training] and [model] change the preset."
-)
-@_options.rates
-@click.option(
-    "--split", help="Split of the data to train on.  [default: train, if the data have it]"
-)
-@_options.limit
-@click.option("--epochs", type=int, help="Number of epochs.  [default: that of the preset]")
-@click.option("--device", default="cpu", show_default=True, help="Device: cpu or cuda.")
-@_options.objective
-@click.option(
-    "--reward",
-    default="steady",
-    show_default=True,
-    help="How placements are evaluated: steady simulates the steady state, engine simulates "
-    "queues and is slower, ray measures real passes on a local Ray (for makespan; seconds "
-    "each).",
-)
-@click.option(
-    "--start",
-    help="Weights to begin from: a file, or 'shipped' for the weights that come with streamplace.",
-)
-@on
-@click.option("--resume", is_flag=True, help="Continue the run in --out that was stopped.")
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Random seed. Results do not depend on the number of cores or workers.",
-)
-@_options.cluster
+@settings_of(TrainSettings)
 @AS_JSON
 @verbose
 def command(
     model: str,
     data: Path,
     out: Path,
-    preset: str,
-    config: Path | None,
-    rates: tuple[str, ...],
-    split: str | None,
-    limit: int | None,
-    epochs: int | None,
-    device: str,
-    objective: str,
-    reward: str,
-    start: str | None,
-    on: str | None,
-    resume: bool,
-    seed: int,
-    cluster: ClusterChoice,
+    asked: TrainSettings,
     as_json: bool,
 ) -> None:
     """Train MODEL on graphs or problems.
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
-    place these graphs best (best.safetensors; use them with place --weights), history.jsonl,
-    curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was stopped or
-    killed continues with --resume as if it had never stopped.
+    place these graphs best (best.safetensors; use them with --placer MODEL:weights=FILE),
+    history.jsonl, curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was
+    stopped or killed continues with --resume as if it had never stopped.
     """
     from streamplace.api import train
     from streamplace.cli._training import Display
     from streamplace.learn.registry import MODELS
-    from streamplace.model.units import total_rate
     from streamplace.progress import tracked
 
     MODELS[model]  # a wrong name is told before torch is found to be missing
     typed = _as_typed(click.get_current_context())
-    with _resumable(typed, out, resume):
+    with _resumable(typed, out, asked.resume):
         trained = train(
             model,
-            _problems(data, split, limit, cluster),
+            _problems(data, asked),
             out,
-            rates=map(total_rate, rates),
-            limit=limit if split is None else None,
-            preset=preset,
-            config=config,
-            epochs=epochs,
-            device=device,
-            objective=objective,
-            reward=reward,
-            seed=seed,
-            start=start,
-            resume=resume,
+            rate=asked.rate,
+            limit=asked.limit if asked.split is None else None,
+            preset=asked.preset,
+            config=asked.config,
+            epochs=asked.epochs,
+            device=asked.device,
+            objective=asked.objective,
+            reward=asked.reward,
+            seed=asked.seed,
+            start=asked.start,
+            resume=asked.resume,
             watcher=Display(model),
             track=tracked,
-            on=on,
+            on=asked.on,
             command=typed,
         )
     _report(trained, data, as_json)
 
 
-def _problems(
-    data: Path, split: str | None, limit: int | None, cluster: ClusterChoice
-) -> "Iterator[Problem]":
+def _problems(data: Path, asked: TrainSettings) -> "Iterator[Problem]":
     """Problems of the split; all without one, of which `train` takes its own."""
     from streamplace.io.datasets import no_graph
 
-    if split is None:
-        yield from _options.data_set(data, cluster=cluster)
+    if asked.split is None:
+        yield from _options.data_set(data, cluster=asked.machines())
         return
-    problems = _options.data_set(data, split, limit, cluster)
+    problems = _options.data_set(data, asked.split, asked.limit, asked.machines())
     if not (wanted := list(problems)):
         raise no_graph(data, problems)
     yield from wanted

@@ -89,6 +89,6 @@ def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
     if trust.is_wrong and not trusts:
         raise ProblemError(
             f"{trust}, so nothing that it predicts means much; profile the job again while it is "
-            "warm, or use the profile nevertheless with --trust-profile"
+            "warm, or use the profile nevertheless with trust-profile"
         )
     return str(trust)

@@ -14,7 +14,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.messages import quoted
 from streamplace.model.relocation import Relocation
-from streamplace.model.units import Quantity, seconds, tuple_rate
+from streamplace.model.units import seconds
 from streamplace.objectives.registry import Objective
 from streamplace.placers.named import named_placer, with_weights
 from streamplace.placers.registry import Budget, Placer
@@ -104,19 +104,6 @@ def checked_relocation(relocation: Relocation | None) -> Relocation | None:
     if relocation is None or isinstance(relocation, Relocation):
         return relocation
     raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
-
-
-def rates_of(rates: Quantity | Iterable[Quantity]) -> tuple[float, ...]:
-    """Rates in tuples/s without duplicates, from one or several.
-
-    >>> rates_of("10 k/s"), rates_of([1e4, "20 k/s"])
-    ((10000.0,), (10000.0, 20000.0))
-    """
-    if isinstance(rates, str | Real):
-        return (tuple_rate(rates),)
-    if isinstance(rates, Iterable):
-        return tuple(dict.fromkeys(map(tuple_rate, rates)))
-    raise wrong("rates", rates, "a number of tuples/s, a text such as '10 k/s', or several")
 
 
 def texts_of(argument: str, texts: str | Iterable[str]) -> tuple[str, ...]:

@@ -83,7 +83,8 @@ def test_where_evaluations_are_counted_the_clock_is_not_unless_asked(
     run: Callable, data: str, words: tuple[str, ...], budget: str
 ) -> None:
     """So that results do not depend on the machine; every result says what it was allowed."""
-    run("compare", data, "--limit", "1", "--placers", "random", *words, "-o", "out")
+    Path("one.toml").write_text("limit = 1\n")
+    run("compare", data, "--settings", "one.toml", "--placers", "random", *words, "-o", "out")
     (file,) = Path("out").glob("results*.jsonl")
     for line in file.read_text().splitlines():
         assert json.loads(line)["budget"].startswith(budget)

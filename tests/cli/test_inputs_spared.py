@@ -37,7 +37,8 @@ library table graph.json -o graph.json
 place -o graph.json graph.json
 place graph.json --cluster placement.json -o placement.json
 place graph.json --constraints placement.json -o placement.json
-place graph.json --from placement.json --passes 5 -o placement.json
+place graph.json --settings move.toml -o placement.json
+simulate graph.json placement.json --settings move.toml -o move.toml
 place graph.json -o hard-link.json
 place graph.json -o soft-link.json
 plan folder/graph.json --rate 5 --offers placement.json -o folder
@@ -54,6 +55,7 @@ def test_an_output_that_is_an_input_is_refused(
     Path("folder").mkdir()
     for name in ("graph.json", "schedule.json"):
         Path("folder", name).write_bytes(Path(graph).read_bytes())
+    Path("move.toml").write_text("from = 'placement.json'\npasses = 5\n")
     os.link(graph, "hard-link.json")
     Path("soft-link.json").symlink_to(graph)
     assert "-o would overwrite the input" in refusal(*line.split())

@@ -92,7 +92,9 @@ def on_a_data_set(
     (folder / "set.jsonl").write_text("\n".join(graphs) + "\n")
     paths = [str(folder / "site"), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
     environment = {**os.environ, "PYTHONPATH": ":".join(paths), "INTERRUPTING": interrupts}
-    command = [sys.executable, "-m", "streamplace", words[0], "set.jsonl", *words[1:], "--jobs=2"]
+    (folder / "jobs.toml").write_text("jobs = 2\n")
+    words = (*words, "--settings", "jobs.toml")
+    command = [sys.executable, "-m", "streamplace", words[0], "set.jsonl", *words[1:]]
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=folder, timeout=300,
         start_new_session=True,

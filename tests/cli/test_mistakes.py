@@ -28,6 +28,10 @@ TABLES = {
     "missing.csv": "operator,device\nsrc,d0\n",
     "unknown.csv": "operator,device\nsrc,d0\nx,d0\n",
     "p.graphml": "<p>",
+    "never.toml": 'from = "present.json"\npasses = 0\n',
+    "graph.toml": 'from = "tasks.json"\npasses = 5\n',
+    "typo.toml": "pases = 5\n",
+    "never-ends.toml": 'from = "present.json"\n',
 }
 COMMANDS = [
     ("frobnicate", "No such command 'frobnicate'"),
@@ -111,8 +115,8 @@ FILES = [
     ),
 ]
 VALUES = [
-    ("place . --devices 0", "the cluster has 0 devices; it must have 1 to"),
-    ("place graph.json --devices -3", "the cluster has -3 devices"),
+    ("place . --devices 0", "--devices is '0'; it must be a whole number, 1 or more"),
+    ("place graph.json --devices -3", "--devices is '-3'; it must be a whole number"),
     ("place graph.json --placer magic", "there is no placer 'magic'"),
     ("place graph.json --placer randm", "did you mean 'random'?"),
     ("place graph.json --placer METIS", "did you mean 'metis'?"),
@@ -121,9 +125,9 @@ VALUES = [
     ("compare set.jsonl --placers single=metis", "the alias 'single' is the name of a placer"),
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
     ("place graph.json --placer random:k=3", "has no option 'k'"),
-    ("place graph.json --seed abc", "'abc' is not a whole number"),
+    ("place graph.json --seed abc", "--seed is 'abc'; it must be a whole number, 0 or more"),
     ("generate branched --branches x", "'x' is not a whole number"),
-    ("place graph.json --budget -1", "the budget is -1.0 s"),
+    ("place graph.json --budget -1", "--budget: time '-1' must be between 0"),
     ("place graph.json --budget soon", "'soon'"),
     ("place graph.json --rate -5", "rate '-5' must be above 0"),
     ("place graph.json --rate 0", "rate '0' must be above 0"),
@@ -147,9 +151,15 @@ VALUES = [
     ("place tasks.json --objective latency --placer exact", "places for throughput"),
     ("place tasks.json --require 'throughput>1'", "cannot be read"),
     ("place tasks.json --require 'throughput>=2'", "100.0 % at best"),
-    ("place tasks.json --from present.json --passes 0", "'--passes'"),
-    ("place tasks.json --from tasks.json --passes 5", "is a graph, not a placement"),
-    ("place tasks.json --from present.json --passes 5 --startup fast", "'fast'"),
+    (
+        "place tasks.json --settings never.toml",
+        "passes in never.toml is 0; it must be a number abo",
+    ),
+    ("place tasks.json --settings graph.toml", "is a graph, not a placement"),
+    (
+        "place tasks.json --settings typo.toml",
+        "'pases' is not a known setting; did you mean 'passes'",
+    ),
 ]
 COMBINATIONS = [
     ("export placement.json --to csv --devices 1", "'sink' is on the unknown device 'd1'"),
@@ -157,23 +167,23 @@ COMBINATIONS = [
         "export placement.json --to csv --constraints apart.toml",
         "must not share a device",
     ),
-    ("simulate graph.json placement.json --engine --dt 0", "dt is 0"),
+    ("simulate graph.json placement.json --engine --duration 0", "duration is 0"),
     (
         "simulate graph.json placement.json --preset giph --objective energy",
         "--objective energy simulates none",
     ),
-    ("place graph.json --cluster c.toml --devices 3", "exclude each other"),
-    ("place graph.json --scale sink=2 -o x.jsonl", "--scale and --set are for a single graph"),
-    ("place set.jsonl --on ray", "--on is for data sets; add -o FILE.jsonl"),
+    ("place graph.json --cluster two.toml --devices 3", "exclude each other"),
+    ("place graph.json --scale sink=2 -o x.jsonl", "--scale is for a single graph; drop it"),
+    ("place set.jsonl --on ray", "--on is gone: put on = 'ray' into a file for --settings"),
     ("draw graph.json --devices 3 -o x.svg", "add a placement"),
     ("draw graph.json --objective latency -o x.svg", "add a placement"),
     (
-        "simulate graph.json placement.json --dt 1",
-        "--dt has no effect without --engine; add it, or drop --dt",
+        "simulate graph.json placement.json --duration 1",
+        "--duration has no effect without --engine; add it, or drop --duration",
     ),
     (
         "compare graph.json --placers metis --reference exact",
-        "--reference exact is not among --placers; add it there, or drop --reference",
+        "--reference exact is none of the compared placers: metis",
     ),
     (
         "plan graph.json --rate 5 --slot '1 min'",
@@ -204,10 +214,12 @@ COMBINATIONS = [
             "--savepoints saved",
         )
     ),
-    ("place tasks.json --from present.json", "add the number of passes"),
-    ("place tasks.json --passes 5", "add --from with the current placement"),
-    ("place tasks.json --startup '2 s'", "add --from with the current placement"),
-    ("simulate tasks.json present.json --startup '2 s'", "add --from with the current placement"),
+    (
+        "place tasks.json --settings never-ends.toml",
+        "from in never-ends.toml needs 'passes' in a file for --settings; add it",
+    ),
+    ("place graph.json --rate 10k --rate 20k", "--rate is given twice; drop one"),
+    ("simulate tasks.json present.json --startup '2 s'", "--startup needs --from; add it"),
     (
         "simulate tasks.json present.json --from present.json --objective throughput",
         "is not measured in seconds",

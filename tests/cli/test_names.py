@@ -175,7 +175,7 @@ def test_a_file_that_goes_to_stdout_keeps_its_bytes_and_a_terminal_its_screen(
     write_files("g", "a\x1b[2J大", "b\u202e", "d0", "d1", "t")
     for words in (COMMANDS[0], export := ["export", "p.json", "--to", "csv", "--graph", "g.json"]):
         with pytest.raises(SystemExit):
-            main([*words, "-o", "p.json" if words is COMMANDS[0] else "p.csv"])
+            main(words if words is COMMANDS[0] else [*words, "-o", "p.csv"])
     for encoding in ("utf-8", "ascii"):
         out = stdout_of(monkeypatch, encoding)
         with pytest.raises(SystemExit):

@@ -143,7 +143,7 @@ def test_a_graph_that_contradicts_its_measurement_is_refused(folder: Path, run: 
 
     refused = planned(0.6)
     assert refused.status == 2
-    assert "use the profile nevertheless with --trust-profile" in refused.err
+    assert "use the profile nevertheless with trust-profile" in refused.err
     for answer in (planned(0.6, "--trust-profile"), planned(0.2)):
         assert answer.status == 0
         told = [line for line in answer.err.splitlines() if line.startswith(("warning", "note"))]

@@ -9,11 +9,16 @@ import pytest
 FEW = ("--evaluations", "2000", "--devices", "2")
 
 
+def moving(passes: int) -> tuple[str, str]:
+    Path("move.toml").write_text(f'from = "present.json"\nstartup = "3 s"\npasses = {passes}\n')
+    return "--settings", "move.toml"
+
+
 def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:
     """4.8 s become 3.2 s when one operator moves, which takes 3 s: worth it over two passes."""
-    asked = ("place", tasks, *FEW, "--from", "present.json", "--startup", "3 s", "--json")
-    stay = json.loads(run(*asked, "--passes", "1").out)
-    move = json.loads(run(*asked, "--passes", "4").out)
+    asked = ("place", tasks, *FEW, "--json")
+    stay = json.loads(run(*asked, *moving(passes=1)).out)
+    move = json.loads(run(*asked, *moving(passes=4)).out)
     assert set(stay["assignment"].values()) == {"d0"}
     assert stay["relocation"]["moved"] == []
     assert move["objective"] == "makespan after a move every 4 passes"
@@ -35,7 +40,7 @@ def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:
 
 def test_place_and_simulate_tell_people_what_moves(run: Callable, tasks: str) -> None:
     way = ("--from", "present.json", "--startup", "3 s")
-    placed = run("place", tasks, *FEW, *way, "--passes", "4", "-o", "new.json").out
+    placed = run("place", tasks, *FEW, *moving(passes=4), "-o", "new.json").out
     for told in (placed, run("simulate", tasks, "new.json", "--devices", "2", *way).out):
         assert "d0 → d1" in told
         assert "takes 3 s and pays off after 2 passes" in " ".join(told.split())
@@ -45,7 +50,6 @@ def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tas
     document = json.loads(Path("present.json").read_text())
     document["assignment"]["add"] = "old"
     Path("present.json").write_text(json.dumps(document))
-    way = ("--from", "present.json", "--passes", "1", "--startup", "3 s")
-    answer = json.loads(run("place", tasks, *FEW, *way, "--json").out)
+    answer = json.loads(run("place", tasks, *FEW, *moving(passes=1), "--json").out)
     assert [move["source"] for move in answer["relocation"]["moved"]] == ["old"]
     assert answer["relocation"]["before"] is None

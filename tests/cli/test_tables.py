@@ -32,7 +32,7 @@ COMMANDS = {
     "place": "place graph.json --placer metis",
     "simulate": "simulate graph.json placement.json",
     "simulate one pass": "simulate tasks.json present.json",
-    "place from": "place tasks.json --evaluations 200 --devices 2 --from present.json --passes 9",
+    "place from": "place tasks.json --evaluations 200 --devices 2 --settings move.toml",
     "plan": "plan jobs.json --rate 2000 --offers offers.toml --evaluations 1000",
     "plan frontier": "plan jobs.json --rate 500..2000 --offers offers.toml --evaluations 200",
     "history": "flink history",
@@ -58,6 +58,7 @@ def test_every_value_is_found_at_every_width(
     """Short cells stay on one line, words of longer ones too."""
     write_graph(pipeline(), tmp_path / "jobs.json")
     Path("offers.toml").write_text(OFFERS)
+    Path("move.toml").write_text("from = 'present.json'\npasses = 9\n")
     entry = LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "move", "2026-01-02T10:00")
     append_entries(usual_ledger(), [entry])
     run_of_now = RUN | {"digest": open_library().digest(RUN["instance"])}

@@ -131,7 +131,8 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
     run: Callable, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is compared on itself; several graphs are trained on without a word."""
-    answer = run(*STUB, "--out", "x", "--epochs", "1", "--limit", "1")
+    Path("one.toml").write_text("limit = 1\n")
+    answer = run(*STUB, "--out", "x", "--epochs", "1", "--settings", "one.toml")
     assert "on 1 graph of the training, because none is held out" in answer.out
     assert answer.status == 0
     assert "there is only one graph, so none is held out" in caplog.text
@@ -157,9 +158,6 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
         (["--start", "b.jsonl"], "b.jsonl: is not a complete file of streamplace weights"),
         (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
-        (["--data", "none.jsonl"], "none.jsonl: cannot be read"),
-        (["--out", "b.jsonl"], "b.jsonl: cannot create the folder"),
-        (["--out", "x" * 300], "cannot create the folder: File name too long"),
     ],
 )
 def test_bad_options_end_in_one_line(
@@ -167,6 +165,20 @@ def test_bad_options_end_in_one_line(
 ) -> None:
     """No folder is left behind."""
     assert complaint in refusal(*STUB, "--out", "x", *words)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "out", "complaint"),
+    [
+        ("none.jsonl", "x", "none.jsonl: cannot be read"),
+        ("b.jsonl", "b.jsonl", "b.jsonl: cannot create the folder"),
+        ("b.jsonl", "x" * 300, "cannot create the folder: File name too long"),
+    ],
+)
+def test_bad_files_end_in_one_line(
+    refusal: Callable, data: str, graphs: str, out: str, complaint: str
+) -> None:
+    assert complaint in refusal("train", "stub", "--data", graphs, "--out", out)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +214,8 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
 def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weights: str) -> None:
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "holds a run already; continue it with --resume" in again.err
-    other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--limit", "5")
+    Path("five.toml").write_text("limit = 5\n")
+    other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--settings", "five.toml")
     assert "was started on other data" in other.err
     for answer in (again, other):
         assert (answer.status, answer.err.count("\n")) == (2, 1)
@@ -225,14 +238,8 @@ def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str) -> None:
 
 
 def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
-    answer = run("place", graph, "--placer", "stub", "--weights", weights, "--json")
+    answer = run("place", graph, "--placer", f"stub:weights={weights}", "--json")
     assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
-
-
-def test_place_says_who_takes_no_weights(refusal: Callable, weights: str, graph: str) -> None:
-    refused = refusal("place", graph, "--placer", "metis", "--weights", weights)
-    assert "placer 'metis' is not a learned placer" in refused
-    assert "stub" in refused
 
 
 def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: str) -> None:
@@ -262,7 +269,7 @@ def test_bad_weights_end_in_one_line(
     refusal: Callable, weights: str, graph: str, spoil: Callable, complaint: str
 ) -> None:
     spoil(Path(weights))
-    assert complaint in refusal("place", graph, "--placer", "stub", "--weights", weights)
+    assert complaint in refusal("place", graph, "--placer", f"stub:weights={weights}")
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(

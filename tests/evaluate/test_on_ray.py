@@ -258,7 +258,8 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
     stops = [(signal.SIGKILL, cluster.address), (signal.SIGINT, cluster.address), (None, client)]
     statuses, counts = [], []
     for stop, on in stops:
-        command = f"place s.jsonl --placer {ANNEAL} --budget 600 -o p.jsonl --on {on}"
+        (tmp_path / "ray.toml").write_text(f"on = '{on}'\n")
+        command = f"place s.jsonl --placer {ANNEAL} --budget 600 -o p.jsonl --settings ray.toml"
         with subprocess.Popen(
             [sys.executable, "-m", "streamplace", *command.split()], cwd=tmp_path
         ) as driver:

@@ -183,13 +183,15 @@ def test_requests_that_a_file_could_not_recognise_are_refused() -> None:
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(
     run: Callable, data: DataSet, tmp_path: Path
 ) -> None:
+    (tmp_path / "dry.toml").write_text("dry-run = true\n")
     for command in (
-        ("compare", "--placers", "random,round-robin"),
-        ("place", "--placer", "random"),
+        ("compare", "--placers", "random,round-robin", "--dry-run"),
+        ("place", "--placer", "random", "--settings", str(tmp_path / "dry.toml")),
     ):
         verb, *options = command
-        found = json.loads(run(verb, "set.jsonl", *options, "--dry-run", "--json").out)
+        found = json.loads(run(verb, "set.jsonl", *options, "--json").out)
         assert found["graphs"] == found["tried"] == 6
         assert found["placements"] == (12 if verb == "compare" else 6)
         assert found["core_hours"] > 0
-    assert [file.name for file in tmp_path.iterdir() if file.name != "cache"] == ["set.jsonl"]
+    written = {file.name for file in tmp_path.iterdir()} - {"cache", "dry.toml"}
+    assert written == {"set.jsonl"}

@@ -31,8 +31,9 @@ def data(run: Callable) -> None:
 
 def started(folder: Path, command: str) -> subprocess.Popen[str]:
     """A sweep on a Ray that it starts and stops."""
+    (folder / "ray.toml").write_text("on = 'ray'\n")
     return subprocess.Popen(
-        [sys.executable, "-m", "streamplace", *command.split(), "--on", "ray"],
+        [sys.executable, "-m", "streamplace", *command.split(), "--settings", "ray.toml"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

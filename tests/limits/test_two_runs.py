@@ -14,7 +14,7 @@ GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
 @pytest.mark.parametrize(
     ("words", "file"),
     [
-        ("place b.jsonl --placer metis -o p.jsonl --jobs 1", "p.jsonl"),
+        ("place b.jsonl --placer metis -o p.jsonl", "p.jsonl"),
         ("compare b.jsonl --placers metis,single -o r --jobs 1", "r/results.jsonl"),
         (f"{GENERATE} 6 -o s.jsonl --files 2", "s.manifest.jsonl"),
     ],

@@ -41,7 +41,7 @@ def test_a_doubtful_graph_is_said(error: float) -> None:
 
 @pytest.mark.parametrize("error", [552.25, -0.31, 1e6])
 def test_a_wrong_graph_is_refused_unless_it_is_trusted(error: float) -> None:
-    with pytest.raises(ProblemError, match=r"'sink: Committer', so nothing.*--trust-profile"):
+    with pytest.raises(ProblemError, match=r"'sink: Committer', so nothing.*trust-profile"):
         check_trust(measured(error))
     told = check_trust(measured(error), trusts=True)
     assert told is not None
@@ -77,7 +77,9 @@ def test_place_says_it_first_and_refuses(
     assert wrong.status == 2
     assert "the model is off by +55225% for the placement that was profiled" in wrong.err
     assert not (tmp_path / "placement.json").exists()
-    assert run("place", "wrong.json", "--devices", "2", "--trust-profile").status == 0
+    (tmp_path / "trusting.toml").write_text("trust-profile = true\n")
+    trusting = ("--devices", "2", "--settings", "trusting.toml")
+    assert run("place", "wrong.json", *trusting).status == 0
 
 
 def test_place_in_python_refuses_as_well() -> None:

@@ -101,12 +101,13 @@ def test_reports_have_the_command_that_simulates_their_placements(
     changes = ("--scale", "b1s1=2", "--set", "source.rate=3k")
     ruled = ("--constraints", "rules.toml")
     Path("rules.toml").write_text("pin = {}\n", encoding="utf-8")
+    Path("move.toml").write_text("from = 'a.json'\npasses = 9\n", encoding="utf-8")
     placing, simulating = ("place", name, "--placer", "metis"), ("simulate", name, "a.json")
     for command, given in {
         (*placing, *options[:2]): options[:2],
         (*simulating, *options): options,
         ("draw", name, "a.json", *options[2:]): options[2:],
-        (*placing, *moving, "--passes", "9"): moving,
+        (*placing, *moving[2:], "--settings", "move.toml"): moving,
         (*placing, *changes): changes,
         (*placing, *ruled): ruled,
         (*simulating, *ruled): ruled,

@@ -164,7 +164,7 @@ def test_where_no_profile_is_checked_the_present_layout_checks_the_model() -> No
     told = check_model(question(3000.0))
     assert told == "the model is off by +20% for the placement that was profiled"
     for mips, error in ((3500.0, r"\+40%"), (1500.0, "-40%")):
-        with pytest.raises(ProblemError, match=f"off by {error} .* with --trust-profile"):
+        with pytest.raises(ProblemError, match=f"off by {error} .* with trust-profile"):
             check_model(question(mips))
         assert check_model(question(mips), trusts=True) is not None
     fast = question(3500.0)

@@ -254,7 +254,8 @@ def test_the_ten_minutes_of_the_guide(
     answer = run("flink", "profile", *address, *watched, "-o", "graph.json")
     assert "3 operators" in answer.err
     rest.cancel(first)
-    place = ("place", "graph.json", "--cluster", "cluster.toml", "--subtasks", "--trust-profile")
+    Path("place.toml").write_text("cluster = 'cluster.toml'\ntrust-profile = true\n")
+    place = ("place", "graph.json", "--settings", "place.toml", "--subtasks")
     assert run(*place, "-o", "placement.json").status == 0
     placed = ("--placement", "placement.json", *address)
     home = ("--entry-class", "GraphJob", "--flink-home", str(flink.home))

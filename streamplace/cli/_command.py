@@ -1,0 +1,74 @@
+"""Commands: the example first in their help, options in groups, and none of them twice."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from streamplace.errors import SettingError
+from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
+
+GROUP_OF = {
+    **dict.fromkeys(("--cluster", "--devices", "--mips", "--bandwidth", "--nic"), WHERE),
+    **dict.fromkeys(("--offers", "--constraints", "--beside", "--room", "--spare"), WHERE),
+    **dict.fromkeys(("--rest", "--cacert", "--cert", "--key", "--authorization"), WHERE),
+    **dict.fromkeys(("--flink-home", "--port", "--data", "--library", "--device"), WHERE),
+    **dict.fromkeys(("--budget", "--evaluations", "--seed", "--jobs", "--on"), HOW_LONG),
+    **dict.fromkeys(("--seconds", "--patience", "--timeout", "--every", "--at-most"), HOW_LONG),
+    **dict.fromkeys(("--least-time", "--warm-up", "--settle", "--duration"), HOW_LONG),
+    **dict.fromkeys(("--savepoint-timeout", "--not-between", "--epochs"), HOW_LONG),
+    **dict.fromkeys(("-o", "--out", "--json", "-v", "-h", "--metrics", "--title"), OUTPUT),
+}
+"""Groups of options that are not fields of settings; the others say what is done."""
+
+
+class GroupedOption(click.Option):
+    """An option with its group, and with a word for its value that may have to be loaded."""
+
+    def __init__(
+        self, *words: Any, group: str, names: str | Callable[[], str], **facts: Any
+    ) -> None:
+        super().__init__(*words, **facts)
+        self.group, self._names = group, names
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """Word for the value, or all names that there are."""
+        return self._names if isinstance(self._names, str) else self._names()
+
+
+class GroupedCommand(click.Command):
+    """A command whose help groups its options, and which refuses options that are repeated."""
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usage, the example, the text and the options."""
+        self.format_usage(ctx, formatter)
+        self.format_epilog(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group."""
+        rows: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                group = getattr(param, "group", "") or GROUP_OF.get(param.opts[0], WHAT)
+                rows[group].append(record)
+        for group, records in rows.items():
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records, col_max=24)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; raise SettingError for an option that is given twice."""
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            for param, times in Counter(order).items():
+                if isinstance(param, click.Option) and not param.multiple and times > 1:
+                    raise SettingError(f"{param.opts[0]} is given {_times(times)}; drop one")
+        return super().parse_args(ctx, args)
+
+
+def _times(times: int) -> str:
+    return "twice" if times == 2 else f"{times} times"

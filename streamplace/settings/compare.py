@@ -1,0 +1,78 @@
+"""Settings of ``compare``."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from streamplace.errors import SettingError
+from streamplace.model.defaults import COMPARED, REFERENCE
+from streamplace.settings.kinds import COUNT, FLAG, PATH, PLACERS, TEXT, texts
+from streamplace.settings.option import HOW_LONG, OptionField
+from streamplace.settings.shared import (
+    CONDITION,
+    AtRates,
+    OfDataSet,
+    OnDevices,
+    SearchLimits,
+    UnderRules,
+)
+
+
+class CompareSettings(AtRates, OfDataSet, OnDevices, UnderRules, SearchLimits):
+    """Which placers are compared, on which graphs, by which objectives."""
+
+    usual: ClassVar[tuple[str, ...]] = ("placers", "objective", "rate")
+
+    placers: Annotated[
+        tuple[str, ...],
+        PLACERS,
+        Field(validate_default=True),
+        OptionField(
+            "--placers",
+            "Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
+            "anneal:budget=5ms. An alias may precede a placer, as in "
+            "mine=pilot:weights=best.safetensors.",
+        ),
+    ] = COMPARED  # type: ignore[assignment]
+    objective: Annotated[
+        tuple[str, ...],
+        texts("NAME"),
+        OptionField(
+            "--objective",
+            "Objective to optimise, as for place. Repeat it for a table of each objective and one "
+            "of the trade-offs between them.",
+        ),
+    ] = ()
+    require: Annotated[tuple[str, ...], texts("CONDITION"), CONDITION] = ()
+    reference: Annotated[
+        str, TEXT, OptionField("--reference", "Placer that the others are compared with.")
+    ] = REFERENCE
+    out: Annotated[Path | None, PATH] = None
+    jobs: Annotated[
+        int | None,
+        COUNT,
+        OptionField("--jobs", "Number of processes.  [default: all cores]", HOW_LONG),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        FLAG,
+        OptionField(
+            "--dry-run",
+            "Try some graphs, and print the number of placements and an estimate of their time.",
+            HOW_LONG,
+            python=False,
+        ),
+    ] = False
+
+    def check(self) -> None:
+        """Refuse a reference that is not compared."""
+        from streamplace.placers.named import labels
+
+        super().check()
+        known = labels(self.placers)
+        if "reference" in self.given and self.reference not in known:
+            raise SettingError(
+                f"{self.name('reference')} {self.reference} is none of the compared placers: "
+                f"{', '.join(sorted(known))}"
+            )

@@ -1,0 +1,23 @@
+"""How fields are given: options of commands in groups, and keys of settings files."""
+
+from dataclasses import dataclass
+
+WHAT, WHERE, HOW_LONG, OUTPUT = "What", "Where", "How long", "Output"
+GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
+"""Groups of options in the help, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionField:
+    """How a field is given: as an option, or only in a settings file if it has no ``flag``."""
+
+    flag: str
+    help: str
+    group: str = WHAT
+    key: str = ""  # in a settings file, if it is not the name of the field
+    python: bool = True  # whether the function of the verb has a keyword for it
+
+
+def key(help: str, name: str = "", *, python: bool = True) -> OptionField:
+    """Key of a settings file that is no option."""
+    return OptionField("", help, key=name, python=python)

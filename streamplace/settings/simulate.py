@@ -1,0 +1,139 @@
+"""Settings of ``simulate``, with and without queues."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast, get_args
+
+from streamplace.errors import SettingError
+from streamplace.settings.kinds import (
+    FLAG,
+    PRESENT,
+    RELOCATION,
+    TIME,
+    Objective,
+    Placement,
+    Relocation,
+    names,
+    number,
+    text,
+)
+from streamplace.settings.option import HOW_LONG, OptionField, key
+from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
+
+if TYPE_CHECKING:
+    from streamsim.engine import GivenSettings
+
+
+def _presets() -> Iterable[str]:
+    from streamsim.pass_rules import PRESETS
+
+    return PRESETS
+
+
+def _policies() -> Iterable[str]:
+    from streamsim.engine.settings import Policy
+
+    return cast(tuple[str, ...], get_args(Policy))
+
+
+class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
+    """How a placement is simulated and judged."""
+
+    usual: ClassVar[tuple[str, ...]] = ("objective", "rate")
+
+    relocation: Annotated[Relocation | None, RELOCATION] = None
+    present: Annotated[
+        Placement | None,
+        PRESENT,
+        OptionField(
+            "--from",
+            "The current placement: lists the moves, their time, and when they pay off.",
+            key="from",
+            python=False,
+        ),
+    ] = None
+    startup: Annotated[
+        float | None,
+        TIME,
+        OptionField(
+            "--startup",
+            "Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
+            "not specify it.",
+            HOW_LONG,
+            python=False,
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        text(names(_presets)),
+        OptionField(
+            "--preset",
+            "Simulate one pass by the rules of a paper (short for --objective "
+            "makespan:preset=NAME).",
+            python=False,
+        ),
+    ] = None
+    engine: Annotated[
+        bool,
+        FLAG,
+        OptionField(
+            "--engine",
+            "Also simulate with queues, which gives latencies and transients.",
+            python=False,
+        ),
+    ] = False
+    duration: Annotated[
+        float | None,
+        TIME,
+        OptionField(
+            "--duration",
+            "Simulated time with queues.  [default: as long as it takes to settle and to measure]",
+            HOW_LONG,
+        ),
+    ] = None
+    dt: Annotated[
+        float | None, TIME, key("Time step with queues, by default from latencies and windows.")
+    ] = None
+    capacity: Annotated[
+        float | None,
+        number(0, float("inf"), "a number of tuples above 0"),
+        key("Largest queue in tuples, by default from what each stream carries."),
+    ] = None
+    policy: Annotated[
+        str,
+        text(names(_policies)),
+        OptionField("--policy", "How a device shares its CPU among its operators, with queues."),
+    ] = "dynamic"
+
+    def check(self) -> None:
+        """Refuse settings of queues without them, and of a pass where none is simulated."""
+        super().check()
+        if "startup" in self.given and self.present is None:
+            raise SettingError(f"{self.name('startup')} needs {self.name('present')}; add it")
+        self.need("engine", "duration", "dt", "capacity", "policy")
+
+    def judged_by(self) -> str | Objective:
+        """Objective, with the options of the preset."""
+        from streamplace.objectives.registry import OF_TASKS, named_objective
+
+        if self.preset is None:
+            return self.objective
+        if self.objective and named_objective(str(self.objective)).kind != "pass":
+            raise SettingError(
+                f"{self.name('preset')} sets how one pass is simulated, but "
+                f"{self.name('objective')} {self.objective} simulates none; drop one of the two"
+            )
+        return f"{self.objective or OF_TASKS}:preset={self.preset}"
+
+    def move(self) -> Relocation | None:
+        """Relocation from the current placement, if there is one."""
+        if self.present is None:
+            return self.relocation
+        from streamplace.model.relocation import Relocation
+
+        return Relocation(self.present, startup=self.startup)
+
+    def queues(self) -> "GivenSettings":
+        """Settings of the engine; raise SettingError for invalid ones."""
+        from streamplace.evaluate.queues import engine_settings
+
+        return engine_settings(self.duration, self.dt, self.capacity, self.policy)
