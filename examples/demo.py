@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 PLACERS = (
-    "round-robin,metis,dream,mine=pilot:weights=trained/best.safetensors:refine=none,"
+    "metis,dream,mine=pilot:weights=trained/best.safetensors:refine=none,"
     "shipped=pilot:refine=none,exact"
 )
 STEPS = (
@@ -59,8 +59,8 @@ STEPS = (
         "generate branched --branches 3 --depth 4 --devices 3 --copies 60 -o graphs.jsonl.gz",
     ),
     Step(
-        "What does a network learn from nothing? Validation: its answers to graphs held out.",
-        "train pilot --data graphs.jsonl.gz --rate 20000 --epochs 6 --out trained",
+        "What does a network learn from nothing? Validation: on graphs held out.",
+        "train pilot --data graphs.jsonl.gz --rate 20000 --epochs 5 --out trained",
         " placer",
         5,
     ),
@@ -68,7 +68,7 @@ STEPS = (
         "Who places best, against proven optima?",
         f"compare graphs.jsonl.gz --split test --rate 20000 --placers {PLACERS} -o comparison",
         "",
-        14,
+        12,
     ),
     Step(
         "The other question: how long does one pass of a task graph take?",
@@ -79,7 +79,7 @@ STEPS = (
 )
 
 
-SPARED = ("content SHA-256", "start-up", "reward:")
+SPARED = ("content SHA-256", "start-up", "reward:", "validation:")
 """How messages begin that the demo leaves out, as it does the names of written files."""
 
 
@@ -124,9 +124,8 @@ def run(folder: Path) -> None:
         first = next(i for i, line in enumerate(lines or [""]) if line.startswith(step.begin))
         for line in lines[first : first + step.lines]:
             print(line.rstrip())
-    print(f"{len(STEPS)} commands in {time.perf_counter() - begin:.0f} s; files in {folder}/. Open")
-    print("first/report.html in a browser, and drag operators from device to device;")
-    print("comparison/report.html has the comparison.")
+    print(f"{len(STEPS)} commands in {time.perf_counter() - begin:.0f} s. In {folder}/ open")
+    print("comparison/report.html, and first/report.html, in which operators can be dragged.")
 
 
 if __name__ == "__main__":

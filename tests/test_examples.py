@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,6 @@ def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> No
     assert run.stdout.strip()
     assert "Traceback" not in run.stderr
     assert "error" not in run.stderr
+    if example.name == "demo.py":
+        lines = [*run.stdout.splitlines(), *run.stderr.splitlines()]
+        assert sum(max(1, ceil(len(line) / 80)) for line in lines) <= 60, run.stdout + run.stderr

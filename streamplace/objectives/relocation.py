@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ROUNDING = 1e-9
-FEW = 4
-"""Moves that a terminal lists."""
+FEW = 2
+"""Moves that a terminal lists and a sentence names."""
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:
@@ -131,7 +131,7 @@ class Relocated(Displayed):
         """Moves, their time and the passes until they pay off, in words."""
         if not self.moves:
             return "nothing moves"
-        who = some([move.operator for move in self.moves], separator=", ", most=3)
+        who = some([move.operator for move in self.moves], separator=", ", most=FEW)
         text = f"moving {who} takes {quantity(self.seconds, 's')}"
         after = self.pays_off_after
         if after is None:

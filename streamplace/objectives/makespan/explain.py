@@ -51,7 +51,7 @@ ORDERS = {
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
 """Meaning of a placement's order, by discipline."""
-FEW_PARTS = 4
+FEW_PARTS = 3
 """Parts of the critical chain that a terminal lists."""
 MOST_CANDIDATES = 64
 WORTH = 1e-9
@@ -168,7 +168,7 @@ class OnePass(Displayed):
 
     def report(self) -> Report:
         """Devices, the critical chain, the bound, and advice."""
-        brief, devices, parts, *order = self.brief().parts
+        _, devices, parts, *order = self.brief().parts
         ratio = "" if self.slr is None else f"; schedule length ratio {self.slr:.3g}"
         least = f"No placement takes less than {quantity(self.bound, 's')} (proven){ratio}"
         if self.move is None:
@@ -178,10 +178,11 @@ class OnePass(Displayed):
             then = quantity(self.move.makespan, "s")
             advice = f"What to move: {who} to {self.move.device} would give {then}"
         chain = Brief(_chain_sheet(self.chain, FEW_PARTS)), Detail(_chain_sheet(self.chain))
+        brief = Brief(self._device_sheet(True, lines=1))
         told = (parts, *order, least, advice, *assumed(self.assumptions))
         return Report((brief, devices, *chain, *told), self.words)
 
-    def _device_sheet(self, is_brief: bool) -> Sheet:
+    def _device_sheet(self, is_brief: bool, lines: int = 2) -> Sheet:
         """Devices in use, the busiest first, with their operators; the others in one row."""
         span = max(self.makespan, 1e-300)
         by_device: dict[str, list[str]] = {name: [] for name in self.busy}
@@ -192,7 +193,9 @@ class OnePass(Displayed):
         for device, busy in sorted(self.busy.items(), key=lambda item: -item[1]):
             names = by_device[device]
             shown = (
-                Names.of(with_counts(names, operators), lines=2) if is_brief else Names.of(names)
+                Names.of(with_counts(names, operators), lines=lines)
+                if is_brief
+                else Names.of(names)
             )
             if names:
                 rows.append((device, quantity(busy, "s"), Bar(busy / span), shown))
