@@ -60,7 +60,7 @@ STEPS = (
     ),
     Step(
         "What does a network learn from nothing? Validation: on graphs held out.",
-        "train pilot --data graphs.jsonl.gz --rate 20000 --epochs 5 --out trained",
+        "train pilot --data graphs.jsonl.gz --rate 20000 --epochs 4 --out trained",
         " placer",
         5,
     ),
@@ -124,8 +124,8 @@ def run(folder: Path) -> None:
         first = next(i for i, line in enumerate(lines or [""]) if line.startswith(step.begin))
         for line in lines[first : first + step.lines]:
             print(line.rstrip())
-    print(f"{len(STEPS)} commands in {time.perf_counter() - begin:.0f} s. In {folder}/ open")
-    print("comparison/report.html, and first/report.html, in which operators can be dragged.")
+    print(f"{len(STEPS)} commands in {time.perf_counter() - begin:.0f} s. Open in a browser:")
+    print(f"{folder}/first/report.html (operators can be dragged), {folder}/comparison/report.html")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-
 LONG = "{}-of-the-shops-in-the-whole-region-of-eu-west"
 PARALLEL = {1: 4, 2: 2, 6: 4, 7: 3, 9: 3, 10: 6, 12: 2}
 CLUSTER = 'bandwidth = "1 Gbps"\n[[devices]]\nname = "tm"\ncount = 5\nmips = 2500\n'
