@@ -14,7 +14,7 @@ from streamplace.model.display import Displayed
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Brief, Detail, Part, Report, duration, percent
+from streamplace.model.report import Detail, Part, Report, duration, percent
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:
@@ -101,14 +101,13 @@ class QueueRun(Displayed):
         steady = f"never{bursts}" if self.time_to_steady is None else duration(self.time_to_steady)
         waits = ", ".join(f"{name} {duration(wait)}" for name, wait in self.windows.items())
         longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]
-        queues = [f"{name} {length:.0f}" for name, length in longest]
+        queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
         lines: list[Part] = [
             f"  latency: {self.latency.words}",
             *([f"  windows wait on average: {waits}"] if waits else []),
             Detail(f"  without backlog: {self.latency_without_backlog.words}"),
             f"  steady after: {steady}",
-            *([Brief(f"  longest queue: {queues[0]}")] if queues else []),
-            *([Detail(f"  longest queues: {', '.join(queues)}")] if queues else []),
+            *([Detail(f"  longest queues: {queues}")] if queues else []),
             Detail(simulated),
         ]
         if self.backlog >= 1:
