@@ -5,6 +5,7 @@ The planner proves a bound, searches, improves the plan that it finds, and check
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
+from streamplace.model.units import digits
 from streamplace.placers.meter import Meter
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.contents import (
@@ -78,7 +80,9 @@ def planned(
             check_offers(asked)
         raise ProblemError(refusal(asked, found.bound, found.is_over))
     for packed in found.packings:
-        result = result_of(problem, _with_fewer_machines(problem, packed, meter), found.bound)
+        least, less = _with_fewer_machines(problem, packed, meter)
+        result = result_of(problem, least, found.bound)
+        result = replace(result, notes=(*less, *result.notes))
         reasons = list(contradictions(asked, result))
         if not reasons:
             return result
@@ -165,21 +169,28 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
 
 def _with_fewer_machines(
     problem: PlanProblem, packed: PackedMachines, meter: Meter
-) -> PackedMachines:
-    """Leave out one machine of the cheapest type that allows it as long as the rest is enough."""
+) -> tuple[PackedMachines, tuple[str, ...]]:
+    """Leave out one machine of the cheapest type that allows it as long as the rest is enough.
+
+    Also say what the last that was tried, with too few machines, carries.
+    """
     if problem.cluster is not None:
-        return packed
+        return packed, ()
     offers, stop = problem.catalogue.offers, _ended(meter, 1.0)
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     while True:
         counts = packed.counts(len(offers))
         less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
         if less is None or sum(counts) == 1:
-            return packed
+            return packed, ()
         fewer = tuple(n - (t == less) for t, n in enumerate(counts))
-        _, smaller = largest_rate(problem, fewer, stop)
-        if smaller is None or rate_of(problem, smaller) < problem.rate * (1 - ROUNDING):
-            return packed
+        rate, smaller = largest_rate(problem, fewer, stop)
+        if smaller is None:
+            return packed, ()
+        if rate_of(problem, smaller) < problem.rate * (1 - ROUNDING):
+            cost = Prices.of(problem.catalogue).per_hour(fewer)
+            told = f"{digits(rate, 6)} tuples/s for {cost:g} per hour"
+            return packed, (f"With one {offers[less].name} less, a plan carries {told}.",)
         packed = smaller
 
 
