@@ -22,7 +22,7 @@ COMMANDS = (
     f"place app.json {BUDGET} --objective devices --require throughput>=0.2",
     f"place app.json {BUDGET} --scale {{3}}=9 --set {{0}}.rate=60k",
     f"place tasks.json {BUDGET} -o pass.json",
-    f"place tasks.json {BUDGET} --from spread.json --passes 100",
+    f"place tasks.json {BUDGET} --settings moves.toml",
     "simulate app.json spread.json --rate 90k",
     "simulate app.json spread.json --cluster five.toml --rate 90k",
     "simulate app.json subtasks.json --rate 90k",
@@ -59,6 +59,7 @@ def write_inputs(name: str) -> list[str]:
     whole = {"name": "tasks", "fires": "all", "operators": tasks, "streams": lines}
     Path("tasks.json").write_text(json.dumps(whole))
     Path("spread.json").write_text(json.dumps({"assignment": spread}))
+    Path("moves.toml").write_text('from = "spread.json"\npasses = 100\n')
     Path("five.toml").write_text((CLUSTER + CARDS).replace("tm", "d"))
     return names
 
