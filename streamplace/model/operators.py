@@ -166,7 +166,10 @@ class Operator:
             if 0 < (rate := getattr(self, column)) < slowest:
                 raise self._bad(column, f"{rate:g}", _at_least(column))
         for column, (least, most) in _COUNTS.items():
-            check_whole(getattr(self, column), least, most, partial(self._bad, column))
+            if isinstance(value := getattr(self, column), float):
+                rule = f"it must be a whole number from {least} to {most}"
+                raise self._bad(column, quoted(value), rule)
+            check_whole(value, least, most, partial(self._bad, column))
         for column in ("kind", "about", "slot_sharing_group"):
             check_text(getattr(self, column), partial(self._bad, column))
         if self.requires:

@@ -49,6 +49,7 @@ PIPE = StreamGraph.of("pipe", [Operator("a", rate=100), Operator("b")], [Stream(
         (lambda: Device("d", memory=0), "device 'd' has memory 0; it must be ≥ 0.001"),
         (lambda: Device("d", memory=None), "device 'd': size None is neither a number nor a st"),
         (lambda: Device("d", cores=0), "device 'd' has cores 0; it must be a whole number from 1"),
+        (lambda: Operator("a", parallelism=2.0), "operator 'a' has parallelism 2.0; it must be a"),
         (lambda: Device("d", cores=1.5), "device 'd' has cores 1.5; it must be a whole number"),
         (lambda: Device("d", cores=10**9), "device 'd' has cores 1e+09; it must be a whole number"),
         (lambda: Device("d", tags="gpu"), "device 'd' has tags 'gpu'; it must be a set"),
