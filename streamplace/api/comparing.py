@@ -1,5 +1,7 @@
 """Comparison of placers on graphs or problems."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -45,7 +47,7 @@ def compare(
     out: FilePath | None = None,
     jobs: int | None = 1,
     on: str | None = None,
-) -> "Comparison":
+) -> Comparison:
     """Compare placers on graphs or problems.
 
     ``print`` shows the tables of ``streamplace compare``.
@@ -129,7 +131,7 @@ def compare(
     return Comparison(results, label, failures, run.aliases, graphs, facts.trained)
 
 
-def run_of(asked: CompareSettings, facts: "Scan") -> "ComparisonRun":
+def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:
     """Comparison of the settings; rate and objective are those of the graphs if not given."""
     from streamplace.evaluate.comparison_run import ComparisonRun
 
@@ -144,8 +146,8 @@ def run_of(asked: CompareSettings, facts: "Scan") -> "ComparisonRun":
 
 
 def _problems(
-    data: GraphsLike, reader: Reader, asked: CompareSettings, trained: "Trained"
-) -> "tuple[Scan, DataSet | Sequence[Problem]]":
+    data: GraphsLike, reader: Reader, asked: CompareSettings, trained: Trained
+) -> tuple[Scan, DataSet | Sequence[Problem]]:
     """Common properties of the problems, and the problems."""
     from streamplace.evaluate.scan import scan, scan_of
     from streamplace.io.datasets import no_graph

@@ -1,5 +1,7 @@
 """Drawing graphs and placements."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
@@ -34,7 +36,7 @@ def draw(
     objective: str | Objective = "",
     rate: Quantity | None = None,
     out: FilePath | None = None,
-) -> "Drawing":
+) -> Drawing:
     """Draw a graph alone, or placements of it side by side.
 
     A box is an operator; its colour is the device, and a stream is as wide as its traffic. Dashed

@@ -1,5 +1,7 @@
 """Export of placements in the formats of engines and other tools."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
 from pathlib import Path

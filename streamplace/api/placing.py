@@ -1,5 +1,7 @@
 """Placement of a graph, and evaluation of a placement."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
@@ -181,8 +183,8 @@ def simulate_queues(
     duration: Quantity | None = None,
     dt: Quantity | None = None,
     capacity: float | None = None,
-    policy: "Policy" = "dynamic",
-) -> "QueueRun":
+    policy: Policy = "dynamic",
+) -> QueueRun:
     """Simulate a placement with queues, tick by tick, for latencies and transients.
 
     Parameters

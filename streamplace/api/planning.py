@@ -1,5 +1,7 @@
 """Planning of machines for a rate."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Unpack

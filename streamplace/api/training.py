@@ -1,5 +1,7 @@
 """Training of models on graphs or problems."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -44,11 +46,11 @@ def train(
     epochs: int | None = None,
     device: str = "cpu",
     objective: str = "",
-    reward: "str | Measure" = "steady",
+    reward: str | Measure = "steady",
     seed: int = 0,
     start: FilePath | None = None,
     resume: bool = False,
-    watcher: "Watcher | None" = None,
+    watcher: Watcher | None = None,
     track: Track = tracked,
     on: str | None = None,
     command: str = "",
