@@ -50,7 +50,7 @@ NEEDED = {
 @click.option(
     "--rate",
     help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
-    "20000..80000, or max for the highest rate that the machines carry.",
+    "20000..80000, or max for the highest rate that the machines carry.  [default: that of GRAPH]",
 )
 @click.option(
     "--trace",
@@ -130,8 +130,8 @@ def command(
     from streamplace.model.what_if import what_if as changed
     from streamplace.planning.traces import read_trace
 
-    if (rate is None) == (trace_file is None):
-        raise SettingError("a plan needs either --rate or --trace; give one of them")
+    if rate is not None and trace_file is not None:
+        raise SettingError("--rate and --trace exclude each other; drop one")
     rates = [] if rate is None else rates_of(rate)
     _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
     _options.refuse_unused(NEEDED)
@@ -174,12 +174,12 @@ def _terms(price: str, lag: str, outage: str) -> "MoveTerms":
 
 
 def _answer(request: "PlanRequest", rates: list[float]) -> "PlanResult | PlanCurve":
-    """Plan for a range of rates or a single one."""
+    """Plan for a range of rates, a single one, or that of the graph without any."""
     if len(rates) > 1:
         return request.frontier(rates)
     if rates == [inf]:
         return request.highest()
-    return request.at_rate(rates[0]).plan()
+    return (request.at_rate(rates[0]) if rates else request).plan()
 
 
 def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> None:

@@ -162,8 +162,7 @@ def svg_words(path: Path) -> str:
     ("arguments", "message"),
     [
         (["--rate", "5"], "needs either offers or a cluster, and neither is given"),
-        (["--offers", "offers.toml"], "needs either --rate or --trace"),
-        (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "either --rate or"),
+        (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "exclude each other"),
         (["--trace", "no.csv", "--offers", "offers.toml"], "no.csv"),
         (["--rate", "0", "--offers", "offers.toml"], "--rate is 0"),
         (["--rate", "9..3", "--offers", "offers.toml"], "from a lower rate to a higher one"),
@@ -222,3 +221,13 @@ def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) 
     (folder / "out" / FILES[-1]).mkdir(parents=True)
     asked = ("plan", "graph.json", "--rate", "500", *QUICK, "-o", "out")
     assert f"{FILES[-1]}: cannot be written" in refusal(*asked)
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_a_rate_the_plan_is_for_that_of_the_graph(run: Callable) -> None:
+    """Also for one that --set changes, as in Python."""
+    graph = pipeline()
+    source = graph.operators.name[0]
+    for words, rate in (((), graph.source_rate), (("--set", f"{source}.rate=777"), 777)):
+        answer = json.loads(run("plan", "graph.json", *QUICK, *words, "--json").out)
+        assert answer["rate"] == pytest.approx(rate)
