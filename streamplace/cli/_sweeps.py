@@ -27,11 +27,6 @@ on = click.option(
     help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
     "cluster.",
 )
-dry_run = click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Try some graphs, and print the number of placements and an estimate of their time.",
-)
 
 
 def spread(function: F) -> F:
