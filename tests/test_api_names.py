@@ -11,11 +11,11 @@ import pytest
 
 import streamplace
 from streamplace import api
-from streamplace.api.plan_request import PlanOptions
 from streamplace.cli.main import cli
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.compare import CompareSettings
 from streamplace.settings.place import PlaceSettings
+from streamplace.settings.plan import PlanningSettings
 from streamplace.settings.simulate import SimulateSettings
 from streamplace.settings.train import TrainSettings
 
@@ -50,10 +50,11 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str]]] = {
     "place": (PlaceSettings, {"graph"}),
     "simulate simulate_queues": (SimulateSettings, {"graph", "placement"}),
     "compare": (CompareSettings, {"data"}),
+    "plan_schedule plan_frontier plan": (PlanningSettings, {"graph", "rates"}),
     "train": (TrainSettings, {"model", "graphs", "out", "watcher", "track", "command"}),
 }
 """VerbSettings of each verb, and the arguments of its functions that are no settings."""
-OF_PYTHON = {"jobs": 1}
+OF_PYTHON = {"compare": {"jobs": 1}}
 """Defaults of Python alone: scripts start processes behind a guard only."""
 
 
@@ -67,10 +68,10 @@ def test_keywords_of_a_function_are_the_fields_of_its_settings(functions: str) -
     keywords = {name: word.default for name, word in found.items() if name not in others}
     assert keywords.keys() == model.keywords()
     usual = {name: model.model_fields[name].default for name in keywords}
-    assert keywords == usual | {name: OF_PYTHON[name] for name in OF_PYTHON if name in usual}
+    assert keywords == usual | OF_PYTHON.get(functions, {})
 
 
-@pytest.mark.parametrize("name", ["place", "simulate", "compare", "train"])
+@pytest.mark.parametrize("name", ["place", "simulate", "compare", "plan", "train"])
 def test_a_verb_has_twenty_options_at_most(name: str) -> None:
     options = [one for one in command(name).params if isinstance(one, click.Option)]
     assert len(options) <= 20
@@ -118,13 +119,6 @@ def test_every_parameter_is_documented(name: str) -> None:
     heads = re.findall(r"^(\w.*)$", re.split(r"\n\n\w+\n-+\n", section)[0], re.MULTILINE)
     documented = {name for head in heads for name in head.split(", ")}
     assert documented == set(inspect.signature(function).parameters)
-
-
-def test_all_plans_have_the_options_of_a_plan() -> None:
-    """But for those that say which rates it is for."""
-    own = {"graph", "rate", "trace", "quantile"}
-    shared = set(inspect.signature(streamplace.plan).parameters) - own
-    assert shared == PlanOptions.__annotations__.keys()
 
 
 IMPORTS = """

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Unpack
 
 from streamplace.api.arguments import GraphLike
-from streamplace.api.plan_request import OffersLike, PlanOptions, PlanRequest
+from streamplace.api.plan_request import PlanRequest
 from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy
 from streamplace.control.schedule import PlanSchedule
-from streamplace.errors import SettingError
-from streamplace.model.units import Quantity, seconds, tuple_rate
+from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.curve import PlanCurve
+from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.result import PlanResult
-from streamplace.planning.traces import RateTrace, read_trace
-from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath, is_path, wrong
+from streamplace.planning.traces import RateTrace
+from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath
+from streamplace.settings.plan import PlanningSettings
 
-HIGHEST_RATE = "max"
-"""Rate of a plan for the most that the machines can carry."""
+OffersLike = Catalogue | Iterable[Offer] | FilePath
+"""Offers, a catalogue of them, or the path of a file."""
 TraceLike = RateTrace | FilePath
 """Rates over time, or the path of a CSV file with them."""
 
@@ -93,34 +92,24 @@ def plan(
     >>> result.machines, result.cost, float(result.bound)
     ({'small': 2}, 0.2, 0.2)
     """
-    options = PlanOptions(
-        offers=offers,
-        cluster=cluster,
-        headroom=headroom,
-        keep_parallelism=keep_parallelism,
-        confidence=confidence,
-        ledger=ledger,
-        trust_profile=trust_profile,
-        seed=seed,
-        budget=budget,
-        jobs=jobs,
-    )
-    request = PlanRequest.of(graph, options)
-    if trace is not None:
-        if rate is not None:
-            raise SettingError("a trace has its own rates; drop the rate, or the trace")
-        return request.for_trace(_trace_of(trace), quantile)
-    if quantile != 1:
-        raise SettingError("quantile has no effect without a trace; add it, or drop quantile")
-    if rate == HIGHEST_RATE:
-        return request.highest()
-    return (request if rate is None else request.at_rate(tuple_rate(rate))).plan()
+    asked = PlanningSettings.of(locals())
+    return PlanRequest.of(graph, asked).single(asked)
 
 
 def plan_frontier(
     graph: GraphLike,
     rates: Sequence[Quantity],
-    **options: Unpack[PlanOptions],
+    *,
+    offers: OffersLike | None = None,
+    cluster: ClusterLike | None = None,
+    headroom: float = 0.0,
+    keep_parallelism: bool | Iterable[str] = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
+    trust_profile: bool = False,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+    jobs: int | None = None,
 ) -> PlanCurve:
     """Plan for several rates: the frontier of cost against rate, with its bound.
 
@@ -128,11 +117,10 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph
+    graph, offers, cluster, headroom, keep_parallelism, confidence, ledger, trust_profile, seed
         As for `plan`.
-    options
-        ``offers``, ``cluster``, ``headroom``, ``keep_parallelism``, ``confidence``, ``ledger``,
-        ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
+    budget, jobs
+        As for `plan`, for each of the plans.
 
     Examples
     --------
@@ -142,7 +130,8 @@ def plan_frontier(
     >>> [result.machines["small"] for result in curve.results]
     [1, 2, 4]
     """
-    return PlanRequest.of(graph, options).frontier(map(tuple_rate, rates))
+    request = PlanRequest.of(graph, PlanningSettings.of(locals()))
+    return request.frontier(map(tuple_rate, rates))
 
 
 def plan_schedule(
@@ -152,7 +141,16 @@ def plan_schedule(
     policies: str | Iterable[str | tuple[str, MakePolicy]] = (),
     slot: Quantity = "5 min",
     terms: MoveTerms | None = None,
-    **options: Unpack[PlanOptions],
+    offers: OffersLike | None = None,
+    cluster: ClusterLike | None = None,
+    headroom: float = 0.0,
+    keep_parallelism: bool | Iterable[str] = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
+    trust_profile: bool = False,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+    jobs: int | None = None,
 ) -> PlanSchedule:
     """Find the cheapest sequence of plans for rates over time, and replay policies against it.
 
@@ -167,11 +165,10 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph
+    graph, offers, cluster, headroom, keep_parallelism, confidence, ledger, trust_profile, seed
         As for `plan`.
-    options
-        ``offers``, ``cluster``, ``headroom``, ``keep_parallelism``, ``confidence``, ``ledger``,
-        ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
+    budget, jobs
+        As for `plan`, for each of the plans.
 
     Examples
     --------
@@ -184,13 +181,5 @@ def plan_schedule(
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
     [(0.0, 0.1), (2.0, 0.4)]
     """
-    rates, request = _trace_of(trace), PlanRequest.of(graph, options)
-    return request.schedule(rates, seconds(slot), terms or MoveTerms(), policies)
-
-
-def _trace_of(trace: TraceLike) -> RateTrace:
-    if isinstance(trace, RateTrace):
-        return trace
-    if is_path(trace):
-        return read_trace(Path(trace))
-    raise wrong("trace", trace, "a RateTrace, or the path of a CSV file with rates")
+    asked = PlanningSettings.of({"schedule": True, **locals()})
+    return PlanRequest.of(graph, asked).schedule(asked)

@@ -1,23 +1,35 @@
 """Options and commands of development versions that are gone; this table goes with 0.2."""
 
+SHARED = {
+    "--jobs": "jobs = 4",
+    "--confidence": "confidence = 0.8",
+    "--ledger": "ledger = 'ledger.jsonl'",
+    "--trust-profile": "trust-profile = true",
+}
+"""Options of both place and plan."""
 KEYS = {
     "place": {
         "--from": "from = 'placement.json'",
         "--passes": "passes = 1000",
         "--startup": "startup = '2 s'",
         "--limit": "limit = 10",
-        "--jobs": "jobs = 4",
         "--on": "on = 'ray'",
         "--dry-run": "dry-run = true",
-        "--confidence": "confidence = 0.9",
-        "--ledger": "ledger = 'ledger.jsonl'",
-        "--trust-profile": "trust-profile = true",
+        **SHARED,
+    },
+    "plan": {
+        "--slot": "slot = '5 min'",
+        "--move-price": "move-price = '30 min'",
+        "--lag": "lag = '1 min'",
+        "--restart": "restart = '5 s'",
+        **SHARED,
     },
     "simulate": {"--dt": "dt = '10 ms'", "--capacity": "capacity = 1000"},
     "compare": {"--limit": "limit = 10", "--on": "on = 'ray'"},
     "train": {"--limit": "limit = 10", "--on": "on = 'ray'"},
 }
 """Options that are keys of a settings file now, with an example."""
+SURE = "put confidence = 0.9 into a file for --settings, for a graph that was measured"
 GONE: dict[tuple[str, str], str] = {
     **{
         (command, option): f"put {line} into a file for --settings"
@@ -32,10 +44,10 @@ GONE: dict[tuple[str, str], str] = {
     ("flink move", "-o"): "use --json for what moves, and flink advise -o for a report of the job",
     ("flink move", "--probe"): "what crossing costs is assumed until tuples cross; drop it",
     ("flink watch", "--machines"): "let the cloud's autoscaler start and stop machines",
-    ("place", "--robust"): "use --confidence, for a graph that was measured",
-    ("place", "--error"): "use --confidence, for a graph that was measured",
-    ("plan", "--robust"): "use --headroom, or --confidence for a graph that was measured",
-    ("plan", "--error"): "use --headroom, or --confidence for a graph that was measured",
+    ("place", "--robust"): SURE,
+    ("place", "--error"): SURE,
+    ("plan", "--robust"): "use --headroom",
+    ("plan", "--error"): "use --headroom",
     ("plan", "--catch-up"): "use --headroom",
     ("plan", "--latency"): "use --headroom",
     ("plan", "--variability"): "use --headroom",

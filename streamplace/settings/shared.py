@@ -191,7 +191,7 @@ class SearchLimits(VerbSettings):
         BUDGET,
         OptionField(
             "--budget",
-            "SearchLimits time per graph, in seconds or with a unit, as in '50 ms'.  "
+            "Search time per graph, in seconds or with a unit, as in '50 ms'.  "
             f"[default: {PLACE_SECONDS:g}; no limit where --evaluations is given]",
             HOW_LONG,
         ),
@@ -201,7 +201,7 @@ class SearchLimits(VerbSettings):
         COUNT,
         OptionField(
             "--evaluations",
-            "Maximum number of placements to try. Results then do not depend on the machine.",
+            "Maximum number of steps of the search. Results then do not depend on the machine.",
             HOW_LONG,
             python=False,
         ),

@@ -41,8 +41,8 @@ place graph.json --settings move.toml -o placement.json
 simulate graph.json placement.json --settings move.toml -o move.toml
 place graph.json -o hard-link.json
 place graph.json -o soft-link.json
-plan folder/graph.json --rate 5 --offers placement.json -o folder
-plan folder/schedule.json --trace placement.json --schedule --offers placement.json -o folder
+plan folder/graph.json --rate 5 --offers offers.toml -o folder
+plan folder/schedule.json --trace day.csv --schedule --offers offers.toml -o folder
 simulate graph.json placement.json -o folder/../placement.json
 """.splitlines()
 
@@ -56,6 +56,8 @@ def test_an_output_that_is_an_input_is_refused(
     for name in ("graph.json", "schedule.json"):
         Path("folder", name).write_bytes(Path(graph).read_bytes())
     Path("move.toml").write_text("from = 'placement.json'\npasses = 5\n")
+    Path("offers.toml").write_text("offers = [{name = 'small', price = 0.1}]\n")
+    Path("day.csv").write_text("time,rate\n0,5\n3600,9\n")
     os.link(graph, "hard-link.json")
     Path("soft-link.json").symlink_to(graph)
     assert "-o would overwrite the input" in refusal(*line.split())

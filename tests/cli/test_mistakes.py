@@ -31,6 +31,10 @@ TABLES = {
     "never.toml": 'from = "present.json"\npasses = 0\n',
     "graph.toml": 'from = "tasks.json"\npasses = 5\n',
     "typo.toml": "pases = 5\n",
+    "no-slot.toml": "slot = '0 s'\n",
+    "early.toml": "lag = '-1 s'\n",
+    "day.csv": "time,rate\n0,5\n3600,9\n",
+    "offers.toml": "offers = [{name = 'small', price = 0.1}]\n",
     "never-ends.toml": 'from = "present.json"\n',
 }
 COMMANDS = [
@@ -134,7 +138,7 @@ VALUES = [
     ("place graph.json --rate fast", "rate 'fast'"),
     ("place graph.json --bandwidth 1000", "no unit; write '1000 Mbps' or '1000 b"),
     ("place graph.json --bandwidth '1000 Mbpz'", "unknown unit 'Mbpz'"),
-    ("plan graph.json --rate 5.. --offers o.toml", "a range has two ends"),
+    ("plan graph.json --rate 5.. --offers o.toml", "or a range from a lower to a higher rate"),
     ("plan graph.json --rate 5 --headroom x", "a percentage: 0.2 or 20%"),
     (
         "plan graph.json --rate 1e12 --cluster two.toml",
@@ -186,8 +190,16 @@ COMBINATIONS = [
         "--reference exact is none of the compared placers: metis",
     ),
     (
-        "plan graph.json --rate 5 --slot '1 min'",
-        "--slot has no effect without --schedule; add it, or drop --slot",
+        "plan graph.json --rate 5 --offers offers.toml --settings no-slot.toml",
+        "slot in no-slot.toml has no effect without --schedule; add it, or drop slot in no-slot",
+    ),
+    (
+        "plan graph.json --trace day.csv --schedule --offers offers.toml --settings no-slot.toml",
+        "the slot is 0 s; it must be above 0",
+    ),
+    (
+        "plan graph.json --trace day.csv --schedule --offers offers.toml --settings early.toml",
+        "lag in early.toml: time '-1 s' must be between 0 and",
     ),
     ("flink advise --rate 2x -o graph.json", "cannot create the folder: graph.json is a file"),
     (

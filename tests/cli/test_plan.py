@@ -28,7 +28,7 @@ price = 0.35
 mips = 4
 cores = 8
 """
-QUICK = ("--offers", "offers.toml", "--evaluations", "2000", "--jobs", "1")
+QUICK = ("--offers", "offers.toml", "--evaluations", "2000", "--settings", "one.toml")
 
 
 @pytest.fixture
@@ -37,6 +37,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_graph(pipeline(), tmp_path / "graph.json")
     (tmp_path / "offers.toml").write_text(OFFERS)
+    (tmp_path / "t.csv").write_text("time,rate\n0,1\n")
+    (tmp_path / "one.toml").write_text("jobs = 1\n")
+    (tmp_path / "trusting.toml").write_text("trust-profile = true\n")
     return tmp_path
 
 
@@ -144,7 +147,7 @@ def test_a_graph_that_contradicts_its_measurement_is_refused(folder: Path, run: 
     refused = planned(0.6)
     assert refused.status == 2
     assert "use the profile nevertheless with trust-profile" in refused.err
-    for answer in (planned(0.6, "--trust-profile"), planned(0.2)):
+    for answer in (planned(0.6, "--settings", "trusting.toml"), planned(0.2)):
         assert answer.status == 0
         told = [line for line in answer.err.splitlines() if line.startswith(("warning", "note"))]
         assert told[0].startswith("warning: the model is off by +")
@@ -164,8 +167,8 @@ def svg_words(path: Path) -> str:
         (["--rate", "5"], "needs either offers or a cluster, and neither is given"),
         (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "exclude each other"),
         (["--trace", "no.csv", "--offers", "offers.toml"], "no.csv"),
-        (["--rate", "0", "--offers", "offers.toml"], "--rate is 0"),
-        (["--rate", "9..3", "--offers", "offers.toml"], "from a lower rate to a higher one"),
+        (["--rate", "0", "--offers", "offers.toml"], "--rate is '0'; it must be above 0"),
+        (["--rate", "9..3", "--offers", "offers.toml"], "from a lower to a higher rate"),
         (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "name must end in .png"),
         (["--rate", "5", "--offers", "offers.toml", "-o", "out.svg"], "name a folder, or a report"),
         (["--rate", "50 kB", "--offers", "offers.toml"], "rate '50 kB'"),

@@ -27,10 +27,9 @@ def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     Path("offers.toml").write_text(OFFERS)
     rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate(RATES)]
     Path("day.csv").write_text("\n".join(["time,rate", *rows]))
-    line = (
-        "plan graph.json --trace day.csv --offers offers.toml --evaluations 200 --slot 1h --jobs 1"
-    )
-    return line.split()
+    Path("hourly.toml").write_text("slot = '1h'\njobs = 1\n")
+    files = "--trace day.csv --offers offers.toml --settings hourly.toml"
+    return f"plan graph.json {files} --evaluations 200".split()
 
 
 def test_the_schedule_has_fewer_machines_while_rates_are_low(
@@ -60,24 +59,25 @@ def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -
 
 
 def test_a_restart_may_take_no_time(run: Callable, words: list[str]) -> None:
-    """Without the option it takes five seconds, for which the tuples of a falling rate wait."""
+    """Without the setting it takes five seconds, for which the tuples of a falling rate wait."""
     Path("day.csv").write_text("time,rate\n0,4e4\n3600,5e3\n7200,5e3\n")
 
-    def latest(*options: str) -> float:
-        answer = run(*words, "--schedule", "--policy", "ds2", "--json", *options)
+    def latest() -> float:
+        answer = run(*words, "--schedule", "--policy", "ds2", "--json")
         return float(json.loads(answer.out)["policies"][0]["latest"])
 
     assert latest() == pytest.approx(5, abs=1)
-    assert latest("--restart", "0 s") == 0
+    with Path("hourly.toml").open("a") as file:
+        file.write("restart = '0 s'\n")
+    assert latest() == 0
 
 
 @pytest.mark.parametrize(
     ("further", "told"),
     [
-        (["--policy", "ds2"], "--policy is for a schedule; add --schedule"),
-        (["--schedule", "--quantile", "0.9"], "a schedule carries all rates; drop --quantile"),
+        (["--policy", "ds2"], "--policy has no effect without --schedule; add it"),
+        (["--schedule", "--quantile", "0.9"], "--quantile and --schedule exclude each other"),
         (["--schedule", "--policy", "ds3"], "there is no policy 'ds3'; did you mean 'ds2'?"),
-        (["--schedule", "--lag=-1 s"], "must be between 0 and"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(
@@ -88,4 +88,4 @@ def test_what_would_have_no_effect_is_refused(
 
 def test_a_schedule_needs_a_trace(refusal: Callable, words: list[str]) -> None:
     asked = ("plan", "graph.json", "--rate", "5000", "--offers", "offers.toml", "--schedule")
-    assert "--schedule is for rates over time; give --trace" in refusal(*asked)
+    assert "--schedule has no effect without --trace; add it" in refusal(*asked)

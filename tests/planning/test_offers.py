@@ -131,7 +131,7 @@ def test_whole_numbers_of_offers_may_come_as_floats() -> None:
 
 @pytest.mark.parametrize(
     ("headroom", "message"),
-    [("10%", "headroom is '10%'; it must be a number"), (1, "headroom is 1; it must be at least")],
+    [("high", "headroom: 'high' is not a share"), (1, "headroom is 1; it must be a share")],
 )
 def test_an_impossible_headroom_is_refused(headroom: Any, message: str) -> None:
     graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=1)])

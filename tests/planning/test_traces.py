@@ -254,7 +254,7 @@ def test_traces_made_in_python_are_checked(
 
 
 def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
-    with pytest.raises(SettingError, match="quantile has no effect without a trace"):
+    with pytest.raises(SettingError, match="quantile has no effect without trace"):
         plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
-    with pytest.raises(SettingError, match="a trace has its own rates"):
+    with pytest.raises(SettingError, match="rate and trace exclude each other"):
         plan(pipeline(), rate=5, trace=parse_trace(b"time,rate\n0,1", "t"), offers=[Offer("a", 1)])
