@@ -71,22 +71,31 @@ class Enumeration:
         ranges = [range(o.at_least, h + 1) for o, h in zip(offers, highest, strict=True)]
         if prod(map(len, ranges)) > MOST_COUNTS:
             return Enumerated(None, bound)
-        finite = below is not None or all(o.at_most <= MOST_MACHINES for o in offers)
+        # Without a known plan, more machines of a type are not tried: they remain open.
+        beyond = [
+            self._prices.cost(
+                tuple(h + 1 if u == t else offers[u].at_least for u in range(len(offers)))
+            )
+            for t, h in enumerate(highest)
+            if below is None and h < offers[t].at_most
+        ]
+        untried = min(beyond, default=None)
         cuts = [WholeCut.of(cut) for cut in bound.cuts]
         least_open: int | None = None
         for cost, counts in sorted((self._prices.cost(c), c) for c in product(*ranges)):
             if below is not None and cost >= below:
                 break
+            if untried is not None and cost >= untried and least_open is None:
+                least_open = untried
             if not sum(counts) or not all(_holds(cut, counts) for cut in cuts):
                 continue
             packed, is_excluded = self._try(counts)
             if packed is not None:
-                return Enumerated(packed, self._raised(bound, least_open or cost))
+                return Enumerated(packed, self._raised(bound, cost if least_open is None else least_open))
             if not is_excluded and least_open is None:
                 least_open = cost
-        if below is None and least_open is None:
-            return Enumerated(None, None if finite else bound)
-        return Enumerated(None, self._raised(bound, least_open or below or 0))
+        least = next((cost for cost in (least_open, untried, below) if cost is not None), None)
+        return Enumerated(None, None if least is None else self._raised(bound, least))
 
     def _raised(self, bound: CostBound, cost: int) -> CostBound:
         """Bound that is at least a cost in units."""
