@@ -91,7 +91,8 @@ class Enumeration:
                 continue
             packed, is_excluded = self._try(counts)
             if packed is not None:
-                return Enumerated(packed, self._raised(bound, cost if least_open is None else least_open))
+                least = cost if least_open is None else least_open
+                return Enumerated(packed, self._raised(bound, least))
             if not is_excluded and least_open is None:
                 least_open = cost
         least = next((cost for cost in (least_open, untried, below) if cost is not None), None)
