@@ -53,7 +53,7 @@ MODELS: dict[str, tuple[type[VerbSettings], set[str]]] = {
     "plan_schedule plan_frontier plan": (PlanningSettings, {"graph", "rates"}),
     "train": (TrainSettings, {"model", "graphs", "out", "watcher", "track", "command"}),
 }
-"""VerbSettings of each verb, and the arguments of its functions that are no settings."""
+"""Settings of each verb, and the arguments of its functions that are no settings."""
 OF_PYTHON = {"compare": {"jobs": 1}}
 """Defaults of Python alone: scripts start processes behind a guard only."""
 

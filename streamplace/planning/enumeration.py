@@ -95,8 +95,9 @@ class Enumeration:
                 return Enumerated(packed, self._raised(bound, least))
             if not is_excluded and least_open is None:
                 least_open = cost
-        least = next((cost for cost in (least_open, untried, below) if cost is not None), None)
-        return Enumerated(None, None if least is None else self._raised(bound, least))
+        known = (cost for cost in (least_open, untried, below) if cost is not None)
+        cheapest = next(known, None)
+        return Enumerated(None, None if cheapest is None else self._raised(bound, cheapest))
 
     def _raised(self, bound: CostBound, cost: int) -> CostBound:
         """Bound that is at least a cost in units."""

@@ -83,7 +83,7 @@ class VerbSettings(BaseModel):
 
     @classmethod
     def kind(cls, name: str) -> FieldKind:
-        """FieldKind of a field."""
+        """Kind of a field."""
         return next(mark for mark in cls.model_fields[name].metadata if isinstance(mark, FieldKind))
 
     @classmethod
