@@ -90,8 +90,9 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
 def placing_title(problem: Problem) -> str:
     """Graph, and the question where its operators run.
 
-    >>> from streamplace.model import Cluster, Operator
-    >>> graph = StreamGraph.of("fraud", [Operator("read", rate=2e4), Operator("join")], [])
+    >>> from streamplace.model import Cluster, Operator, Stream
+    >>> ends = [Operator("read", rate=2e4), Operator("join")]
+    >>> graph = StreamGraph.of("fraud", ends, [Stream("read", "join")])
     >>> placing_title(Problem(graph, Cluster.uniform(5)))
     'fraud: where do 2 operators run on 5 devices at 20,000 /s?'
     """

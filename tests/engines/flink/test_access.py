@@ -87,14 +87,18 @@ def test_authorization_is_sent_and_never_shown(
         ((*CLIENT[:2], "--key", str(TLS / "locked.key")), "its key is protected by a password"),
         (("--authorization", "none"), "none: "),
         (("--authorization", str(TLS / "client.key")), "write 'Bearer TOKEN' or 'NAME:PASSWORD'"),
-        (("--rest", "http://127.0.0.1:1", *AUTHORITY), "certificates need an https:// address"),
     ],
 )
 def test_what_cannot_be_used_is_told(
     refusal: Callable, options: tuple[str, ...], told: str
 ) -> None:
-    """Nobody is asked for a password, and the last --rest counts."""
+    """Nobody is asked for a password."""
     assert told in refusal("flink", "cluster", "--rest", "https://127.0.0.1:1", *options)
+
+
+def test_certificates_need_a_secure_address(refusal: Callable) -> None:
+    told = refusal("flink", "cluster", "--rest", "http://127.0.0.1:1", *AUTHORITY)
+    assert "certificates need an https:// address" in told
 
 
 def test_a_missing_authorization_is_told(refusal: Callable) -> None:
