@@ -26,8 +26,6 @@ from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups
 from planned_rates import rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 
-from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
-from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -136,17 +134,15 @@ class Bench:
         """Run every job on every TaskManager without limits; returns facts of their programs.
 
         Java takes more in the first job after its start, and compiles anew what behaves otherwise
-        in the next one. Its Flight Recorder, with which profiles sample stacks, changes classes
-        when it is first started, whose code is compiled anew, so it is started here.
+        in the next one.
         """
         facts = {}
-        with sampled_stacks(processes_of(self.cluster.rest)):
-            for job in jobs:
-                facts[job] = self.program_facts(job)
-                self._run_everywhere(job, facts[job])
-                click.echo(f"{job}: warm")
-            for job in jobs[:1]:  # which is measured first, and ran while Flink was not compiled
-                self._run_everywhere(job, facts[job])
+        for job in jobs:
+            facts[job] = self.program_facts(job)
+            self._run_everywhere(job, facts[job])
+            click.echo(f"{job}: warm")
+        for job in jobs[:1]:  # which is measured first, and ran while Flink was not compiled
+            self._run_everywhere(job, facts[job])
         return facts
 
     def _run_everywhere(self, job: str, facts: Mapping[str, Any]) -> None:

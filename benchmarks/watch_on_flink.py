@@ -31,8 +31,6 @@ from measured_rows import append_row, read_rows
 from watched_day import DAY, LAG_SECONDS, Moment, Move, Phases, plan_text
 from watched_page import draw, page_text
 
-from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
-from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.program.jars import build_jar
@@ -91,16 +89,12 @@ class Site:
         return job, arguments
 
     def warm_up(self) -> None:
-        """Let the TaskManagers compile the job, without limits.
-
-        The first start of Java's Flight Recorder discards compiled code, so it is started before.
-        """
+        """Let the TaskManagers compile the job, without limits."""
         release(self.cluster)
-        with sampled_stacks(processes_of(self.cluster.rest)):
-            job, _ = self.start(f"0 {SATURATED:g} 0.2 1", time.time())
-            time.sleep(WARM_UP_SECONDS)
-            wait_compiled(self.cluster)
-            self.cluster.rest.cancel(job)
+        job, _ = self.start(f"0 {SATURATED:g} 0.2 1", time.time())
+        time.sleep(WARM_UP_SECONDS)
+        wait_compiled(self.cluster)
+        self.cluster.rest.cancel(job)
 
     def capacity(self) -> float:
         """Tuples/s that four TaskManagers carry under Flink's mode SLOTS."""

@@ -57,24 +57,18 @@ SECONDS = click.option(
 WINDOW = click.option(
     "--seconds",
     type=click.FloatRange(2, 3600),
-    default=10.0,
+    default=5.0,
     show_default=True,
     help="Length of each window in which the job is watched. It takes several until the job is "
-    "warm.",
+    "steady.",
 )
 PATIENCE = click.option(
     "--patience",
     type=click.FloatRange(0, 86_400),
     default=120.0,
     show_default=True,
-    help="Seconds for which the job is watched at most until it is warm: its CPU per tuple is "
-    "steady over several windows, and compilers take little CPU. The intervals of a job that is "
-    "not warm by then are wider.",
-)
-ACCEPT_COLD = click.option(
-    "--accept-cold",
-    is_flag=True,
-    help="Use the measurement of a job that changes too much after --patience, instead of failing.",
+    help="Seconds for which the job is watched at most until its rate and its CPU per tuple are "
+    "steady. The intervals of a job that is not steady by then are wider.",
 )
 HOME = click.option(
     "--flink-home",

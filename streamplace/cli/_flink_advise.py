@@ -9,7 +9,6 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._flink import (
-    ACCEPT_COLD,
     BANDWIDTH,
     JOB,
     MIPS,
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     help="Length of each of the two windows in which the job is watched.",
 )
 @PATIENCE
-@ACCEPT_COLD
 @TRUST
 @CONFIDENCE
 @LEDGER

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._flink import (
-    ACCEPT_COLD,
     BANDWIDTH,
     HOME,
     JOB,
@@ -242,7 +241,6 @@ def config_(
 @JOB
 @WINDOW
 @PATIENCE
-@ACCEPT_COLD
 @MIPS
 @writes("File to write: the graph (.json), or a report (.html).")
 @AS_JSON
@@ -251,18 +249,14 @@ def profile_(
     job: str | None,
     seconds: float,
     patience: float,
-    accept_cold: bool,
     mips: str,
     output: Path | None,
     as_json: bool,
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
-    The job is watched in windows of --seconds until it is warm, since a job that has just started
+    The job is watched in windows of --seconds until it is steady, since a job that has just started
     needs more CPU.
-
-    Where TaskManagers run on this machine with -XX:+DebugNonSafepoints, the stacks of their threads
-    are sampled, and what they spend on handing tuples to each other becomes the ipt of the streams.
 
     Operators that Flink has chained are one unit, which is measured, and placed, as one. Give the
     same --mips as to the command cluster. The command prints what it could not measure, and
@@ -277,7 +271,7 @@ def profile_(
 
     speed = parsed_mips(mips)
     with waiting(f"watching in windows of {seconds:g} s"):
-        warmth = Warmth(seconds, patience, accept_cold)
+        warmth = Warmth(seconds, patience)
         seen = warm_profile(rest, only_job(rest, job), warmth, tell=say)
     graph = measured_graph(seen, speed)
     if output is not None and output.suffix == ".html":
@@ -295,11 +289,10 @@ def profile_(
 
 def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     """Print how a profile was measured, and what could not be."""
-    from streamplace.engines.flink.measure.local_cost import LOCAL_COST
     from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
     from streamplace.model.graph import CONSISTENCY
 
-    for fact in (LOCAL_COST, MESSAGE_COST, CONSISTENCY):
+    for fact in (MESSAGE_COST, CONSISTENCY):
         if fact in graph.attributes:
             say(f"{fact}: {graph.attributes[fact]}")
     for doubt in seen.doubts:

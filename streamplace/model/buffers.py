@@ -11,7 +11,7 @@ operator, and equal parts of all their subtasks, on one device as between two. W
 receiving subtasks c is p · q, p for a forward and max(p, q) for a rescaled stream. Streams in a
 chain have no channels.
 
-The CPU per tuple of a measured operator contains the messages of its measured parallelism. An
+The CPU of a measured operator contains the messages of its measured rate and parallelism. An
 operator is therefore charged for the larger of the messages that it sends and receives and those
 that this CPU contains: more subtasks cost more, and fewer get no credit. The charge never falls
 where the rate or a parallelism grows, and is never below that of the CPU per tuple alone.
@@ -58,8 +58,7 @@ class MessageLoads:
     plain: Bools  # [M] whether it does so if the parallelisms are equal
     rescaled: Bools  # [M] whether it joins neighbours, and so subtasks i if these are equal
     chained: Bools  # [M] whether it has no channels
-    work: Floats  # [N] instructions per second that operators use for their tuples
-    contained: Floats  # [N] those of them that are for messages
+    contained: Floats  # [N] instructions per second of operators that are for messages
 
     @classmethod
     def of(
@@ -80,7 +79,7 @@ class MessageLoads:
         kind = np.array(streams.partitioning, dtype="U9")[flow.stream_index]
         keyed = operators.max_parallelism[flow.target] > 0
         per_tuple = [_amount(attributes, MESSAGES_OF + name) for name in operators.name]
-        work = flow.input_rate * ipt
+        work = flow.input_rate * ipt + 1e6 * operators.constant
         contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
         return cls(
             *cost,
@@ -91,7 +90,6 @@ class MessageLoads:
             (kind == "") & ~keyed,
             kind == RESCALE,
             kind == CHAINED,
-            work,
             np.minimum(contained, work),
         )
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import hypot
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.background import background, cores_of_others, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
 from streamplace.engines.flink.measure.doubts import doubts_of_sending
+from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.steady import (
@@ -18,9 +19,8 @@ from streamplace.engines.flink.measure.steady import (
     rates_vary,
     warm_profile,
 )
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
+from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.outcomes import FlinkMoved
-from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.move.saved_files import refuse_moved
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.state import Savepoint
@@ -39,7 +39,6 @@ from streamplace.model.units import mips as parsed_mips
 if TYPE_CHECKING:
     from streamplace.engines.flink.advise.advice import Advice
     from streamplace.engines.flink.advise.advise import AdviceSettings
-    from streamplace.engines.flink.decide.proposal import Proposal
     from streamplace.planning.offers import Catalogue
 
 MIPS = "2500 MIPS"
@@ -67,10 +66,8 @@ class FlinkEngine:
     # TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
     # Others are measured if this machine reports them, else assumed to have ``bandwidth``.
     cards: Mapping[str, str] = field(default_factory=dict)
-    # Maximum number of seconds to wait until a job is warm, and whether a job is measured however
-    # much it still changes then.
+    # Maximum number of seconds to wait until a job is steady.
     patience: float = PATIENCE_SECONDS
-    accept_cold: bool = False
 
     @property
     def flink(self) -> Flink:
@@ -86,9 +83,14 @@ class FlinkEngine:
         return only_job(self.rest, given)
 
     def measure(
-        self, job: str, seconds: float = 10.0, *, cluster: Cluster | None = None
+        self,
+        job: str,
+        seconds: float = 5.0,
+        *,
+        cluster: Cluster | None = None,
+        observed: Observed = MappingProxyType({}),
     ) -> Measurement:
-        """Measure a running job once it is warm, and the resources that it has on the TaskManagers.
+        """Measure a running job once it is steady, and what it has of the TaskManagers.
 
         Parameters
         ----------
@@ -97,9 +99,12 @@ class FlinkEngine:
             the cluster is measured.
         cluster
             The devices, if known; otherwise they are measured, too.
+        observed
+            `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
-        warmth = Warmth(seconds, self.patience, self.accept_cold)
+        warmth = Warmth(seconds, self.patience)
         seen = warm_profile(self.rest, job, warmth, tell=self.tell)
+        seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
@@ -128,10 +133,10 @@ class FlinkEngine:
             cluster,
             seen.is_limited,
             doubts,
-            seen.drift.mix,
             seen.shares,
             seen.held_back,
             rates_vary(seen),
+            seen.observed,
         )
 
     def cluster(
@@ -185,7 +190,6 @@ class FlinkEngine:
             self.mips,
             self.bandwidth,
             patience=self.patience,
-            accept_cold=self.accept_cold,
             cards=self.cards,
         )
         return advise(self.rest, job, rate, machines, settings or usual, self.tell)
@@ -233,25 +237,6 @@ class FlinkEngine:
         move = self.moving(program)
         plan = move.plan(job, _vectors(placement))
         return move.run(plan) if plan.is_needed else FlinkMoved(job, 0.0, None)
-
-    def worth(self, measured: Measurement, plan: MovePlan, rate: float | None = None) -> "Proposal":
-        """Gain and cost of a planned move, by the rules of ``flink move``.
-
-        Parameters
-        ----------
-        rate
-            Tuples/s that all sources are offered together; None for the emitted rate, or for the
-            maximum if the sources are back-pressured.
-        """
-        from streamplace.engines.flink.decide.candidates import Question, judged
-        from streamplace.engines.flink.decide.decision import PREDICTED
-        from streamplace.engines.flink.decide.proposal import Proposal
-
-        width = hypot(PREDICTED, measured.drift)
-        question = Question(measured, plan.before, {}, spreads=True, rate=rate, width=width)
-        pause = expected_pause(self.rest, plan.job)
-        answer = judged(question, plan.after)
-        return Proposal(plan.job, measured, answer, pause, plan, asked=rate)
 
     def cancel(self, job: str) -> None:
         """End a job and wait until its slots are free."""

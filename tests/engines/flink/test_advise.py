@@ -13,7 +13,6 @@ from shop_flink import CPU, OFFERS, SETTINGS, Shop, ShopFlink, advised, shop_mak
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import advise
-from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.profile import JobProfile
@@ -130,7 +129,6 @@ def test_the_report_says_it_in_words(usual: Advice) -> None:
         "--placement plan/placement.json",
         "Without subtasks of this job: 'dev-2'.",
         "note: ipt of split: from the CPU of whole TaskManagers",
-        "note: what a tuple costs between two threads of a TaskManager is assumed",
         "note: the plan may change",
         "name its jar and arguments, as in: JAR -- ARGUMENTS",
     ):
@@ -197,9 +195,9 @@ def test_an_engine_is_as_patient_with_advice_as_with_measurements(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(advising, "advise", lambda *given: given[4])
-    engine = FlinkEngine(shop().rest, patience=7.0, accept_cold=True)
+    engine = FlinkEngine(shop().rest, patience=7.0)
     settings: Any = engine.advise("job", "2x")
-    assert (settings.patience, settings.accept_cold) == (7.0, True)
+    assert settings.patience == 7.0
 
 
 def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
@@ -251,21 +249,6 @@ def test_other_jobs_are_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(advising, "other_jobs", lambda rest, job: ["b"])
     told = "the plan is for this job alone, and the jobs 'b' share its machines"
     assert told in advised(shop()).notes
-
-
-def test_what_chains_would_save_is_named_where_it_is_measured(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
-    monkeypatch.setattr(
-        "streamplace.engines.flink.measure.job_windows.stacks_by_task",
-        lambda *_: {task: StackCounts(100, written=50, read=50) for task in CPU},
-    )
-    flink = shop()
-    flink.vertices["v2"].inputs = [("v1", "FORWARD")]
-    (note,) = (one for one in advised(flink).notes if one.startswith("if Flink chained"))
-    assert "split→out" in note
-    assert "of the CPU of the operators would be saved" in note
 
 
 def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

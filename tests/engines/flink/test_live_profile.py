@@ -1,7 +1,6 @@
 """Profiles of real jobs, against their truth."""
 
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +9,13 @@ from urllib.request import urlopen
 
 import pytest
 from flink_clusters import await_flow
-from flink_graphs import pipeline
 from submitted_jobs import submitted
 
 from streamplace.engines.flink.cpu import task_cpu
-from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.job_windows import JobWindows
-from streamplace.engines.flink.measure.profile import JobProfile, profile, profile_of
+from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
@@ -188,42 +184,6 @@ def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
         assert seen.cpu[task.id].cores <= (seen.activity[task.id].busy or 0) * 1.001
     _, heavy, middle = worked(seen)
     assert heavy > middle
-
-
-def test_stacks_of_a_real_job_tell_the_cost_of_its_streams(
-    rest: Rest, submit: Callable[..., str]
-) -> None:
-    """Little work and many tuples: streams take a good part of the CPU, and never all of it.
-
-    While all cores are busy, Java samples few stacks, so it is watched until they are enough.
-    """
-    graph = pipeline(1, 1, 1, rate=100_000)
-    names = [operator["name"] for operator in graph["operators"]]
-    before = recordings()
-    job = submit(graph, {name: ["dev-0"] for name in names})
-    time.sleep(10)
-    windows = JobWindows(rest, job)
-    for number in range(1, TRIES + 1):
-        windows.add(SECONDS)
-        seen = profile_of(windows, number)
-        measured = measured_graph(seen, 1000.0)
-        if str(measured.attributes["local cost"]).startswith("measured by "):
-            break
-    assert str(measured.attributes["local cost"]).startswith("measured by ")
-    assert (measured.streams.ipt > 0).all()
-    assert measured.operators.ipt.sum() > 0
-    cores = [seen.cpu[task.id].cores / seen.tuples[task.id] for task in seen.tasks]
-    assert measured.charged_ipt.tolist() == pytest.approx([1e9 * each for each in cores])
-    assert recordings() <= before
-    for process in processes_of(rest).values():
-        command = ["jcmd", str(process), "JFR.check"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert "No available recordings" in done.stdout
-
-
-def recordings() -> set[Path]:
-    """Files of recordings; commands that were killed may have left some."""
-    return {*Path("/tmp").glob("streamplace-*.jfr")}
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ import dataclasses
 from streamplace.cli._watch_request import WatchRequest
 usual = WatchRequest._engine
 WatchRequest._engine = lambda *given: dataclasses.replace(
-    usual(*given), accept_cold=True, patience=30.0
+    usual(*given), patience=30.0
 )
 from streamplace.__main__ import main
 main()

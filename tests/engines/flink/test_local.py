@@ -250,7 +250,7 @@ def test_the_ten_minutes_of_the_guide(
     measured = tomllib.loads((tmp_path / "cluster.toml").read_text())
     assert all(0 < device["reserved"] < 2500 for device in measured["devices"])
     assert 0 < measured["overhead"] + measured["overhead_per_byte"] < 1e-2
-    watched = ("--seconds", "2", "--patience", "0", "--accept-cold")
+    watched = ("--seconds", "2", "--patience", "0")
     answer = run("flink", "profile", *address, *watched, "-o", "graph.json")
     assert "3 operators" in answer.err
     rest.cancel(first)

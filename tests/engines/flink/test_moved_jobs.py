@@ -114,7 +114,7 @@ def test_jobs_placed_together_are_moved_one_after_the_other(
     for entry in jobs:
         graphs.append(f"{entry}.json")
         watch = ("--job", running[entry], "--seconds", "2", "-o", graphs[-1])
-        at_once = ("--patience", "0", "--accept-cold")
+        at_once = ("--patience", "0")
         assert run("flink", "profile", *where, *watch, *at_once).status == 0
         document = json.loads(Path(graphs[-1]).read_text())
         Path(graphs[-1]).write_text(json.dumps(document | {"name": entry.lower()}))

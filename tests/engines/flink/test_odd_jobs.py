@@ -8,10 +8,7 @@ import pytest
 from fake_flink import failure
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
-from streamplace.engines.flink.cpu import flight_recorder
-from streamplace.engines.flink.cpu.flight_recorder import EXACT, why_unsampled
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.local_cost import LOCAL_COST
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.steady import Warmth, warm_profile
 from streamplace.engines.flink.rest.client import FlinkError
@@ -156,21 +153,3 @@ def test_idle_operators_cost_nothing(clock: Clock) -> None:
     assert graph.charged_ipt[1] == 0
     assert graph.input_rate[1] == 0
     assert "ipt of out: it received no tuples" in str(graph.attributes["unmeasured"])
-
-
-def test_options_of_java_are_asked_for_only_where_they_are_missing(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    """Else operators took too little CPU, the JDK is missing, or the machine is another one."""
-    note = str(measured_graph(profile(job(clock).rest, "job", 10), MIPS).attributes[LOCAL_COST])
-    assert note.endswith("to measure it, profile on the machines of the TaskManagers")
-    monkeypatch.setattr(flight_recorder.shutil, "which", lambda tool: tool)
-    (tmp_path / "7").mkdir()
-    command = tmp_path / "7" / "cmdline"
-    monkeypatch.setattr(flight_recorder, "Path", lambda name: tmp_path / name[len("/proc/") :])
-    command.write_bytes(b"java\0" + b"\0".join(option.encode() for option in EXACT))
-    assert why_unsampled({"dev-0": 7}) == ""
-    command.write_bytes(b"java\0-Xmx1g")
-    assert why_unsampled({"dev-0": 7}).startswith("start TaskManagers with -XX:+Unlock")
-    monkeypatch.setattr(flight_recorder.shutil, "which", lambda tool: None)
-    assert "jcmd and jfr are missing" in why_unsampled({"dev-0": 7})

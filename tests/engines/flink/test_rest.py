@@ -49,7 +49,7 @@ BROKEN = {
     "a failure of another type": said(b'{"errors": {"a": [1]}}', 400),
     "a redirection to nowhere": said(b"", 307),
 }
-AT_ONCE = ("--seconds", "2", "--patience", "0", "--accept-cold")
+AT_ONCE = ("--seconds", "2", "--patience", "0")
 """Options of a profile that waits for nothing."""
 
 

@@ -50,7 +50,6 @@ def case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Iterator[
         flink.home,
         moves=MoveSettings((tmp_path / "saved").as_uri(), settling=Settling(0.0)),
         patience=0.0,
-        accept_cold=True,
     )
     devices = tuple(rest.offered())
     yield Case(engine, Program(graph_jar, "GraphJob", [text]), devices)
@@ -97,7 +96,7 @@ def test_a_running_job_is_measured_as_a_problem_that_can_be_placed(case: Case) -
         if sent == expected:  # a job that has just started may still drain queues
             break
     assert graph.operators.name == OPERATORS
-    assert (graph.operators.ipt > 0).all()
+    assert (graph.charged_ipt > 0).all()
     assert graph.source_rate > 0
     assert sorted(measured.cluster.devices.name) == sorted(case.devices)
     assert sent == expected

@@ -11,7 +11,8 @@ from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.consistency import Present, Usage
-from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.measure.constant_loads import constant_cores
+from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 
@@ -66,7 +67,7 @@ def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float
     assert error is not None
     assert -10 <= int(error[1]) <= 100
     (told,) = [doubt for doubt in seen.doubts if "per second, not per tuple" in doubt]
-    assert told.startswith("trips.parquet: Committer: 0.41 of its 0.41 cores")
+    assert told.startswith("trips.parquet: Committer: its 0.41 cores")
 
 
 def alarms(clock: Clock) -> LazyFlink:
@@ -169,22 +170,13 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
     assert any("several inputs mix" in doubt for doubt in seen.doubts)
 
 
-def windows(*pairs: tuple[float, float]) -> list[LoadWindow]:
-    """Windows of a task with these tuples/s and cores."""
-    return [LoadWindow(10.0, {"t": tuples}, {"t": cores}) for tuples, cores in pairs]
+def test_what_threads_take_at_any_rate_is_fitted_where_subtasks_have_unlike_rates() -> None:
+    """A hundredth of a core for timers, and a tenth of a millisecond per tuple."""
+    seen = [Observation(rate, 0.01 + 1e-4 * rate) for rate in (50.0, 200.0, 800.0)]
+    whole = sum(one.cores for one in seen)
+    assert constant_cores(whole, 1050, 1050, seen, 3) == pytest.approx(0.03, rel=0.1)
 
 
-def test_the_constant_part_is_fitted_where_the_rate_changes() -> None:
-    """A tenth of a core for timers, and a millisecond per tuple."""
-    seen = windows((100, 0.2), (200, 0.301), (50, 0.149), (150, 0.25), (250, 0.35))
-    assert constant_cores("t", 0.25, 150, 150, seen) == pytest.approx(0.1, rel=0.05)
-    proportional = windows((100, 0.1), (200, 0.201), (50, 0.049), (150, 0.151), (250, 0.249))
-    assert constant_cores("t", 0.15, 150, 150, proportional) == 0
-
-
-def test_a_rate_that_does_not_change_tells_no_constant_part() -> None:
-    """Nor do three windows; few tuples of a sender that counts them right are expensive ones."""
-    steady = windows((100, 0.2), (101, 0.19), (99, 0.21), (100, 0.2))
-    assert constant_cores("t", 0.2, 100, 100, steady) == 0
-    assert constant_cores("t", 0.2, 100, 100, windows((50, 0.2), (100, 0.21), (150, 0.2))) == 0
-    assert constant_cores("t", 0.9, 1.0, 1.0, []) == 0
+def test_without_the_cpu_of_threads_all_of_it_is_per_tuple() -> None:
+    """Few tuples of a sender that counts them right are expensive ones."""
+    assert constant_cores(0.9, 1.0, 1.0, [], 1) == 0

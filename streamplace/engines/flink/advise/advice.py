@@ -13,7 +13,6 @@ from streamplace.engines.flink.advise.current_machines import (
 )
 from streamplace.engines.flink.advise.unknowns import Unknown
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
@@ -286,16 +285,6 @@ def notes_on_copies(receivers: Set[str]) -> Iterator[str]:
 
 
 def notes_on_streams(graph: StreamGraph) -> Iterator[str]:
-    """Notes on the assumed costs of messages and of local streams, or on what chains save."""
+    """Note on the assumed cost of messages."""
     if MESSAGE_COST in graph.attributes:
         yield f"what a message between subtasks costs is {graph.attributes[MESSAGE_COST]}"
-    source = str(graph.attributes.get(LOCAL_COST, ""))
-    if source.startswith(ASSUMED):
-        yield f"what a tuple costs between two threads of a TaskManager is {source}"
-        return
-    saving = chain_saving(graph)
-    if saving.share >= LEAST_SAVING:
-        yield (
-            f"if Flink chained {listed(saving.streams)}, {saving.share:.0%} of the CPU of the "
-            "operators would be saved (pipeline.operator-chaining.enabled)"
-        )

@@ -99,7 +99,6 @@ class AdviceSettings:
     # Folder that the plan will be written to, for the commands that change the job.
     folder: str = FOLDER
     patience: float = PATIENCE_SECONDS  # maximum number of seconds to wait until it is warm
-    accept_cold: bool = False  # whether a job that is not warm by then is measured
     # Whether a profile is used although its model contradicts the measured rate.
     trust_profile: bool = False
     # Program of the job; by default the one that streamplace submitted.
@@ -236,7 +235,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
     """Measure a job, provided that it runs steadily."""
     speed = parsed_mips(settings.mips)
     bandwidth_bps(settings.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
-    warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
+    warmth = Warmth(settings.seconds, settings.patience)
     seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,), tell)
     check_garbage(seen.managers)
     check_rates(seen)

@@ -10,7 +10,6 @@ from math import isfinite
 
 import numpy as np
 
-from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, MORE_SAMPLES
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.model.cluster import Cluster
@@ -21,8 +20,6 @@ from streamplace.planning.result import PlanResult
 
 LEAST_SHARE = 0.005
 """Effects below this share of the rate are not mentioned."""
-TWICE = 2.0
-"""Factor by which an assumed cost may be too low."""
 ERRORS = 2.0
 """Maximum error of the mean cost of the windows, in standard errors."""
 
@@ -55,14 +52,6 @@ def unknowns(plan: PlanResult, seen: JobProfile, sending: SendingCost) -> list[U
                 _lost(plan, plan.graph, dearer),
                 "run the job on two TaskManagers or more, such that its streams cross, and give "
                 "advice again",
-            )
-        )
-    if str(plan.graph.attributes.get(LOCAL_COST, "")).startswith(ASSUMED):
-        reasons.append(
-            Unknown(
-                "what a tuple costs between two threads of a TaskManager (assumed)",
-                _lost(plan, _with_dearer_streams(plan.graph), plan.cluster),
-                seen.unsampled or MORE_SAMPLES,
             )
         )
     spread, number = plan.graph.attributes.get(PROFILE_SPREAD), max(1, len(seen.windows))
@@ -98,7 +87,3 @@ def _capacity(plan: PlanResult, graph: StreamGraph, cluster: Cluster) -> float:
     problem = Problem(expand(graph).graph, cluster)
     load = bottleneck(resource_loads(problem.instance, plan.placement.index)).load
     return 1 / load if load else float("inf")
-
-
-def _with_dearer_streams(graph: StreamGraph) -> StreamGraph:
-    return replace(graph, streams=replace(graph.streams, ipt=TWICE * graph.streams.ipt))

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.cpu.flight_recorder import Stacks
-from streamplace.engines.flink.cpu.helpers import shares_of_helpers, task_of
-from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.cpu.helpers import shares_of_helpers
 from streamplace.engines.flink.cpu.threads import (
     JavaThread,
     ReceivedTask,
@@ -266,34 +264,6 @@ def cpu_by_subtask(
             yield one, TaskCpu(min(busy, wholes[one.key]), OF_PROCESS)
         else:
             yield one, TaskCpu(busy, BUSY)
-
-
-def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[str, StackCounts]:
-    """Samples of the stacks of every task of a job, including its helper threads.
-
-    Samples of a thread name that belongs to several tasks count for all of them, unless the log of
-    the TaskManager distinguishes the threads.
-    """
-    counts: dict[str, StackCounts] = defaultdict(StackCounts)
-    for device, samples in stacks.items():
-        loads = interval.loads.get(device, ())
-        bearers: dict[str, set[str]] = defaultdict(set)
-        for one in interval.subtasks:
-            if one.device == device:
-                bearers[one.thread] |= {one.vertex} if one.job == job else set()
-        numbers: dict[str, list[int]] = defaultdict(list)
-        for load in loads:
-            if load.name in bearers:
-                numbers[load.name].append(load.number)
-        runs = owners(numbers, interval.received.get(device, ()))
-        for load in loads:
-            if load.number in samples:
-                own = bearers.get(task_of(load.name, bearers) or "", set())
-                if (run := runs.get(load.number)) is not None:
-                    own = own & {run.vertex} if run.job in ("", job) else set()
-                for vertex in own:
-                    counts[vertex] = counts[vertex].plus(samples[load.number])
-    return dict(counts)
 
 
 def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:

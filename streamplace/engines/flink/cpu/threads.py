@@ -61,6 +61,7 @@ class JavaThread(NamedTuple):
     elapsed: float
     native: int = 0  # its id in the kernel, in the container of its process; 0 if unknown
     delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
+    wakes: float = math.nan  # times that it has waited for something and went on; NaN if unknown
 
 
 class ThreadLoad(NamedTuple):
@@ -70,6 +71,7 @@ class ThreadLoad(NamedTuple):
     name: str
     cores: float
     delay: float = math.nan  # run delay in seconds per second; NaN if unknown
+    wakes: float = math.nan  # wake-ups per second; NaN if unknown
 
 
 def local_task_managers() -> list[int]:
@@ -199,10 +201,14 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
                 cpu, delay, *_ = (folder / "schedstat").read_text().split()
                 name = status.partition("\n")[0].partition("\t")[2]
+                waits = status.partition("\nvoluntary_ctxt_switches:")[2].partition("\n")[0]
                 one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
                 threads.append(
                     one._replace(
-                        cpu=int(cpu) * 1e-9, elapsed=time.monotonic(), delay=int(delay) * 1e-9
+                        cpu=int(cpu) * 1e-9,
+                        elapsed=time.monotonic(),
+                        delay=int(delay) * 1e-9,
+                        wakes=float(waits or "nan"),
                     )
                 )
         return sorted(threads)
@@ -231,7 +237,7 @@ def read_threads(dump: str) -> list[JavaThread]:
     """Threads in a Java thread dump, the oldest first.
 
     >>> read_threads('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1 nid=0x1f')
-    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1, native=31, delay=nan)]
+    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1, native=31, ...)]
     """
     return sorted(
         JavaThread(
@@ -246,7 +252,7 @@ def read_threads(dump: str) -> list[JavaThread]:
 
 
 def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
-    """CPU and run delay of the threads of a process between two measurements.
+    """CPU, run delay and wake-ups of the threads of a process between two measurements.
 
     Every thread is measured by its own clock, because a thread dump of a busy process can take
     seconds.
@@ -259,7 +265,8 @@ def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> 
             seconds = thread.elapsed - old.elapsed
             cores = max(0.0, (thread.cpu - old.cpu) / seconds)
             delay = (thread.delay - old.delay) / seconds
-            loads.append(ThreadLoad(thread.number, thread.name, cores, delay))
+            wakes = (thread.wakes - old.wakes) / seconds
+            loads.append(ThreadLoad(thread.number, thread.name, cores, delay, wakes))
     return loads
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.engines.flink.cpu.flight_recorder import EXACT
 from streamplace.engines.flink.local.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.names import future_devices
@@ -116,7 +115,7 @@ class LocalCluster:
         """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
         heap = _heap(self.settings, (_HEAP,) if name == JOB_MANAGER else _HEAPS)
-        java = [find_java(), heap, *_MEMORY, *EXACT, *self.flink.java_options()]
+        java = [find_java(), heap, *_MEMORY, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
         own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / LOGGING}"

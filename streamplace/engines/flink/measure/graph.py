@@ -5,15 +5,10 @@ from dataclasses import replace
 from statistics import mean, stdev
 
 from streamplace.engines.flink.measure.backlogs import BLOCKED
-from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
+from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.consistency import consistency
 from streamplace.engines.flink.measure.key_shares import even_splits
-from streamplace.engines.flink.measure.local_cost import (
-    LocalCost,
-    StreamLoad,
-    local_cost,
-    with_local_cost,
-)
+from streamplace.engines.flink.measure.local_cost import with_local_cost
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import with_message_cost
 from streamplace.engines.flink.measure.waiting import waiting_limit
@@ -35,6 +30,7 @@ from streamplace.model.graph import (
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import RESCALE, Stream
+from streamplace.model.units import LARGEST
 
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
@@ -83,14 +79,14 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
         if seen.cpu[task.id].source
     }
     facts |= {KEEPS_PARALLELISM + name: COPIED for name in sorted(seen.copied_to)}
-    if seen.drift.level > 0:
-        facts[PROFILE_DRIFT] = float(f"{seen.drift.level:.4g}")
+    if seen.drift > 0:
+        facts[PROFILE_DRIFT] = float(f"{min(seen.drift, LARGEST):.4g}")
     seen.doubts[:] = dict.fromkeys(seen.doubts)  # another graph of this profile has the same
     if seen.doubts:
         facts["unmeasured"] = "; ".join(seen.doubts)
     graph = StreamGraph.of(seen.name, operators, streams, facts)
     if seen.edges:
-        graph = with_local_cost(graph, _local_cost(seen, carried), mips)
+        graph = with_local_cost(graph, [sizes.get(e, 0.0) for e in range(len(seen.edges))], mips)
         graph = with_message_cost(graph, mips, seen.buffers.timeout)
     return _checked(seen, graph)
 
@@ -149,10 +145,10 @@ def _operator(
     tuples, cores = seen.tuples[task.id], seen.cpu[task.id].cores
     if not tuples and rate is None and not task.has_ended:
         seen.doubts.append(f"ipt of {task.name}: it received no tuples")
-    if fixed >= NOTABLE_CORES:
+    if NOTABLE_CORES <= cores <= fixed:
         seen.doubts.append(
-            f"{task.name}: {fixed:.2g} of its {cores:.2g} cores are counted "
-            "per second, not per tuple, because it works per checkpoint or per time"
+            f"{task.name}: its {cores:.2g} cores are counted per second, not per tuple, because it "
+            "works per checkpoint or per time"
         )
     ipt = (cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
     return Operator(
@@ -212,22 +208,6 @@ def _spread_facts(seen: JobProfile) -> Mapping[str, float]:
     if len(costs) > 1 and mean(costs) > 0:
         facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
     return facts
-
-
-def _local_cost(seen: JobProfile, carried: CarriedTuples) -> LocalCost:
-    """Cost of tuples within TaskManagers."""
-    loads = [
-        StreamLoad(tuples, carried.payloads.get(e, 0.0)) for e, tuples in carried.tuples.items()
-    ]
-    cores = {task: one.cores for task, one in seen.cpu.items()}
-    return local_cost(
-        seen.edges,
-        loads,
-        cores,
-        seen.stacks,
-        reuses_objects=seen.reuses_objects,
-        unsampled=seen.unsampled,
-    )
 
 
 def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:

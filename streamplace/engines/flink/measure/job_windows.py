@@ -3,17 +3,12 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from types import MappingProxyType
 from typing import NamedTuple
 
-from streamplace.engines.flink.cpu.flight_recorder import (
-    RECORDER_THREAD,
-    sampled_stacks,
-    why_unsampled,
-)
 from streamplace.engines.flink.cpu.limits import Throttling, throttling
-from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import (
+    MEASURED,
     PROCESS_CPU,
     ClusterInterval,
     ClusterSnapshot,
@@ -21,10 +16,10 @@ from streamplace.engines.flink.cpu.task_cpu import (
     between,
     cpu_by_subtask,
     snapshot,
-    stacks_by_task,
     task_cpu,
 )
 from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.sampling import (
     IDLE,
     Activity,
@@ -38,8 +33,6 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
 from streamplace.engines.flink.rest.settings import buffer_settings
 
-StacksByTask = Mapping[str, StackCounts]
-
 
 class _Mark(NamedTuple):
     """State between two windows: threads of the cluster, and counts of throttled periods."""
@@ -49,7 +42,7 @@ class _Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class JobInterval:
     """Measurements of a job in an interval of time."""
 
     activity: Mapping[str, Activity]  # metrics of each task
@@ -57,7 +50,6 @@ class Observation:
     interval: ClusterInterval  # CPU of the threads of the TaskManagers on this machine
     # TaskManager on this machine → part of the periods of its quota in which it was throttled.
     throttled: Mapping[str, float]
-    stacks: StacksByTask  # samples of the stacks of each task on this machine, by id
 
 
 class LoadWindow(NamedTuple):
@@ -69,8 +61,8 @@ class LoadWindow(NamedTuple):
     # Part of the CPU of the TaskManagers on this machine that compilers used; None if there are no
     # such TaskManagers.
     compilers: float | None = None
-    # Tasks that work per checkpoint or per time, not per tuple.
-    periodic: frozenset[str] = frozenset()
+    # Rate and CPU of the subtasks of each task whose threads were all measured.
+    subtasks: Mapping[str, Sequence[Observation]] = MappingProxyType({})
 
 
 class JobWindows:
@@ -99,8 +91,6 @@ class JobWindows:
         self.buffers = buffer_settings(rest)
         """Network buffers of the cluster."""
         self._marks = [self._mark(None)]
-        self._sampled = self.processes
-        self._stacks: list[StacksByTask] = []
         running = {task.id for task in self.tasks if not task.has_ended}
         subtasks = self._marks[0].cluster.subtasks
         own = (one for one in subtasks if one.job == job and one.vertex in running)
@@ -121,56 +111,57 @@ class JobWindows:
     @property
     def number(self) -> int:
         """Number of completed windows."""
-        return len(self._stacks)
+        return len(self._marks) - 1
 
-    @property
-    def starts_recorder(self) -> bool:
-        """Whether sampling starts the recorder of a process, where Java then discards its code."""
-        threads = self._marks[0].cluster.threads
-        fresh = {
-            device: process
-            for device, process in self.processes.items()
-            if all(thread.name != RECORDER_THREAD for thread in threads.get(device, ()))
-        }
-        return bool(fresh) and not why_unsampled(fresh)
+    def add(self, seconds: float) -> None:
+        """Measure one more window of at least ``seconds``."""
+        self._sampler.watch(seconds)
+        self._marks.append(self._mark(self._marks[-1].cluster))
+        self._check_same_subtasks()
 
-    def add(self, seconds: float, *, is_sampled: bool = True) -> None:
-        """Measure one more window of at least ``seconds``, and sample stacks meanwhile."""
-        with sampled_stacks(self._sampled if is_sampled else {}) as stop:
-            self._sampler.watch(seconds)
-            self._marks.append(self._mark(self._marks[-1].cluster))
-            self._check_same_subtasks()
-            interval = self._interval(self.number, self.number + 1)
-            stacks = stop()
-        self._stacks.append(stacks_by_task(interval, self.job, stacks))
-        if is_sampled:
-            self._sampled = {one: pid for one, pid in self._sampled.items() if one in stacks}
-
-    def last(self, number: int = 1) -> Observation:
+    def last(self, number: int = 1) -> JobInterval:
         """Measurements of the last ``number`` windows together."""
         end = self.number
         start = end - number
         activity, managers = self._sampler.between(start, end)
         before, after = self._marks[start].held, self._marks[end].held
-        return Observation(
+        return JobInterval(
             {task.id: IDLE if task.has_ended else activity[task.id] for task in self.tasks},
             managers,
             self._interval(start, end),
             {device: held.share_until(after[device]) for device, held in before.items()},
-            reduce(_plus, self._stacks[start:end]),
         )
 
-    def cpu(self, seen: Observation) -> dict[str, TaskCpu]:
+    def cpu(self, seen: JobInterval) -> dict[str, TaskCpu]:
         """CPU of every task, by id."""
         ended = {task.id: TaskCpu(0.0) for task in self.tasks if task.has_ended}
         return task_cpu(self.job, seen.interval, seen.activity, _processes(seen)) | ended
 
-    def thread_times(self, seen: Observation) -> dict[str, ThreadTimes]:
+    def thread_times(self, seen: JobInterval) -> dict[str, ThreadTimes]:
         """Times of the threads of every task, by id."""
         subtasks = cpu_by_subtask(self.job, seen.interval, seen.activity, {})
         return thread_times(subtasks, seen.interval.loads)
 
-    def cores_by_device(self, seen: Observation) -> dict[str, float]:
+    def subtask_loads(
+        self, seen: JobInterval, tuples: Mapping[str, float]
+    ) -> dict[str, list[Observation]]:
+        """Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
+
+        ``tuples``: tuples/s that each task processed, which its subtasks share as they counted.
+        """
+        parts: dict[str, list[tuple[float, TaskCpu]]] = defaultdict(list)
+        for one, cpu in cpu_by_subtask(self.job, seen.interval, seen.activity, {}):
+            parts[one.vertex].append((one.wrote if one.vertex in self.generated else one.read, cpu))
+        loads = {}
+        for task, own in parts.items():
+            counted = sum(count for count, _ in own)
+            if all(cpu.source == MEASURED for _, cpu in own) and counted > 0:
+                rates = [tuples.get(task, 0.0) * count / counted for count, _ in own]
+                cores = [cpu.cores for _, cpu in own]
+                loads[task] = list(map(Observation, rates, cores))
+        return loads
+
+    def cores_by_device(self, seen: JobInterval) -> dict[str, float]:
         """TaskManager → core seconds per second of the subtasks of the job."""
         subtasks = cpu_by_subtask(self.job, seen.interval, seen.activity, _processes(seen))
         taken: dict[str, float] = defaultdict(float)
@@ -197,17 +188,10 @@ class JobWindows:
         return between(first, second, self.processes, self.generated)
 
 
-def _processes(seen: Observation) -> dict[str, float]:
+def _processes(seen: JobInterval) -> dict[str, float]:
     """TaskManager → cores of its process, where Flink reports them."""
     return {
         device: own.rates[PROCESS_CPU] * 1e-9
         for device, own in seen.managers.items()
         if PROCESS_CPU in own.rates
     }
-
-
-def _plus(first: StacksByTask, second: StacksByTask) -> StacksByTask:
-    """Sum of the samples of both."""
-    none = StackCounts()
-    tasks = dict.fromkeys([*first, *second])
-    return {task: first.get(task, none).plus(second.get(task, none)) for task in tasks}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from streamplace.engines.flink.measure.fit import Observation
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 
@@ -15,8 +16,7 @@ class Measurement:
     """A measured job and its cluster, as input of placers.
 
     It is limited if a source was held back, so that the job may read more with another placement.
-    ``drift`` is the relative error of comparisons of layouts because the job was not warm; 0 if it
-    was. ``shares`` has, for operators whose subtasks are uneven, the part of the tuples that each
+    ``shares`` has, for operators whose subtasks are uneven, the part of the tuples that each
     of them takes in.
     """
 
@@ -24,10 +24,11 @@ class Measurement:
     cluster: Cluster  # the devices, with the resources that are available to this job
     is_limited: bool
     notes: tuple[str, ...] = ()  # sentences on missing measurements
-    drift: float = 0.0
     shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
     held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
     varies: bool = False  # whether the rate of a source varied during the measurement
+    # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
+    observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
 
     @property
     def kept_rate(self) -> float:

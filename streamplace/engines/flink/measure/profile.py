@@ -3,9 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
 from streamplace.engines.flink.cpu.helpers import COMPILERS
-from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
@@ -21,15 +19,15 @@ from streamplace.engines.flink.measure.doubts import (
     uncounted,
     unreported,
 )
+from streamplace.engines.flink.measure.fit import Observation, Observed
 from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.waiting import ThreadTimes, doubts_of_waiting
-from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, reuses_objects, sources_of
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import BufferSettings
 from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import listed, quoted
@@ -56,37 +54,49 @@ class JobProfile:
     doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
     present: Present | None = None  # its placement, and the CPU usage of its TaskManagers
     managers: Mapping[str, Activity] = field(default_factory=dict)  # metrics of its TaskManagers
-    # Samples of the stacks of each task on this machine, by id.
-    stacks: Mapping[str, StackCounts] = field(default_factory=dict)
-    reuses_objects: bool = False  # whether chains pass tuples on without copying them
     # Windows in which the job was measured, including this profile; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
-    unsampled: str = ""  # instruction that makes stacks available; empty if they are
-    drift: Drift = WARM  # how much may still change, because the job was not warm
+    drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
     # Shares of the subtasks in the tuples of operators where they are uneven.
     shares: Shares = field(default_factory=dict)
     # Network buffers of the cluster.
     buffers: BufferSettings = field(default_factory=BufferSettings)
+    # Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
+    subtasks: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
+    # The same by operator, of layouts that were measured before.
+    earlier: Observed = field(default_factory=dict)
     # Times of the threads of each task, by id; empty if they do not tell what operators wait for.
     times: Mapping[str, ThreadTimes] = field(default_factory=dict)
 
     @property
-    def constant(self) -> dict[str, float]:
-        """Core seconds per second of each task, by id, that do not depend on the rate.
+    def observed(self) -> dict[str, list[Observation]]:
+        """Operator → rates and CPU of its subtasks, in the windows of all layouts.
 
-        Windows of a job that is not warm do not tell them apart: tuples become cheaper there while
-        rates grow.
+        Windows of a job that is not steady do not tell parts of its CPU apart, because tuples
+        become cheaper while rates grow. The last one stands for them.
         """
-        windows = self.windows if self.drift == WARM else ()
+        windows = [one.subtasks for one in self.windows] if not self.drift else []
+        return {
+            task.name: [
+                *self.earlier.get(task.name, ()),
+                *(one for seen in windows or [self.subtasks] for one in seen.get(task.id, ())),
+            ]
+            for task in self.tasks
+        }
+
+    @property
+    def constant(self) -> dict[str, float]:
+        """Core seconds per second of each task, by id, that do not depend on the rate."""
+        observed = self.observed
         counts = {task: seen.records_out for task, seen in self.activity.items()}
         sent = counted_for(self.tasks, self.edges, counts)
         return {
             task.id: constant_cores(
-                task.id,
                 self.cpu[task.id].cores,
                 self.tuples[task.id],
                 sent.get(task.id, 0.0),
-                windows,
+                observed.get(task.name, ()),
+                task.parallelism,
             )
             for task in self.tasks
         }
@@ -149,8 +159,7 @@ class JobProfile:
             compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
         seconds = max((one.seconds for one in self.activity.values()), default=0.0)
         own = {task: one.cores for task, one in self.cpu.items()}
-        periodic = frozenset(task for task, cores in self.constant.items() if cores > 0)
-        return LoadWindow(seconds, dict(self.tuples), own, compilers, periodic)
+        return LoadWindow(seconds, dict(self.tuples), own, compilers, self.subtasks)
 
     def check_sources(self) -> None:
         """Raise FlinkError if the rate of a source is unknown, or no source sends."""
@@ -223,11 +232,9 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         doubts,
         present,
         seen.managers,
-        seen.stacks,
-        bool(seen.stacks) and reuses_objects(windows.rest, windows.job),
-        unsampled=why_unsampled(windows.processes),
         shares=key_shares(tasks, windows.edges, own_subtasks),
         buffers=windows.buffers,
+        subtasks=windows.subtask_loads(seen, tuples),
         times=times,
     )
 

@@ -227,7 +227,7 @@ def with_message_cost(
     if loads is None:
         return graph
     messages, rate = loads.messages(operators.parallelism), graph.input_rate
-    contains = (rate > 0) & (messages > 0) & (operators.constant == 0)
+    contains = (rate > 0) & (messages > 0) & (graph.charged_ipt > 0)
     facts |= {
         MESSAGES_OF + operators.name[v]: float(messages[v] / rate[v])
         for v in np.flatnonzero(contains).tolist()

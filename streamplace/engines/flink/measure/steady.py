@@ -1,8 +1,10 @@
-"""Steady jobs, whose measurements remain valid: checks of them, and profiles once they are warm.
+"""Steady jobs, whose measurements remain valid: checks of them, and profiles of them.
 
-A job is measured in adjacent windows until `warm_windows.judged` regards it as warm. Its profile is
-that of all windows since then together. When the patience is over, the profile is that of the last
-minute, and says how much may still change.
+A job is measured in adjacent windows until the rate of its sources and its CPU per tuple are
+steady: over the last `STEADY_SECONDS`, the slope of each is within its noise, or changes it by less
+than `STEADY`, and compilers take less than `MOST_COMPILERS` of the CPU. Its profile is that of
+these windows together. When the patience is over, the profile is that of the last windows, and says
+how much may still change.
 """
 
 import math
@@ -12,19 +14,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import mean
 
+import numpy as np
+
 from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.sampling import Activity, sample
 from streamplace.engines.flink.measure.source_rates import emitted
-from streamplace.engines.flink.measure.warm_windows import (
-    LEAST_BUSY_WINDOWS,
-    Drift,
-    drift_over,
-    excess_over,
-    judged,
-)
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import quoted
 from streamplace.model.units import digits
 
 GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
@@ -39,13 +36,19 @@ LEAST_VARIATION = 0.05
 NOISE = 3.0
 """Counts agree if they differ by less than this multiple of the square root of their number."""
 PATIENCE_SECONDS = 120.0
-"""Default time limit for a job to become warm."""
+"""Default time limit for a job to become steady."""
 LONGER = 2.5
 """Factor of the patience with a job whose counters Flink updates so rarely that windows are few."""
-MOST_COMPILERS = 0.5
-"""Part of the CPU of TaskManagers from which on compilers leave nothing that could be judged."""
-MOST_MIX = 0.4
-"""Maximum change of the parts of the operators (`Drift.mix`) of a job that is not warm."""
+STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
+"""Time, and number of windows, over which a job must be steady."""
+MOST_COMPILERS = 0.15
+"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
+STEADY = 0.05
+"""Largest relative change over that time that does not matter."""
+ERRORS = 2.0
+"""Standard errors of a slope within which it is noise."""
+MOST_CHANGE = 0.3
+"""Largest change by which a slope may be noise; a steady job does not vary by more."""
 
 
 class UnsteadyJob(FlinkError):
@@ -140,13 +143,12 @@ def garbage_shares(managers: Mapping[str, Activity]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Warmth:
-    """How a job is measured until it is warm."""
+    """How a job is measured until it is steady."""
 
-    seconds: float = 10.0  # length of a window
-    # Seconds after which a job is measured although it is not warm, with what may still change told
-    # by its `Drift`.
+    seconds: float = 5.0  # length of a window
+    # Seconds after which a job is measured although it is not steady, with what may still change
+    # told by the ``drift`` of its profile.
     patience: float = PATIENCE_SECONDS
-    accept_cold: bool = False  # whether this is done however much it may change
 
 
 def _ignore(_: str) -> None:
@@ -160,19 +162,16 @@ def warm_profile(
     of_managers: Sequence[str] = (),
     tell: Callable[[str], None] = _ignore,
 ) -> JobProfile:
-    """Measure a running job until it is warm; return its profile of all windows since then.
+    """Measure a running job until it is steady; return its profile of all windows since then.
 
     ``of_managers``: metrics to read of all TaskManagers of the job.
     ``tell``: function that receives a message after every window.
 
-    UnsteadyJob is raised if it is so cold after ``patience`` seconds that nothing can be judged.
+    UnsteadyJob is raised if its rates cannot be measured.
     """
     windows = JobWindows(rest, job, of_managers)
     loads: list[LoadWindow] = []
-    began, before = time.monotonic(), None
-    if warmth.patience and windows.starts_recorder:
-        windows.add(warmth.seconds, is_sampled=False)
-        before = profile_of(windows).as_window()
+    began = time.monotonic()
     while True:
         windows.add(warmth.seconds)
         seen = profile_of(windows)
@@ -181,39 +180,89 @@ def warm_profile(
         except FlinkError as error:  # all further windows would be useless, too
             raise UnsteadyJob(str(error)) from None
         loads.append(seen.as_window())
-        verdict = judged(seen.tasks, loads, before)
+        last = _last(loads)
         waited = time.monotonic() - began
-        if verdict.is_warm:
-            tell(f"the job was watched for {waited:.0f} s until it was warm")
-            answer = profile_of(windows, verdict.windows)
-            answer.doubts.extend([verdict.reason] if verdict.reason else [])
-            return replace(answer, windows=tuple(loads[-verdict.windows :]))
-        is_enough = len(loads) >= LEAST_BUSY_WINDOWS or waited >= LONGER * warmth.patience
-        if waited >= warmth.patience and is_enough:
+        reason = why_unsteady(last, {source.id for source in seen.sources})
+        is_enough = len(loads) >= LEAST_WINDOWS or waited >= LONGER * warmth.patience
+        if not reason or (waited >= warmth.patience and is_enough):
             break
-        tell(f"the job is not warm after {waited:.0f} s: {verdict.reason}")
-    last = loads[-LEAST_BUSY_WINDOWS:]
-    drift, text = drift_over(seen.tasks, last), f"not warm after {waited:.0f} s: {verdict.reason}"
-    if before is not None:
-        drift = drift._replace(level=max(drift.level, excess_over(before, last)))
-    if _is_vague(drift, last):
-        if not warmth.accept_cold:
-            raise UnsteadyJob(
-                f"job {shown(job)} is {text}; wait, watch for longer with --patience, or measure "
-                "it nevertheless with --accept-cold"
-            )
-        seen.doubts.append(f"the job was {text}")
-        return seen
+        tell(f"the job is not steady after {waited:.0f} s: {reason}")
+    answer = replace(profile_of(windows, len(last)), windows=tuple(last))
+    if not reason:
+        tell(f"the job was watched for {waited:.0f} s until it was steady")
+        return answer
+    drift = drift_of(last)
+    text = f"not steady after {waited:.0f} s: {reason}"
     tell(f"the job is {text}; what still changes widens the intervals of predictions")
-    cold = profile_of(windows, len(last))
-    cold.doubts.append(
-        f"the job was {text}. Its CPU per tuple varied by {drift.level:.0%} in the last "
+    answer.doubts.append(
+        f"the job was {text}. Its CPU per tuple varied by {drift:.0%} in the last "
         f"{sum(one.seconds for one in last):.0f} s; intervals allow for that"
     )
-    return replace(cold, windows=tuple(last), drift=drift)
+    return replace(answer, drift=drift)
 
 
-def _is_vague(drift: Drift, windows: Sequence[LoadWindow]) -> bool:
-    """Return whether a cold job changes too much for a comparison of layouts."""
-    compilers = mean(one.compilers or 0.0 for one in windows)
-    return drift.mix > MOST_MIX or compilers >= MOST_COMPILERS
+def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
+    """The last windows over which a job must be steady; all, if they are too few."""
+    number, seconds = 0, 0.0
+    for one in reversed(windows):
+        if number >= LEAST_WINDOWS and seconds >= STEADY_SECONDS:
+            break
+        number, seconds = number + 1, seconds + one.seconds
+    return list(windows[-number:])
+
+
+def why_unsteady(windows: Sequence[LoadWindow], sources: set[str]) -> str:
+    """Why a job is not steady over some windows; empty if it is.
+
+    >>> rising = [LoadWindow(5.0, {"src": rate}, {"src": 0.1}) for rate in (100, 120, 140, 160)]
+    >>> why_unsteady(rising, {"src"})
+    'its rate changed by +46% in 20 s'
+    >>> why_unsteady(rising[-1:] * 4, {"src"})
+    ''
+    """
+    seconds = sum(one.seconds for one in windows)
+    if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
+        return f"it was watched for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
+    compilers = windows[-1].compilers or 0.0
+    if compilers >= MOST_COMPILERS:
+        return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
+    rates = [sum(one.tuples.get(source, 0.0) for source in sources) for one in windows]
+    costs = [
+        sum(one.cores.values()) / rate for one, rate in zip(windows, rates, strict=True) if rate > 0
+    ]
+    for what, values in (("rate", rates), ("CPU per tuple", costs)):
+        if change := change_of(values):
+            return f"its {what} changed by {change:+.0%} in {seconds:.0f} s"
+    return ""
+
+
+def change_of(values: Sequence[float]) -> float:
+    """Relative change of values of equal windows by their slope; 0 if they are steady.
+
+    >>> change_of([100.0, 103.0, 98.0, 101.0]), round(change_of([50.0, 40.0, 32.0, 26.0]), 2)
+    (0.0, -0.65)
+    """
+    n, middle = len(values), float(np.mean(values)) if len(values) else 0.0
+    if n < LEAST_WINDOWS or middle <= 0:
+        return 0.0
+    x = np.arange(n) - (n - 1) / 2
+    y = np.array(values, np.float64) / middle
+    spread = float(x @ x)
+    slope = float(x @ y) / spread
+    rest = float(((y - 1 - slope * x) ** 2).sum()) / (n - 2)
+    error = (n - 1) * math.sqrt(rest / spread)
+    change = (n - 1) * slope
+    is_noise = abs(change) <= ERRORS * error and abs(change) <= MOST_CHANGE
+    return 0.0 if abs(change) <= STEADY or is_noise else change
+
+
+def drift_of(windows: Sequence[LoadWindow]) -> float:
+    """Relative range of the CPU per tuple of a job over some windows; infinite if it is unknown."""
+    costs = [
+        sum(one.cores.values()) / sum(one.tuples.values())
+        for one in windows
+        if sum(one.tuples.values()) > 0 and sum(one.cores.values()) > 0
+    ]
+    if len(costs) < LEAST_WINDOWS:
+        return math.inf
+    return (max(costs) - min(costs)) / mean(costs)

@@ -1,7 +1,6 @@
 """The plan of a running job: its tasks, its streams, and how tuples are partitioned."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -109,14 +108,6 @@ def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
     pairs = np.arange(max(senders, receivers))
     sender, receiver, _ = joined_subtasks(pairs, np.array(senders), np.array(receivers))
     return list(zip(sender.tolist(), receiver.tolist(), strict=True))
-
-
-def reuses_objects(rest: Rest, job: str) -> bool:
-    """Whether the chains of a job pass tuples on without copying them."""
-    with suppress(FlinkError):  # by default they copy
-        execution = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
-        return bool(execution.get("object-reuse-mode", False))
-    return False
 
 
 def _nodes(rest: Rest, job: str) -> list[PlanNode]:

@@ -1,0 +1,68 @@
+"""The fit of costs: truth that is recovered, and intervals that hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.engines.flink.measure.fit import (
+    FIXED,
+    LEAST_NOISE,
+    NOISE,
+    PER_TUPLE,
+    Observation,
+    averaged,
+    task_cost,
+)
+
+FIXED_PARTS = st.floats(1e-3, 0.05)
+PER_TUPLE_PARTS = st.floats(5e-7, 1e-4)
+
+
+@given(FIXED_PARTS, PER_TUPLE_PARTS)
+def test_both_parts_are_found_where_rates_differ(fixed: float, each: float) -> None:
+    """At rates from nearly idle to far above, without noise."""
+    rates = fixed / each * np.array([0.05, 0.3, 2.0, 10.0, 60.0])
+    cost = task_cost([Observation(rate, fixed + each * rate) for rate in rates.tolist()])
+    for rate in rates.tolist():
+        assert cost.cores(rate) == pytest.approx(fixed + each * rate, 0.1, LEAST_NOISE)
+    assert cost.per_tuple == pytest.approx(each, rel=0.05)
+
+
+@given(FIXED_PARTS, PER_TUPLE_PARTS, st.floats(10.0, 1e5))
+def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(
+    fixed: float, each: float, rate: float
+) -> None:
+    """Whatever the prior is; at another rate it costs neither less nor more than is possible."""
+    cores = fixed + each * rate
+    cost = task_cost([Observation(rate, cores)])
+    assert cost.cores(rate) == pytest.approx(cores, 0.25, LEAST_NOISE)
+    assert cost.cores(rate) <= cost.cores(2 * rate) <= 2 * cost.cores(rate)
+    assert cost.spread(8 * rate) >= cost.spread(rate)
+
+
+def test_intervals_hold_as_often_as_they_say() -> None:
+    """Of 400 tasks whose costs are as the prior says, measured at one rate and asked at another."""
+    random, hits, number = np.random.default_rng(0), 0, 400
+    for _ in range(number):
+        fixed, each = (
+            one.median * np.exp(one.spread * random.normal()) for one in (FIXED, PER_TUPLE)
+        )
+        rate = np.exp(random.uniform(np.log(200), np.log(8000)))
+        asked = rate * np.exp(random.uniform(np.log(0.25), np.log(8)))
+        seen = (fixed + each * rate) * (1 + NOISE * random.normal())
+        cost = task_cost([Observation(rate, seen)])
+        error = np.log((fixed + each * asked) / cost.cores(asked))
+        hits += abs(error) <= 1.645 * max(cost.spread(asked), NOISE)
+    spread = (0.9 * 0.1 * number) ** 0.5
+    assert abs(hits - 0.9 * number) <= 3.3 * spread  # one in a thousand of binomial counts is not
+
+
+def test_noise_of_one_rate_is_no_slope() -> None:
+    """Rates that are counted with an error of some percent, and CPU that does not follow them."""
+    random = np.random.default_rng(1)
+    rates = 1000 * (1 + 0.03 * random.normal(size=40))
+    seen = [Observation(rate, 0.01) for rate in rates.tolist()]
+    assert averaged(seen) == [pytest.approx((rates.mean(), 0.01))]
+    alone = task_cost([Observation(1000.0, 0.01)])
+    assert task_cost(seen).fixed == pytest.approx(alone.fixed, rel=0.02)

@@ -1,0 +1,215 @@
+"""Profiles wait until a job is steady, and say how much may still change of one that is not."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
+
+from streamplace.engines.flink.cpu import limits
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
+from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.measure.consistency import Present, Usage
+from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.job_windows import LoadWindow
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
+from streamplace.engines.flink.measure.steady import (
+    LEAST_WINDOWS,
+    STEADY,
+    Warmth,
+    change_of,
+    rates_vary,
+    warm_profile,
+    why_unsteady,
+)
+from streamplace.io.ledger import errors_for, known_errors
+from streamplace.model.graph import PROFILE_DRIFT
+
+RATE, COLD, WARM = 3400.0, 52_500.0, 12_800.0
+"""Tuples/s of a taxi job, and instructions per tuple of its source, measured cold and warm."""
+RECORDED = json.loads((Path(__file__).parent / "recorded_windows.json").read_text())
+"""Windows of jobs that were started under a quota, as they were measured."""
+STEP = 0.25
+
+
+class Warming:
+    """A job whose source becomes cheaper by a half of what is left every 20 s.
+
+    Attributes
+    ----------
+    compilers
+        Part of the CPU that compilers take at the start; it falls with the cost of the source.
+    least
+        Part that they take however long the job runs.
+    """
+
+    def __init__(self, clock: Clock, compilers: float = 0.58, half_life: float = 20.0) -> None:
+        self.clock, self.compilers, self.half_life, self.least = clock, compilers, half_life, 0.0
+        self.seen, self.spent, self.compiled = clock.now, 0.0, 0.0
+        out = {"Source__trips.numRecordsOut": RATE}
+        vertices = {
+            "v0": Vertex("Source: trips", rates(0, RATE, 0, RATE * 90, busy=0.2) | out, (), 1),
+            "v1": Vertex(
+                "sink", rates(RATE, 0, RATE * 90, 0, busy=0.002), [("v0", "REBALANCE")], 1
+            ),
+        }
+        self.flink = LazyFlink(clock, vertices)
+
+    def threads(self, _: int) -> list[JavaThread]:
+        """Threads of the only TaskManager, with what they have taken so far."""
+        while self.seen < self.clock.now:
+            left = 0.5 ** ((self.seen - START) / self.half_life)
+            cores = RATE * (WARM + (COLD - WARM) * left) / 1e9
+            part = max(self.compilers * left, self.least)
+            self.spent += STEP * cores
+            self.compiled += STEP * cores * part / (1 - part)
+            self.seen += STEP
+        taken = {
+            "Source: trips (1/1)#0": self.spent,
+            "sink (1/1)#0": 0.002 * self.seen,
+            "C2 CompilerThread0": self.compiled,
+        }
+        return [JavaThread(i, name, cpu, self.seen) for i, (name, cpu) in enumerate(taken.items())]
+
+
+@pytest.fixture
+def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
+    """A job that has just started."""
+    made = Warming(clock)
+    with_threads(monkeypatch, made.threads, {"dev-0": 7})
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", 0.15))
+    return made
+
+
+def test_a_cold_job_is_waited_for(warming: Warming) -> None:
+    """The source's cost is that of the warm job, not four times as much; progress is told."""
+    told: list[str] = []
+    seen = warm_profile(warming.flink.rest, "job", Warmth(5.0, 300.0), tell=told.append)
+    assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.15)
+    assert any("compilers take" in text for text in told)
+    assert any("its CPU per tuple changed by -" in text for text in told)
+    assert told[-1].endswith("until it was steady")
+    assert not any("not steady" in doubt for doubt in seen.doubts)
+    assert seen.drift == 0
+
+
+def test_a_steady_job_is_measured_in_twenty_seconds(warming: Warming) -> None:
+    warming.compilers, warming.half_life = 0.0, 1e-3
+    seen = warm_profile(warming.flink.rest, "job", Warmth(5.0))
+    assert warming.clock.now - START < 30
+    assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
+
+
+def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
+    """The patience is over while the source still becomes cheaper: its rates are less certain."""
+    warming.half_life, warming.compilers = 40.0, 0.1
+    told: list[str] = []
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 40.0), tell=told.append)
+    assert 0.1 < seen.drift < 1
+    graph = measured_graph(seen, MIPS)
+    assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift, rel=0.01)
+    assert "what still changes widens the intervals of predictions" in told[-1]
+    assert any("intervals allow for that" in doubt for doubt in seen.doubts)
+    errors, least = errors_for(graph, ledger=Path("none")), known_errors()
+    assert errors is not None
+    assert errors.low * (1 + seen.drift) == pytest.approx(least.low, rel=0.01)
+
+
+def test_no_patience_is_one_window(warming: Warming) -> None:
+    """For those who know what they do."""
+    began = warming.clock.now
+    warm_profile(warming.flink.rest, "job", Warmth(10.0, 0.0))
+    assert warming.clock.now - began <= 10 + PATIENCE_SECONDS
+
+
+@pytest.mark.parametrize("height", [1.0, 1e-6])
+def test_changes_are_told_from_noise(height: float) -> None:
+    """A step, a slope; neither noise around a level nor a small steady drift."""
+
+    def change(*values: float) -> float:
+        return change_of((height * np.array(values)).tolist())
+
+    assert change(5.0, 5.02, 2.0, 2.01) < -0.3
+    assert change(1.0, 1.1, 1.21, 1.3) > 0.2
+    assert change(1.0, 1.1, 0.95, 1.04) == 0
+    assert change(1.0, 1.01, 1.02, 1.03) == 0
+    assert change(0.0, 0.0, 0.0, 0.0) == 0
+    assert STEADY < 0.1
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["job"])
+def test_recorded_jobs_are_steady_only_once_they_cost_what_they_cost_in_the_end(row: Any) -> None:
+    """RIoT on quotas of 0.18 core: its source takes 50 µs per tuple at first, and 8 at the end.
+
+    For a minute its cost hardly falls, while compilers take most of the CPU.
+    """
+    names, facts = row["operators"], ("seconds", "tuples", "cores", "compilers")
+    seen = []
+    for one in row["windows"]:
+        seconds, tuples, cores, compilers = (one[fact] for fact in facts)
+        by_name = [dict(zip(names, values, strict=True)) for values in (tuples, cores)]
+        seen.append(LoadWindow(seconds, *by_name, compilers))
+    costs = [one.cores[names[0]] / one.tuples[names[0]] for one in seen]
+    for last in range(LEAST_WINDOWS, len(seen) + 1):
+        if not why_unsteady(seen[last - LEAST_WINDOWS : last], {names[0]}):
+            assert costs[last - 1] < 1.3 * np.median(costs[-6:])
+
+
+def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warming) -> None:
+    """A window operator that emits every 8 s, which one window of ten sees once or twice."""
+    emitted = dict(warming.flink.vertices["v1"].rates)
+    emitted["numRecordsOut"] = lambda now: 0.1 * RATE * 8 * math.floor(now / 8)
+    warming.flink.vertices["v1"].rates = emitted
+    warming.flink.vertices["v2"] = Vertex(
+        "out", emitted | {"numRecordsIn": emitted["numRecordsOut"]}, [("v1", "HASH")], 1
+    )
+    warming.compilers, warming.half_life = 0.0, 1e-3
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
+    assert len(seen.windows) == LEAST_WINDOWS
+    assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
+    assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
+
+
+def test_what_is_taken_per_second_is_its_mean(warming: Warming) -> None:
+    """A committer that reads three messages in the last window, and one in all others."""
+    messages = rates(0.0, 0, RATE * 90, 0, busy=0.002)
+    messages["numRecordsIn"] = lambda now: now + 30 * (now > START + 40)
+    warming.flink.vertices["v1"].rates = messages
+    warming.compilers, warming.half_life = 0.0, 1e-3
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
+    assert seen.cpu["v1"].cores == pytest.approx(0.002)
+    assert seen.constant["v1"] == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize(
+    ("counted", "varies"),
+    [
+        (lambda now: RATE * now, False),
+        (lambda now: RATE * (now + 0.004 * now * (now - START)), False),  # it becomes faster
+        (lambda now: RATE * (now + 2 * math.sin(math.pi * now / 30)), True),
+        (lambda now: RATE / 1e4 * (now + 2 * math.sin(math.pi * now / 30)), False),  # few tuples
+    ],
+)
+def test_a_rate_with_bursts_is_told_from_one_that_rises(
+    warming: Warming, counted: Callable[[float], float], *, varies: bool
+) -> None:
+    """Each window counts some of the minute in which the rate swings."""
+    warming.compilers = 0.0
+    source = warming.flink.vertices["v0"]
+    sent = {"numRecordsOut": counted, "Source__trips.numRecordsOut": counted}
+    source.rates = {**source.rates, **sent}
+    assert rates_vary(warm_profile(warming.flink.rest, "job", Warmth(10.0, 60.0))) is varies
+
+
+def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:
+    """A hundredth of a core is much of what a small job takes, and says nothing of it."""
+    seen = profile(warming.flink.rest, "job", 5)
+    for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
+        usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers}, 0.0)}
+        object.__setattr__(seen, "present", Present({}, usage, 0.0))
+        assert seen.as_window().compilers == pytest.approx(part, abs=0.001)
