@@ -9,7 +9,6 @@ import click
 
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._flink import (
-    ACCEPT_COLD,
     ALLOW_NON_RESTORED,
     HOME,
     JOB,
@@ -24,10 +23,10 @@ from streamplace.cli._flink import (
     may_submit,
 )
 from streamplace.cli._move_request import MoveRequest
-from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST
-from streamplace.cli._output import print_json, print_line, say, waiting
+from streamplace.cli._options import AS_JSON, FILE, LEDGER, TIME
+from streamplace.cli._output import print_json, print_line, say, say_report, waiting
 from streamplace.cli._process import interruptible
-from streamplace.model.defaults import SAVEPOINT_SECONDS
+from streamplace.model.defaults import SAVEPOINT_SECONDS, TRIES
 from streamplace.model.report import by_device, duration
 
 if TYPE_CHECKING:
@@ -77,9 +76,6 @@ NATIVE = click.option(
 )
 @WINDOW
 @PATIENCE
-@ACCEPT_COLD
-@TRUST
-@CONFIDENCE
 @LEDGER
 @MIPS
 @NIC
@@ -99,17 +95,23 @@ NATIVE = click.option(
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
-    help="Seconds for which the moved job is watched. If it fails, completes no checkpoint or is "
-    "slower than before, it is moved back.",
+    help="Seconds for which the moved job is watched. If it fails, completes no checkpoint or, "
+    "with --placement, reads less than 80 % of its previous rate, it is moved back.",
 )
 @click.option(
-    "--least-rate",
-    type=click.FloatRange(0, 1),
-    default=0.8,
+    "--tries",
+    type=click.IntRange(0),
+    default=TRIES,
     show_default=True,
-    help="Part of its previous rate that the moved job must reach. Without --placement, a job "
-    "whose sources are held back must not be slower at all.",
+    help="Layouts that are tried at most. Each stops the job for some seconds.",
 )
+@click.option(
+    "--max-interruption",
+    "most_interruption",
+    type=TIME,
+    help="Time for which the job may be stopped by all trials together.  [default: no limit]",
+)
+@click.option("--yes", is_flag=True, help="Try layouts without asking on a terminal.")
 @click.option(
     "--resume",
     is_flag=True,
@@ -134,11 +136,11 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     answer for a minute, run it again with --resume on the same machine to finish the move. Only one
     command at a time can move a job.
 
-    Without --placement the command measures the job, and compares its layout with those that Flink
-    itself would choose, an even spread, and the best one that it finds. It moves the job if even
-    the lower end of the prediction is a gain, measures it there, and notes predicted and measured
-    rates in --ledger (see: streamplace flink history). If a line of Flink's
-    configuration does as well, it prints that line, and moves nothing.
+    Without --placement the command measures the job and predicts other layouts: those that Flink
+    itself would choose, shares by the speed of the TaskManagers, an even spread, and the best one
+    that it finds. It tries the most promising ones (--tries), measures the job there, and leaves it
+    in the best layout that was measured. If a line of Flink's configuration gives that layout, the
+    command prints it. A job that keeps up is not moved, unless --rate asks for more.
     """
     from streamplace.engines.flink.move.resuming import resume_words
     from streamplace.engines.flink.pin.pinning import read_vectors
@@ -169,7 +171,9 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
 
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
-    """Measure a job, decide on its layout, and move it if that pays off."""
+    """Measure a job, try layouts, and leave it in the best one that was measured."""
+    from streamplace.engines.flink.move.outcomes import FlinkMoved
+
     with waiting(f"watching for {improver.seconds:g} s"):
         proposal = improver.propose(job)
     for note in proposal.measured.notes:
@@ -177,12 +181,19 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     for sentence in proposal.sentences():
         say(sentence)
     proposal = improver.planned(proposal)
-    plan = proposal.plan if proposal.moves else None
-    operators = {} if plan is None else plan.moved
-    if plan is not None:
-        _tell(plan)
-    moved = improver.run(proposal) if plan is not None and not request.dry_run else None
-    _show(moved, job, operators, request.as_json, proposal.to_json())
+    if request.dry_run or proposal.target is None or improver.move is None:
+        operators = {} if proposal.plan is None else proposal.plan.moved
+        if proposal.plan is not None:
+            _tell(proposal.plan)
+        say_report(proposal.report())
+        _show(None, job, operators, request.as_json, proposal.to_json())
+        return
+    improved = improver.run(proposal)
+    say_report(improved.report())
+    moved = None
+    if improved.job != job:
+        moved = FlinkMoved(improved.job, improved.outage, improved.savepoint)
+    _show(moved, job, improved.moved, request.as_json, improved.to_json())
 
 
 def _tell(plan: "MovePlan") -> None:

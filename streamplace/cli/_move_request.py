@@ -1,8 +1,12 @@
 """Options of ``streamplace flink move``, and the objects that they configure."""
 
+import sys
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from streamplace.cli._flink import check_nic
 from streamplace.cli._options import refuse_given
@@ -22,10 +26,9 @@ MEASURING = (
     "cluster_file",
     "seconds",
     "patience",
-    "accept_cold",
-    "trust_profile",
-    "confidence",
     "mips",
+    "tries",
+    "most_interruption",
 )
 """Options for a job that is measured and placed."""
 
@@ -40,9 +43,6 @@ class MoveRequest:
     rate: str | None
     seconds: float
     patience: float
-    accept_cold: bool
-    trust_profile: bool
-    confidence: float | None
     ledger: Path | None
     mips: str
     nic: tuple[str, ...]
@@ -52,7 +52,9 @@ class MoveRequest:
     allow_non_restored: bool
     timeout: float
     settle: float
-    least_rate: float
+    tries: int
+    most_interruption: float | None
+    yes: bool
     resume: bool
     dry_run: bool
     as_json: bool
@@ -84,12 +86,11 @@ class MoveRequest:
                 self.allow_non_restored,
                 self.timeout,
                 Saving(self.savepoint_timeout, self.native),
-                Settling(self.settle, self.least_rate, never_slower=self.placement is None),
+                Settling(self.settle),
             ),
             tell=say,
             cards=parse_cards(self.nic),
             patience=self.patience,
-            accept_cold=self.accept_cold,
         )
 
     def program(self, engine: "FlinkEngine", given: "Program | None") -> "Program | None":
@@ -125,11 +126,19 @@ class MoveRequest:
             seconds=self.seconds,
             rate=offered,
             cluster=cluster,
-            trusts_profile=self.trust_profile,
             tell=say,
-            confidence=self.confidence,
             ledger=self.ledger or usual_ledger(),
+            tries=self.tries,
+            most_interruption=inf if self.most_interruption is None else self.most_interruption,
+            agrees=self._agrees,
         )
+
+    def _agrees(self, question: str) -> bool:
+        """Ask on a terminal whether a layout is tried, unless --yes says so."""
+        if self.yes or not sys.stdin.isatty():
+            say(question)
+            return True
+        return click.confirm(question, default=True, err=True)
 
     def follow(self, move: "FlinkMove", moved: "FlinkMoved") -> None:
         """Compare what a moved job emits with what its placement was predicted to carry."""

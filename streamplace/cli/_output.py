@@ -113,6 +113,12 @@ def waiting(title: str) -> "Iterator[None]":
         yield
 
 
+def say_report(report: "Report") -> None:
+    """Print the sentences and tables of a report in addition to the result, on stderr."""
+    for line in str(report).splitlines():
+        say(line)
+
+
 def print_report(report: "Report") -> None:
     """Print the sentences and tables of a report; its details with ``-v`` only."""
     from streamplace.model.console import print_parts

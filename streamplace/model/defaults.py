@@ -10,3 +10,5 @@ COMPARED = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
 """Placers that are compared."""
 REFERENCE = "metis"
 """Placer that the others are compared with."""
+TRIES = 3
+"""Layouts that a move tries."""

@@ -212,7 +212,7 @@ COMBINATIONS = [
             f"{option.split()[0]} is for a job that is measured; drop it or --placement",
         )
         for option in (
-            *("--cluster c.toml", "--accept-cold", "--confidence 0.8", "--trust-profile"),
+            *("--cluster c.toml", "--tries 2", "--max-interruption 9"),
             *("--rate 5", "--seconds 9", "--patience 9", "--mips 100"),
         )
     ),

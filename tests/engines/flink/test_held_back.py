@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flink_layouts import judged
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
@@ -13,14 +14,10 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
     check_model,
     decision,
-    judged,
 )
 from streamplace.engines.flink.decide.layouts import Layout
-from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
-from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.placers.registry import Budget
 
 BUDGET = Budget(evaluations=2000)
@@ -63,9 +60,8 @@ def test_a_layout_that_doubles_one_source_does_not_double_the_others() -> None:
     assert together.chosen.carries.value == pytest.approx(210_000.0)
 
 
-def test_a_small_source_that_is_held_back_is_worth_a_move(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_source_that_is_held_back_gains() -> None:
     """It adds 1 % to the rate of the job, and doubles its own."""
-    monkeypatch.setattr("streamplace.engines.flink.engine.expected_pause", lambda *_: 2.0)
     operators = [
         replace(row, rate=row.rate / 5, ipt=row.ipt * 5)
         if row.name in ("readings", "score")
@@ -73,13 +69,9 @@ def test_a_small_source_that_is_held_back_is_worth_a_move(monkeypatch: pytest.Mo
         for row in CHAINS.operators
     ]
     graph = StreamGraph.of("small", operators, list(CHAINS.streams))
-    plan = MovePlan("job", PRESENT, APART)
-    made = FlinkEngine(Rest("http://flink:8081")).worth(asked(graph).measured, plan)
-    assert made.decision.chosen.carries.value == pytest.approx(102_000.0)
-    assert made.moves
-    assert any(
-        "only 'readings' can send more in another layout" in line for line in made.sentences()
-    )
+    answer = judged(asked(graph), APART)
+    assert answer.chosen.carries.value == pytest.approx(102_000.0)
+    assert not answer.stays
 
 
 def test_the_best_layout_for_what_is_held_back_is_found() -> None:

@@ -213,7 +213,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
 def test_a_job_is_measured_placed_and_moved_by_one_command(run: Callable, tally: Tally) -> None:
     """What does not fit is told while it runs."""
     job = tally.started(settings("false", "hashmap"))
-    options = ("--seconds", "2", "--patience", "0", "--accept-cold", "--trust-profile")
+    options = ("--seconds", "2", "--patience", "0")
     answer = run(*tally.moving("StateJob"), *options, "--", "a", "b")
     assert answer.status == 2
     assert "are not placed" in answer.err

@@ -11,6 +11,7 @@ import numpy as np
 from streamplace.engines.flink.decide.decision import (
     MEASURED,
     PREDICTED,
+    PRESENT,
     Candidate,
     Decision,
     decide,
@@ -30,6 +31,7 @@ from streamplace.engines.flink.decide.layouts import (
     Mode,
     even_layout,
     in_one_group,
+    layout_by_speed,
     layouts,
 )
 from streamplace.engines.flink.measure.cluster import is_pinnable
@@ -58,10 +60,11 @@ SATURATING = 2.0
 Only the part of held-back sources is multiplied if the rates of the others do not change.
 """
 MOST_RAISES = 8
-PRESENT, EVEN, FOUND = "the present layout", "an even spread", "the layout that was found"
+EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
+ORDER = ("SLOTS", BY_SPEED, FOUND, EVEN, "TASKS", "NONE")
+"""Order in which layouts are tried of which nothing is known: from what helps most jobs."""
 SPREAD_OUT = "cluster.evenly-spread-out-slots"
 """Older name of the mode SLOTS."""
-GIVEN = "the layout that was planned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,14 @@ class Question:
         """Return a layout as it can be pinned; None if that is impossible."""
         known = self.managers
         return layout if known is None else pinnable(layout, self.measured.graph, known)
+
+    def to_pin(self, layout: Layout) -> Layout | None:
+        """Return a layout of Flink's own as it can be pinned; None if that is impossible."""
+        used = {device for devices in layout.values() for device in devices}
+        is_whole = all(len(set(devices)) == 1 for devices in layout.values())
+        if not used <= {*self.free} or not (self.spreads or is_whole):
+            return None
+        return self.pinnable(layout)
 
     @property
     def free(self) -> list[str]:
@@ -232,47 +243,68 @@ class Judge:
         )
 
 
-def check_model(question: Question, *, trusts: bool = False) -> str | None:
-    """Return the warning to print before a decision; None if the model is not doubtful.
+def checked(question: Question) -> StreamGraph:
+    """Graph with the error of the model for the measured layout.
 
     Profiles are checked on this machine only, and by their CPU. For a job that is limited on other
     machines, or by a network, the error is the predicted rate of the present layout relative to the
     measured one. The same holds for any job whose predicted rate is 0, because constant loads alone
     exceed a device: its predictions cannot be scaled to the measured rate.
-
-    A model that contradicts the measurement raises ProblemError, unless the profile is trusted.
     """
     graph, judge = question.measured.graph, Judge(question)
     carries_nothing = not judge.present().carries.value
     if carries_nothing or question.measured.is_limited:
         known, error = trust_of(graph), -1.0 if carries_nothing else 1 / judge.scale - 1
         if known is None or carries_nothing or known.error > abs(error):
-            graph = replace(graph, attributes={**graph.attributes, CONSISTENCY_ERROR: error})
-    return check_trust(graph, trusts=trusts)
+            return replace(graph, attributes={**graph.attributes, CONSISTENCY_ERROR: error})
+    return graph
+
+
+def check_model(question: Question, *, trusts: bool = False) -> str | None:
+    """Return the warning to print before a decision; None if the model is not doubtful.
+
+    A model that contradicts the measurement raises ProblemError, unless the profile is trusted.
+    """
+    return check_trust(checked(question), trusts=trusts)
+
+
+def contradiction(question: Question) -> str | None:
+    """How the model contradicts the measurement; None if its predictions can be used."""
+    trust = trust_of(checked(question))
+    return str(trust) if trust is not None and trust.is_wrong else None
 
 
 def decision(question: Question, budget: Budget = USUAL_BUDGET) -> Decision:
-    """Find layouts for a job, compare them by the same model, and choose one."""
+    """Find layouts for a job, and predict them by the same model."""
     judge, graph = Judge(question), question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
     others = []
     for mode in question.modes:
         possible = layouts(unpinned, question.slots, mode)
         if possible:
-            others.append(judge.candidate(f"Flink's own layout {mode}", *possible, mode=mode))
+            one = judge.candidate(f"Flink's {mode}", *possible, mode=mode)
+            pins = question.to_pin(one.layout)
+            others.append(
+                replace(
+                    one,
+                    layout=pins or one.layout,
+                    can_be_pinned=pins is not None,
+                    order=ORDER.index(mode),
+                )
+            )
     if question.free:
-        even = question.pinnable(even_layout(graph, question.free)) if question.spreads else None
-        if even is not None:
-            others.append(judge.pinned(EVEN, even))
-        others.append(judge.pinned(FOUND, searched(question, judge, budget)))
+        devices = question.measured.cluster.devices
+        left = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
+        speeds = {name: left[name] for name in question.free}
+        for name, layout in (
+            (EVEN, even_layout(graph, question.free)),
+            (BY_SPEED, layout_by_speed(graph, speeds)),
+        ):
+            if question.spreads and (pins := question.pinnable(layout)) is not None:
+                others.append(replace(judge.pinned(name, pins), order=ORDER.index(name)))
+        found = judge.pinned(FOUND, searched(question, judge, budget))
+        others.append(replace(found, order=ORDER.index(FOUND)))
     return decide(judge.present(), others)
-
-
-def judged(question: Question, layout: Layout) -> Decision:
-    """Compare one given layout with the present one."""
-    judge = Judge(question)
-    given = names_of(question.measured.graph, layout)
-    return decide(judge.present(), [judge.pinned(GIVEN, given)])
 
 
 def searched(question: Question, judge: Judge, budget: Budget | None) -> Layout:

@@ -1,14 +1,8 @@
-"""Decision: which of several layouts a job should have, given the errors of predictions.
-
-Every layout is predicted by the same model. Layouts whose intervals overlap with that of the best
-one cannot be distinguished from it, so the cheapest of these to reach is chosen: the present one,
-then one that Flink produces by itself with one line of configuration, then the one that moves the
-fewest subtasks.
-"""
+"""Decisions: layouts of a job compared by the same model, given the errors of predictions."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from streamplace.engines.flink.decide.layouts import MODE_SETTING, Layout, Mode
 from streamplace.model.intervals import RateInterval
@@ -21,6 +15,7 @@ such ratios are at most 17 % in nine of ten pairs. The rate of a single layout i
 """
 MEASURED = 0.03
 """Relative difference between runs of one placement, from docs/evidence.md."""
+PRESENT = "present layout"
 
 
 def interval(
@@ -64,8 +59,8 @@ class Candidate:
     # Tuples/s that it carries by the model, however few are asked for; None if those are the value
     # of ``carries``.
     capacity: float | None = None
-    # The same layout with all of its predicted gain; None if nothing was taken off.
-    undamped: "Candidate | None" = None
+    can_be_pinned: bool = True  # whether the cluster can run the job in this layout
+    order: int = 0  # position among layouts of which nothing is known
 
     @property
     def line(self) -> str:
@@ -76,94 +71,42 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Layout that a job should have."""
+    """Layouts of a job, by what they should carry."""
 
     present: Candidate  # the layout with which it runs
-    best: Candidate  # the layout with the highest prediction
-    chosen: Candidate  # the layout that it should have
     candidates: tuple[Candidate, ...]  # all layouts, the highest predictions first
 
     @property
+    def best(self) -> Candidate:
+        """The layout with the highest prediction."""
+        return max((self.present, *self.candidates), key=lambda one: one.carries.value)
+
+    @property
     def stays(self) -> bool:
-        """Whether the job should stay where it is."""
+        """Whether no layout carries more than the present one for sure."""
         return self.chosen is self.present
 
     @property
-    def gain(self) -> float:
-        """Minimum increase of the rate in tuples/s, if the predictions hold."""
-        return max(0.0, self.chosen.carries.low - self.present.carries.value)
+    def chosen(self) -> Candidate:
+        """The layout that carries more than the present one, beyond the errors of comparisons.
 
-    def damped(self, share: float) -> "Decision":
-        """Decide again with only this share of every predicted gain.
-
-        It is meant for a model whose last prediction came true in part only: with the full gain,
-        the next correction could be as wrong in the other direction.
+        Of several that cannot be distinguished, the one that moves the fewest subtasks; the present
+        one if there is none.
         """
-        if share >= 1:
-            return self
-        now = self.present.carries.value
-
-        def less(rate: float) -> float:
-            return now + share * (rate - now)
-
-        others = [
-            replace(
-                one,
-                carries=RateInterval(*map(less, one.carries)),
-                capacity=None if one.capacity is None else less(one.capacity),
-                undamped=one,
-            )
-            for one in self.candidates
-            if one is not self.present
-        ]
-        return decide(self.present, others)
-
-    def sentences(self) -> list[str]:
-        """Sentences on the result and on the action to take."""
-        best, present = self.best, self.present
-        if self.stays and best is not present:
-            return [
-                f"{best.name} would carry {best.carries}, which the predictions do not tell from "
-                f"the present layout's {present.carries}, so nothing is moved"
-            ]
-        if self.stays:
-            return [f"no layout was found that carries more than the present one ({best.carries})"]
-        chosen = self.chosen
-        if chosen.mode is None:
-            return [f"{chosen.name} should carry {chosen.carries}"]
-        than = "" if best is chosen else f", and {best.name} {best.carries}, which may be the same"
-        text = f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is"
-        if chosen.is_configured:
-            return [
-                f"{text} moved. The cluster is configured for it: submit the job again, with its "
-                "state and without a placement"
-            ]
-        return [
-            f"{text} moved. Add this line to the configuration of the JobManager, restart it, and "
-            f"submit the job again: {chosen.line}"
-        ]
+        now = self.present.carries
+        pinned = [one for one in self.candidates if one.can_be_pinned]
+        better = [one for one in pinned if one.carries.low > now.high]
+        if not better:
+            return self.present
+        first = max(better, key=lambda one: one.carries.value)
+        equal = [one for one in better if one.carries.overlaps(first.carries)]
+        return min(equal, key=lambda one: (one.moves, -one.carries.value))
 
 
 def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
-    """Choose among layouts.
-
-    The job stays unless the interval of another layout is entirely above that of the present one.
-    That layout need not have the highest prediction: if Flink decides, one of several layouts
-    results. The lower end of the chosen interval is not below the rate of the present layout.
-    """
-    everything = sorted((present, *others), key=lambda one: -one.carries.value)
-    best = max((present, *others), key=lambda one: one.carries.value)
-    better = [one for one in everything if one.carries.low > present.carries.high]
-    if better:
-        equal = [
-            one
-            for one in everything
-            if one.carries.overlaps(better[0].carries) and one.carries.low >= present.carries.value
-        ]
-        chosen = min(equal, key=lambda one: (one.mode is None, one.moves, -one.carries.value))
-    else:
-        chosen = present
-    return Decision(present, best, chosen, tuple(everything))
+    """Order layouts by their predictions."""
+    ordered = sorted((present, *others), key=lambda one: -one.carries.value)
+    return Decision(present, tuple(ordered))
 
 
 def moved_subtasks(before: Layout, after: Layout) -> int:

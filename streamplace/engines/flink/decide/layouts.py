@@ -105,6 +105,31 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
     return layout
 
 
+def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
+    """Distribute subtasks so that every device has a share of them by its speed.
+
+    One after the other goes to the device that has the fewest for its speed, of its operator first.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("src", rate=1, parallelism=2), Operator("map", parallelism=3)]
+    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
+    >>> layout_by_speed(graph, {"a": 2.0, "b": 1.0})
+    {'src': ['a', 'b'], 'map': ['a', 'a', 'b']}
+    """
+    layout: Layout = {}
+    held = dict.fromkeys(speeds, 0)
+    for name, number in zip(graph.operators.name, _parallelism(graph), strict=True):
+        own = dict.fromkeys(speeds, 0)
+        for _ in range(number):
+            device = min(
+                speeds, key=lambda d: ((own[d] + 1) / speeds[d], (held[d] + 1) / speeds[d])
+            )
+            own[device] += 1
+            held[device] += 1
+        layout[name] = [device for device in speeds for _ in range(own[device])]
+    return layout
+
+
 @dataclass(slots=True)
 class _Senders:
     """Bundles that the subtasks of an operator may join."""

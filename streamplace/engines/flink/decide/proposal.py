@@ -1,37 +1,107 @@
-"""Proposals: where a measured job should run, the gain, and the cost of the move."""
+"""Proposals: layouts of a measured job, what they should carry, and which one is tried next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import exp, inf, log
 from typing import Any
 
-from streamplace.engines.flink.decide.decision import Candidate, Decision
+from streamplace.engines.flink.decide.decision import (
+    MEASURED,
+    PRESENT,
+    Candidate,
+    Decision,
+    moved_subtasks,
+)
+from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import listed, quoted
-from streamplace.model.report import duration
+from streamplace.model.report import Report, Sheet, duration
 from streamplace.model.units import digits
 
-LEAST_GAIN = 0.02
-"""Minimum relative gain of a move; predictions are too inexact for smaller ones.
+WORTHWHILE = 0.05
+"""Least gain, relative to the best measured rate, that a layout must be able to have to be tried.
 
-It is relative to the rate of the sources that may send more.
+Runs of one layout differ by 3 %, and a trial stops the job.
 """
+UNLIKE = log(2.0)
+"""How far above its interval a layout may be of which every subtask is elsewhere, as a logarithm.
+
+Layouts that share little with the only one that was measured carried up to 3.5 times their
+prediction, in the middle twice of it. Each further layout that was measured divides this.
+"""
+
+HEAD = ("layout", "tuples/s", "interval", "", "interrupted")
+"""Columns of the table of layouts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A layout that was tried, and what the sources emitted there."""
+
+    name: str
+    layout: Layout
+    rate: float  # tuples/s; 0 if it was not measured
+    error: float = 0.0  # standard error of the rate
+    is_limited: bool = False  # whether a source was held back, so that this is what it carries
+    outage: float | None = None  # seconds for which the moves to it stopped the job
+    line: str = ""  # line of configuration by which Flink produces it without pins
+    failure: str = ""  # why the job did not run there
+
+    @classmethod
+    def present(cls, layout: Mapping[str, list[str]], measured: Measurement) -> "Trial":
+        """The layout in which a job was measured."""
+        rate = measured.graph.source_rate
+        return cls(PRESENT, dict(layout), rate, is_limited=measured.is_limited)
+
+    @classmethod
+    def failed(cls, target: Candidate, reason: str) -> "Trial":
+        """A layout in which the job did not run."""
+        return cls(target.name, target.layout, 0.0, failure=reason)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the job ran and its rate was measured."""
+        return not self.failure and self.rate > 0
+
+    def is_at(self, layout: Layout) -> bool:
+        """Whether a layout is the same, up to an exchange of subtasks of one operator."""
+        return self.layout.keys() == layout.keys() and not moved_subtasks(self.layout, layout)
+
+    def row(self, *, is_best: bool) -> tuple[str, ...]:
+        """Row of the table of layouts."""
+        outage = "" if self.outage is None else duration(self.outage)
+        if not self.runs:
+            return self.name, "", "", "did not run" if self.failure else "not measured", outage
+        how = "measured" if self.is_limited else "measured, keeps up"
+        return self.name, digits(self.rate), "", f"{how}; runs now" if is_best else how, outage
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as a JSON document."""
+        return {
+            "name": self.name,
+            "measured": self.rate or None,
+            "keeps_up": self.runs and not self.is_limited,
+            "outage": self.outage,
+            "failure": self.failure or None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Decision for a measured job."""
+    """Predictions for a measured job, and its trials so far."""
 
     job: str  # id of the job
-    measured: Measurement  # its measurement
-    decision: Decision  # where it should run
+    measured: Measurement  # its last measurement
+    decision: Decision  # its layouts, by the model that was fitted to all measurements
     outage: float  # seconds for which a move is expected to stop it
-    plan: MovePlan | None = None  # plan of its move; None if its program was not checked
+    plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
     errors: PredictionErrors | None = None  # errors of predictions for the job; None if unknown
     asked: float | None = None  # tuples/s for which the user asks; None for what the sources offer
+    is_contradicted: bool = False  # whether the model is wrong for the layout that was measured
+    trials: tuple[Trial, ...] = ()  # measured layouts, the present one last
 
     @property
     def rate(self) -> float:
@@ -39,57 +109,55 @@ class Proposal:
         return self.measured.graph.source_rate
 
     @property
-    def gain(self) -> float:
-        """Minimum increase of the rate in tuples/s, if the predictions hold."""
-        return self.decision.gain
+    def best(self) -> Trial:
+        """The best layout that was measured: the present one if the difference may be noise."""
+        runs = [trial for trial in self.trials if trial.runs]
+        best, now = max(runs, key=lambda trial: trial.rate), runs[-1]
+        return now if now.rate >= (1 - MEASURED) * best.rate else best
 
     @property
-    def interval(self) -> RateInterval:
-        """Interval of the rate of the chosen layout, up to the rate that is offered.
+    def target(self) -> Candidate | None:
+        """The layout to try next: that of the highest optimistic rate; None if none is worth it.
+
+        A job that keeps up is moved only if the user asks for a higher rate and the model says that
+        another layout carries more of it. No measurement can confirm that before the rate comes.
+        """
+        tried = [one for one in self.decision.candidates if one.can_be_pinned]
+        others = [one for one in tried if not any(t.is_at(one.layout) for t in self.trials)]
+        if not self.measured.is_limited:
+            chosen = self.decision.chosen
+            is_asked = self.asked is not None and len(self.trials) == 1
+            return chosen if is_asked and chosen in others else None
+        target = max(others, key=lambda one: (self.optimistic(one), -one.order), default=None)
+        least = (1 + WORTHWHILE) * self.best.rate
+        return target if target is not None and self.optimistic(target) > least else None
+
+    def optimistic(self, candidate: Candidate) -> float:
+        """Rate that a layout may carry, if all that is uncertain is in its favour."""
+        if self.is_contradicted:
+            return inf
+        subtasks = sum(map(len, candidate.layout.values()))
+        known = sum(trial.runs for trial in self.trials)
+        unlike = UNLIKE / known * candidate.moves / subtasks
+        high = self.capacity_of(candidate).high - candidate.kept
+        high = candidate.kept + high * exp(unlike)
+        return high if self.asked is None else min(high, self.asked)
+
+    def capacity_of(self, candidate: Candidate) -> RateInterval:
+        """Interval of the rate that a layout carries, however few tuples are offered.
 
         It is wider than the intervals for comparing layouts, because an error in the model of a job
-        affects the predictions of all its layouts.
+        affects the predictions of all its layouts. Rates of sources that do not depend on the
+        layout are known.
         """
-        offered = self.asked
-        if offered is None and not self.measured.is_limited:
-            offered = self.rate
-        return self.capacity.up_to(inf if offered is None else offered)
-
-    @property
-    def capacity(self) -> RateInterval:
-        """Interval of the rate that the chosen layout carries, however few tuples are offered.
-
-        Rates of sources that do not depend on the layout are known.
-        """
-        return self._capacity_of(self.decision.chosen)
-
-    @property
-    def modelled(self) -> RateInterval:
-        """The same by the model, even if only a share of its gain was believed."""
-        chosen = self.decision.chosen
-        return self._capacity_of(chosen.undamped or chosen)
-
-    def _capacity_of(self, chosen: Candidate) -> RateInterval:
-        if self.errors is None or self.decision.stays:
-            return chosen.carries
-        value = chosen.carries.value if chosen.capacity is None else chosen.capacity
-        low, _, high = self.errors.interval(value - chosen.kept)
-        return RateInterval(chosen.kept + low, value, chosen.kept + high)
-
-    def share_of_gain(self, rate: float) -> float:
-        """Return the share of the predicted gain, 0 to 1, that has been achieved at a rate."""
-        promised = self.decision.chosen.carries.value - self.rate
-        return min(1.0, max(0.0, (rate - self.rate) / promised)) if promised > 0 else 0.0
-
-    @property
-    def moves(self) -> bool:
-        """Whether the job should be moved, because even the lower end of the gain is sufficient."""
-        chosen = self.decision.chosen
-        is_placed = not self.decision.stays and chosen.mode is None
-        return is_placed and self.gain > LEAST_GAIN * (self.rate - self.decision.present.kept)
+        if self.errors is None or candidate is self.decision.present:
+            return candidate.carries
+        value = candidate.carries.value if candidate.capacity is None else candidate.capacity
+        low, _, high = self.errors.interval(value - candidate.kept)
+        return RateInterval(candidate.kept + low, value, candidate.kept + high)
 
     def sentences(self) -> Iterator[str]:
-        """Sentences on the measured rate, on all layouts and on the cost of the move."""
+        """Sentences on the measured rate, and on what is done next."""
         yield f"now: {digits(self.rate)} tuples/s (measured)"
         streams = self.measured.graph.streams
         keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
@@ -108,50 +176,47 @@ class Proposal:
                 f"only {listed(sorted(self.measured.held_back))} can send more in another layout; "
                 f"the other sources keep up, and all rates contain their {digits(kept)} tuples/s"
             )
-        for candidate in self.decision.candidates:
-            yield f"  {candidate.name}: {candidate.carries}"
-        chosen = self.decision.chosen
-        if self.errors is not None and not self.decision.stays:
-            yield f"with {self.errors.words}, {chosen.name} carries {self.interval}"
-        if self.asked is None and not self.measured.is_limited and self.decision.stays:
+        if self.asked is None and not self.measured.is_limited:
             yield (
                 f"the job keeps up with its sources where it runs ({digits(self.rate)} tuples/s), "
                 "so moving it gains nothing; to place it for more, give --rate"
             )
-            return
-        yield from self.decision.sentences()
-        if self.moves:
-            lost = self.outage * self.rate
+        elif (target := self.target) is None:
+            yield "no other layout is expected to carry more, so none is tried"
+        else:
             yield (
-                f"moving it should gain at least {digits(self.gain)} tuples/s and stops it for "
-                f"about {duration(self.outage)}, in which {digits(lost)} tuples wait; that is made "
-                f"up for in {duration(lost / self.gain)}"
+                f"to be tried first: {target.name}; each trial stops the job for about "
+                f"{duration(self.outage)}"
             )
 
+    def report(self) -> Report:
+        """The table of predicted layouts."""
+        rows = [self.row(one) for one in self.decision.candidates]
+        return Report((Sheet(HEAD, tuple(rows)),))
+
+    def row(self, candidate: Candidate) -> tuple[str, ...]:
+        """Row of a layout that was not tried."""
+        if candidate is self.decision.present:
+            return candidate.name, digits(self.rate), "", "measured", ""
+        low, value, high = map(digits, self.capacity_of(candidate))
+        return candidate.name, value, f"{low} to {high}", "predicted", ""
+
     def to_json(self) -> dict[str, Any]:
-        """Return the decision as a JSON document."""
-        chosen = self.decision.chosen
+        """Return the predictions as a JSON document."""
+        target = self.target
         return {
             "measured": self.rate,
-            "predicted": finite(chosen.carries.value),
-            "interval": _told(self.interval),
             "errors": None if self.errors is None else self.errors.to_json(),
-            "layouts": [_row(candidate) for candidate in self.decision.candidates],
-            "chosen": chosen.name,
-            "configuration": chosen.line or None,
-            "moves": self.moves,
+            "layouts": [self._row(candidate) for candidate in self.decision.candidates],
+            "next": None if target is None else target.name,
             "outage": self.outage,
         }
 
-
-def _told(interval: RateInterval) -> dict[str, float | None]:
-    return {end: finite(rate) for end, rate in interval._asdict().items()}
-
-
-def _row(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "name": candidate.name,
-        **_told(candidate.carries),
-        "moves": candidate.moves,
-        "configuration": candidate.line or None,
-    }
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        ends = self.capacity_of(candidate)._asdict().items()
+        return {
+            "name": candidate.name,
+            **{end: finite(rate) for end, rate in ends},
+            "moves": candidate.moves,
+            "configuration": candidate.line or None,
+        }

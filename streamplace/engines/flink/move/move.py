@@ -1,5 +1,6 @@
 """Moving: transfer a running job with its state to other devices, and back if that fails."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -54,11 +55,14 @@ from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trig
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import SettingError
 
+LOG = logging.getLogger(__name__)
 Tell = Callable[[str], None]
 DevicesOf = dict[str, list[str]]
 """Operator → device of each of its subtasks."""
 PATIENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
+TRIAL_SECONDS = 5.0
+"""Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 UNCOMPARED = "the rates before and after the move are not compared"
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 """The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
@@ -90,11 +94,18 @@ class MovePlan:
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
         """Operators that move, with the numbers of their subtasks by device before and after."""
-        pairs = {
-            name: (counts(sorted(self.before.get(name, ()))), counts(sorted(devices)))
-            for name, devices in self.after.items()
-        }
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        return moves_between(self.before, self.after)
+
+
+def moves_between(
+    before: DevicesOf, after: DevicesOf
+) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
+    """Operators of which subtasks move, with their numbers by device before and after."""
+    pairs = {
+        name: (counts(sorted(before.get(name, ()))), counts(sorted(devices)))
+        for name, devices in after.items()
+    }
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,16 @@ class FlinkMove:
     resume_by: str = ""
     # Placements after and before a move, without devices that were lost; None waits for these.
     without_lost: Callable[[Journal], tuple[DevicesOf, DevicesOf]] | None = None
+
+    def for_trials(self) -> "FlinkMove":
+        """Return the same, for moves after which the job is measured.
+
+        So its rate is no condition, and it is watched only until it seems to run. Steps are logged.
+        """
+        seconds = min(TRIAL_SECONDS, self.settings.settling.seconds)
+        settling = replace(self.settings.settling, seconds=seconds, least_rate=0.0)
+        settings = replace(self.settings, settling=settling)
+        return replace(self, settings=settings, tell=LOG.info)
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
