@@ -312,7 +312,8 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
 @pytest.mark.parametrize("limit", [SLOWEST, LARGEST])
 def test_clusters_elsewhere_keep_to_the_limits_of_clusters(limit: float) -> None:
     """The usual one may be at a limit already."""
-    problem = Problem(chain(), Cluster.uniform(2, mips=f"{limit:g} MIPS", bandwidth=f"{limit:g} bps"))
+    usual = Cluster.uniform(2, mips=f"{limit:g} MIPS", bandwidth=f"{limit:g} bps")
+    problem = Problem(chain(), usual)
     for seed in range(20):
         cluster = elsewhere(problem, np.random.default_rng(seed)).cluster
         assert ((cluster.devices.mips >= SLOWEST) & (cluster.devices.mips <= LARGEST)).all()
