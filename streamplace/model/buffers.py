@@ -79,7 +79,8 @@ class MessageLoads:
         kind = np.array(streams.partitioning, dtype="U9")[flow.stream_index]
         keyed = operators.max_parallelism[flow.target] > 0
         per_tuple = [_amount(attributes, MESSAGES_OF + name) for name in operators.name]
-        work = flow.input_rate * ipt + 1e6 * operators.constant
+        # Messages are also in what an operator takes at any rate, which does not grow with tuples.
+        work = np.where(operators.constant > 0, np.inf, flow.input_rate * ipt)
         contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
         return cls(
             *cost,

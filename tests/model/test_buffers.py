@@ -96,12 +96,11 @@ def test_no_charge_is_saved_by_a_contained_cost_above_the_cpu_that_was_measured(
     assert graph.charged_constant[1] == pytest.approx(500 * 320 / 3 - 320)
 
 
-def test_operators_with_a_constant_load_contain_none_per_tuple() -> None:
+def test_operators_with_a_constant_load_contain_messages_as_others_do() -> None:
     ends = [Operator("a", ipt=1e6, rate=320.0), Operator("b", ipt=1e6, constant=1.0)]
     graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
     attributes = with_message_cost(graph, 1000.0).attributes
-    assert "messages per tuple of a" in attributes
-    assert "messages per tuple of b" not in attributes
+    assert {"messages per tuple of a", "messages per tuple of b"} <= attributes.keys()
 
 
 @pytest.mark.parametrize(
