@@ -114,7 +114,7 @@ def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
     >>> ends = [Operator("src", rate=1, parallelism=2), Operator("map", parallelism=3)]
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
     >>> layout_by_speed(graph, {"a": 2.0, "b": 1.0})
-    {'src': ['a', 'b'], 'map': ['a', 'a', 'b']}
+    {'src': ['a', 'a'], 'map': ['a', 'a', 'b']}
     """
     layout: Layout = {}
     held = dict.fromkeys(speeds, 0)

@@ -67,7 +67,7 @@ Observed = Mapping[str, Sequence[Observation]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class PositiveFit:
     """Positive unknowns and the covariance of their logarithms."""
 
     values: Floats  # [K]
@@ -90,7 +90,7 @@ class TaskCost:
 
     fixed: float  # cores of a subtask at any rate
     per_tuple: float  # core seconds per tuple
-    fit: Fit
+    fit: PositiveFit
 
     def cores(self, tuples: float) -> float:
         """Cores of a subtask at a rate."""
@@ -129,7 +129,7 @@ def averaged(observed: Iterable[Observation]) -> list[Observation]:
     return [Observation(*mean) for mean in means]
 
 
-def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Fit:
+def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> PositiveFit:
     """Maximum a posteriori of positive unknowns: [N, K] factors, [N] cores, K priors."""
     center = np.log([prior.median for prior in priors])
     weight = np.diag([prior.spread**-2.0 for prior in priors])
@@ -159,4 +159,4 @@ def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Fit
             damping *= 4
     jacobian = scaled * np.exp(x)
     covariance = np.linalg.inv(jacobian.T @ jacobian + weight)
-    return Fit(np.exp(x), np.asarray(covariance, np.float64))
+    return PositiveFit(np.exp(x), np.asarray(covariance, np.float64))
