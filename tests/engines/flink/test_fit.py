@@ -25,7 +25,7 @@ def test_both_parts_are_found_where_rates_differ(fixed: float, each: float) -> N
     rates = fixed / each * np.array([0.05, 0.3, 2.0, 10.0, 60.0])
     cost = task_cost([Observation(rate, fixed + each * rate) for rate in rates.tolist()])
     for rate in rates.tolist():
-        assert cost.cores(rate) == pytest.approx(fixed + each * rate, 0.1, LEAST_NOISE)
+        assert cost.cores(rate) == pytest.approx(fixed + each * rate, 0.1, 2 * LEAST_NOISE)
     assert cost.per_tuple == pytest.approx(each, rel=0.05)
 
 
@@ -36,7 +36,7 @@ def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(
     """Whatever the prior is; at another rate it costs neither less nor more than is possible."""
     cores = fixed + each * rate
     cost = task_cost([Observation(rate, cores)])
-    assert cost.cores(rate) == pytest.approx(cores, 0.25, LEAST_NOISE)
+    assert cost.cores(rate) == pytest.approx(cores, 0.25, 2 * LEAST_NOISE)
     assert cost.cores(rate) <= cost.cores(2 * rate) <= 2 * cost.cores(rate)
     assert cost.spread(8 * rate) >= cost.spread(rate)
 
@@ -66,3 +66,9 @@ def test_noise_of_one_rate_is_no_slope() -> None:
     assert averaged(seen) == [pytest.approx((rates.mean(), 0.01))]
     alone = task_cost([Observation(1000.0, 0.01)])
     assert task_cost(seen).fixed == pytest.approx(alone.fixed, rel=0.02)
+
+
+def test_an_expensive_operator_is_no_fixed_load() -> None:
+    """Hundreds of microseconds per tuple at a low rate, as of a model that is asked for each."""
+    cost = task_cost([Observation(100.0, 0.063)])
+    assert cost.per_tuple > 4e-4

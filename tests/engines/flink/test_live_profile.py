@@ -68,7 +68,7 @@ def test_what_operators_do_is_measured(rest: Rest, submit: Callable[..., str]) -
     selectivity = {stream.source: stream.selectivity for stream in graph.streams}
     assert selectivity == pytest.approx({"src": 1, "light": 0.5, "heavy": 2}, rel=0.1)
     assert graph.operators.payload[:3].tolist() == pytest.approx([2000, 500, 8000], rel=0.1)
-    light, heavy = graph.operators.ipt[1:3]
+    light, heavy = graph.charged_ipt[1:3]
     assert heavy > 5 * light
 
 
