@@ -145,7 +145,7 @@ def checked(rows: list[Row]) -> str:
     text += "|---|---:|---:|---:|---:|---:|\n"
     known = {(row["job"], row["offered"]): row for row in rows}
     for kind, jobs in (("of the prior", sorted(FITTED)), ("others", list(UNSEEN))):
-        for low in RATES[:2]:
+        for low in RATES[:3]:
             for high in RATES[RATES.index(low) + 1 :]:
                 pairs = [
                     (known[job, low], known[job, high])
