@@ -179,6 +179,26 @@ def test_a_layout_in_which_the_job_does_not_run_counts_as_tried() -> None:
     assert any("too few slots" in line for line in world.told)
 
 
+def test_a_job_ends_in_the_best_layout_also_after_a_trial_that_failed() -> None:
+    """The last one failed, and the job is back in the second, which is worse than the first."""
+    carries = {START: 100.0, "a": 500.0, "b": 300.0, "c": 200.0}
+    factors = {"a": 1.9, "b": 3.0, "c": 4.0}
+    world = World(carries, factors, fails={"c": FlinkError("too few slots; returned")})
+    improved = world.improved(tries=3)
+    assert {*world.visited[:3]} == {*"abc"}
+    assert (world.where, improved.best.name) == ("a", "a")
+
+
+def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(improving, "flow_there", lambda *_: None)
+    world = World({START: 100.0, "a": 500.0}, unmeasured={"a": FlinkError("no metrics")})
+    improved = world.improved()
+    assert (world.visited, improved.best.name) == (["a", START], PRESENT)
+    assert "not measured" in str(improved.report())
+
+
 def test_a_trial_of_which_the_end_is_not_known_ends_the_command() -> None:
     world = World({START: 100.0, "a": 500.0}, fails={"a": Undecided("no answer")})
     with pytest.raises(Undecided, match="no answer"):

@@ -70,7 +70,7 @@ class Improved:
 
     job: str  # id of the job that runs now
     trials: Sequence[Trial]  # layouts that were measured or did not run, the first one first
-    best: Trial  # the layout in which it runs
+    best: Trial  # the layout in which it runs, or ran best if it has finished
     proposal: Proposal  # predictions after the last trial
     savepoint: str | None = None  # that the running job was started from; None if it never moved
 
@@ -206,45 +206,45 @@ class JobImprover:
 
     def run(self, proposal: Proposal) -> Improved:
         """Try layouts, measure them, and end on the best one that was measured."""
-        trials, job, left = [*proposal.trials], proposal.job, self.tries
         savepoint: str | None = None
-        while left > 0 and (target := proposal.target) is not None:
-            left -= 1
-            target = _named(target, trials)
-            if not self._may_try(target, proposal, trials):
+        for _ in range(self.tries):
+            target = _named(proposal)
+            if target is None or not self._may_try(target, proposal):
                 break
             try:
-                moved = self._moved(job, target.layout, proposal)
+                moved = self._moved(proposal, target.layout)
             except (Undecided, MoveUnderWay):
                 raise
             except StreamplaceError as error:
                 self.tell(f"{target.name} does not run: {error}")
-                job = self._running(job, error)
-                trials.append(Trial.failed(target, str(error)))
-                proposal = replace(proposal, job=job, trials=tuple(trials), plan=None)
+                job = self._running(proposal.job, error)
+                proposal = proposal.after(job, Trial.failed(target, str(error)))
                 continue
-            job, savepoint = moved.job, moved.savepoint
+            savepoint = moved.savepoint
             try:
-                now = self._measured(proposal, target, moved)
+                proposal = self._measured(proposal, target, moved)
             except KeyboardInterrupt:
-                self._back(job, trials, proposal)
+                self.tell(f"interrupted; the job goes back to {proposal.best.name}")
+                self._moved(replace(proposal, job=moved.job), proposal.best.layout)
                 raise
-            if now is None:  # it cannot be measured, or has finished
-                trials.append(Trial(target.name, target.layout, 0.0, outage=moved.outage))
+            if not proposal.where.runs:  # it could not be measured, or the job has finished
                 break
-            trials, proposal = [*now.trials], now
-        best = proposal.best
-        if best is not trials[-1] and trials[-1].runs:
-            moved = self._moved(job, best.layout, proposal)
+        best, trials, job = proposal.best, proposal.trials, proposal.job
+        if best is proposal.where:
+            return Improved(job, trials, best, proposal, savepoint)
+        if self.engine.rest.state(job) == FINISHED:
+            self.tell("the job has finished")
+        else:
+            moved = self._moved(proposal, best.layout)
             self.tell(f"back in {best.name}, the best layout that was measured")
             back = replace(best, outage=(best.outage or 0.0) + (moved.outage or 0.0))
-            trials = [back if one is best else one for one in trials]
+            trials = tuple(back if one is best else one for one in trials)
             job, savepoint, best = moved.job, moved.savepoint, back
-        return Improved(job, tuple(trials), best, proposal, savepoint)
+        return Improved(job, trials, best, proposal, savepoint)
 
-    def _may_try(self, target: Candidate, proposal: Proposal, trials: Sequence[Trial]) -> bool:
+    def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether the user pays for one more trial."""
-        spent = sum(trial.outage or 0.0 for trial in trials)
+        spent = sum(trial.outage or 0.0 for trial in proposal.trials)
         if spent + proposal.outage > self.most_interruption:
             self.tell(
                 f"no further layout is tried: moving there stops the job for about "
@@ -258,48 +258,34 @@ class JobImprover:
             f"{duration(proposal.outage)}"
         )
 
-    def _moved(self, job: str, layout: Layout, proposal: Proposal) -> FlinkMoved:
+    def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
         """Move a job to a layout; its rate is not a condition, because it is measured there."""
         assert self.move is not None
-        move, plan = self.move.for_trials(), proposal.plan
+        move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
         if plan is None or plan.job != job or moves_between(plan.after, layout):
             plan = move.plan(job, by_operator(layout))
         return move.run(replace(plan, varies=proposal.measured.varies))
 
-    def _back(self, job: str, trials: Sequence[Trial], proposal: Proposal) -> None:
-        """Return a job from an interrupted trial to the best layout that was measured."""
-        best = max((one for one in trials if one.runs), key=lambda one: one.rate)
-        self.tell(f"interrupted; the job goes back to {best.name}")
-        self._moved(job, best.layout, proposal)
-
-    def _measured(
-        self, proposal: Proposal, target: Candidate, moved: FlinkMoved
-    ) -> Proposal | None:
-        """Measure a job in a new layout, and fit the model again; None if that is impossible."""
-        flow: SourceFlow | None
+    def _measured(self, proposal: Proposal, target: Candidate, moved: FlinkMoved) -> Proposal:
+        """Measure a job in a new layout, and fit the model again if that is possible."""
+        rest = self.engine.rest
+        unmeasured = Trial(target.name, target.layout, 0.0, outage=moved.outage, line=target.line)
         try:
             now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
         except FlinkError as error:
-            if self.engine.rest.state(moved.job) == FINISHED:
-                self.tell("the job has finished")
-                return None
+            if rest.state(moved.job) == FINISHED:
+                return proposal.after(moved.job, unmeasured)
             self.tell(f"{target.name} is not measured well: {error}")
-            flow = flow_there(
-                self.engine.rest, moved.job, self.tell, seconds_for(varies=proposal.measured.varies)
-            )
-            if flow is None:
-                return None
-            trial = Trial(
-                target.name, target.layout, flow.rate, flow.error, flow.is_limited,
-                moved.outage, target.line,
-            )  # fmt: skip
-            return replace(proposal, job=moved.job, trials=(*proposal.trials, trial), plan=None)
-        there = now.trials[-1]
-        trial = replace(there, name=target.name, outage=moved.outage, line=target.line)
+            seconds = seconds_for(varies=proposal.measured.varies)
+            flow = flow_there(rest, moved.job, self.tell, seconds)
+            trial = unmeasured if flow is None else unmeasured.measured(flow)
+            return proposal.after(moved.job, trial)
+        there = now.where
+        flow = SourceFlow(there.rate, is_limited=there.is_limited)
         stopped = "" if moved.outage is None else f", stopped for {duration(moved.outage)}"
-        self.tell(f"  {digits(trial.rate)} tuples/s were measured there{stopped}")
-        flow = SourceFlow(trial.rate, trial.error, trial.is_limited)
+        self.tell(f"  {digits(flow.rate)} tuples/s were measured there{stopped}")
         self._record(proposal, target, flow)
+        trial = replace(unmeasured.measured(flow), layout=there.layout)
         return replace(now, trials=(*proposal.trials, trial))
 
     def _record(self, proposal: Proposal, target: Candidate, flow: SourceFlow) -> None:
@@ -331,7 +317,10 @@ class JobImprover:
         return layout_of(rest, job, rest.running_job(job))
 
 
-def _named(target: Candidate, trials: Sequence[Trial]) -> Candidate:
-    """Layout with a number behind its name, if another one of that name was tried."""
-    number = 1 + sum(trial.name.split(" #")[0] == target.name for trial in trials)
+def _named(proposal: Proposal) -> Candidate | None:
+    """Layout to try next, with a number behind its name if another one of that name was tried."""
+    target = proposal.target
+    if target is None:
+        return None
+    number = 1 + sum(trial.name.split(" #")[0] == target.name for trial in proposal.trials)
     return target if number == 1 else replace(target, name=f"{target.name} #{number}")

@@ -1,7 +1,7 @@
 """Proposals: layouts of a measured job, what they should carry, and which one is tried next."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log
 from typing import Any
 
@@ -16,6 +16,7 @@ from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.move.move import MovePlan
+from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import listed, quoted
 from streamplace.model.report import Report, Sheet, duration
@@ -44,7 +45,6 @@ class Trial:
     name: str
     layout: Layout
     rate: float  # tuples/s; 0 if it was not measured
-    error: float = 0.0  # standard error of the rate
     is_limited: bool = False  # whether a source was held back, so that this is what it carries
     outage: float | None = None  # seconds for which the moves to it stopped the job
     line: str = ""  # line of configuration by which Flink produces it without pins
@@ -60,6 +60,10 @@ class Trial:
     def failed(cls, target: Candidate, reason: str) -> "Trial":
         """A layout in which the job did not run."""
         return cls(target.name, target.layout, 0.0, failure=reason)
+
+    def measured(self, flow: SourceFlow) -> "Trial":
+        """Return the trial with the rate that the sources had."""
+        return replace(self, rate=flow.rate, is_limited=flow.is_limited)
 
     @property
     def runs(self) -> bool:
@@ -101,12 +105,21 @@ class Proposal:
     errors: PredictionErrors | None = None  # errors of predictions for the job; None if unknown
     asked: float | None = None  # tuples/s for which the user asks; None for what the sources offer
     is_contradicted: bool = False  # whether the model is wrong for the layout that was measured
-    trials: tuple[Trial, ...] = ()  # measured layouts, the present one last
+    trials: tuple[Trial, ...] = ()  # layouts that were tried, the last one last
 
     @property
     def rate(self) -> float:
         """Tuples/s that its sources emit now."""
         return self.measured.graph.source_rate
+
+    @property
+    def where(self) -> Trial:
+        """The layout in which the job is: after a trial that failed, that before it."""
+        return next(trial for trial in reversed(self.trials) if not trial.failure)
+
+    def after(self, job: str, trial: Trial) -> "Proposal":
+        """Return the same predictions after one more trial, with the job that runs now."""
+        return replace(self, job=job, trials=(*self.trials, trial), plan=None)
 
     @property
     def best(self) -> Trial:
