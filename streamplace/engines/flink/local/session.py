@@ -141,28 +141,32 @@ class LocalCluster:
 
         If a process ends, the error quotes its log.
         """
-        known: set[str] = set()
-        while True:
-            self._check_alive()
-            for sentence in missing_slots(self.rest, len(self.devices), known):
-                tell(sentence)
-            time.sleep(2.0)
+        self._watch(self._check_alive, tell)
 
     def watch_job_manager(self, tell: Callable[[str], None]) -> None:
         """Wait while the JobManager is running, and report every TaskManager that ends.
 
         If the JobManager ends, the error quotes its log.
         """
-        reported, known = set[int](), set[str]()
-        while True:
+        reported = set[int]()
+
+        def check() -> None:
             self._check_alive(JOB_MANAGER)
-            for sentence in missing_slots(self.rest, len(self.devices), known):
-                tell(sentence)
             for device in self.devices:
                 process = self.processes[device]
                 if process.poll() is not None and process.pid not in reported:
                     reported.add(process.pid)
                     tell(f"TaskManager {device} (process {process.pid}) has ended")
+
+        self._watch(check, tell)
+
+    def _watch(self, check: Callable[[], None], tell: Callable[[str], None]) -> None:
+        """Check processes, and report jobs for which there are few slots, until an error."""
+        known = set[str]()
+        while True:
+            check()
+            for sentence in missing_slots(self.rest, len(self.devices), known):
+                tell(sentence)
             time.sleep(2.0)
 
     def wait(self) -> None:
