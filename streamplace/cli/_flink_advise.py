@@ -104,7 +104,7 @@ def advise_(
     one. The command prints what the TaskManagers cost by the offers, the rate and the CPU per tuple
     of the job, the cheapest plan that carries the rate with --confidence, with a proven bound, what
     is not known of it and which measurement would tell most, what changing would gain and cost, and
-    the commands that would do it. It waits until the job is warm, as 'move' does, and fails while
+    the commands that would do it. It waits until the job is steady, as 'move' does, and fails while
     its rate changes or garbage collection dominates.
 
     The plan keeps the parallelism of operators that have it from the program. To find them, the
@@ -141,7 +141,7 @@ def advise_(
     if is_folder:
         settings = replace(settings, folder=str(output))
     engine = FlinkEngine(rest, mips=settings.mips, bandwidth=settings.bandwidth, tell=say)
-    with waiting("watching the job until it is warm, then planning"):
+    with waiting("watching the job until it is steady, then planning"):
         advice = engine.advise(engine.job(job), rate, offers or cluster, settings)
     if output is not None:
         advice.plan.write(output)

@@ -61,7 +61,7 @@ GONE: dict[tuple[str, str], str] = {
     ("plan", "--latency"): "use --headroom",
     ("plan", "--variability"): "use --headroom",
     ("flink advise", "--catch-up"): "use --headroom",
-    ("flink advise", "--warm-up"): "the command waits until the job is warm; see --patience",
+    ("flink advise", "--warm-up"): "the command waits until the job is steady; see --patience",
 }
 """(command without its program, option or subcommand): what to use instead."""
 

@@ -98,7 +98,7 @@ class AdviceSettings:
     budget: Budget = USUAL_BUDGET
     # Folder that the plan will be written to, for the commands that change the job.
     folder: str = FOLDER
-    patience: float = PATIENCE_SECONDS  # maximum number of seconds to wait until it is warm
+    patience: float = PATIENCE_SECONDS  # maximum number of seconds to wait until it is steady
     # Whether a profile is used although its model contradicts the measured rate.
     trust_profile: bool = False
     # Program of the job; by default the one that streamplace submitted.
@@ -157,7 +157,7 @@ def advise(
     Raises
     ------
     UnsteadyJob
-        While the job is cold, its rate changes, or garbage collection dominates.
+        While its rate changes, or garbage collection dominates.
     FlinkError, ProblemError, SettingError
         When the job does not run, its profile contradicts itself, no machines carry the rate, or a
         setting is wrong.

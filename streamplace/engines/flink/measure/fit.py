@@ -5,10 +5,7 @@ what they do per batch grows less than the number of tuples. So the CPU of one s
 
     cores = fixed + per_tuple · tuples/s
 
-with the same two unknowns for all subtasks of a task, and that of the network threads of a
-TaskManager
-
-    cores = fixed + per_tuple · tuples/s + per_byte · bytes/s      (of what it sends and receives).
+with the same two unknowns for all subtasks of a task.
 
 Observations: each subtask in each window, in which it read or generated so many tuples. Subtasks on
 unlike shares of the input are different rates in a single window. Observations of nearly one rate
@@ -33,7 +30,7 @@ import numpy as np
 from streamplace.model.arrays import Floats
 
 NOISE = 0.05
-"""Error of the CPU of threads, relative to it, that does not average out; measured."""
+"""Error of the CPU of threads, relative to it, that does not average out; assumed."""
 LEAST_NOISE = 5e-4
 """Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 ALIKE = 1.3
@@ -75,10 +72,6 @@ class PositiveFit:
 
     values: Floats  # [K]
     covariance: Floats  # [K, K]
-
-    def predict(self, factors: Sequence[float]) -> float:
-        """Sum of the unknowns times their factors."""
-        return float(self.values @ np.array(factors, np.float64))
 
     def spread(self, factors: Sequence[float]) -> float:
         """Standard deviation of the logarithm of a prediction."""
