@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LONG_WINDOW = 3600.0
 """From this size on, seconds of a window may have been meant as milliseconds."""
+NO_CPU = "no operator costs CPU (ipt)"
 MOST = 3
 """Names in a sentence."""
 
@@ -40,19 +41,15 @@ def _of_problem(problem: "Problem") -> tuple[str, ...]:
     graph, seconds = problem.graph, problem.seconds
     free = not (graph.charged_ipt.any() or graph.charged_constant.any())
     costs_nothing = free if seconds is None else not seconds.any()
-    cpu = ("no operator costs CPU (ipt)",) if costs_nothing else ()
-    return (*_of_cluster(problem), *cpu, *of_graph(graph))
+    cpu = (NO_CPU,) if costs_nothing else ()
+    return (*_of_cluster(problem), *cpu, *of_payload(graph), *_of_graph(graph))
 
 
 def _of_cluster(problem: "Problem") -> Iterator[str]:
     """Yield default devices, speeds and bandwidths, and whether memory limits nothing."""
-    cluster, needs = problem.cluster, problem.graph.operators.memory.any()
+    cluster = problem.cluster
     devices, defaults = cluster.devices, cluster.defaults
-    memory = ""
-    if not np.isfinite(devices.memory).any():
-        memory = "no memory limit" + (", though operators need memory" if needs else "")
-    elif not needs:
-        memory = "no operator needs memory"
+    memory = of_memory(problem.graph, is_limited=bool(np.isfinite(devices.memory).any()))
     speed = format_speed(MIPS)
     network = format_bandwidth(BPS) if len(devices) > 1 else ""
     if "devices" in defaults and {"mips", "bandwidth"} <= defaults:
@@ -68,11 +65,23 @@ def _of_cluster(problem: "Problem") -> Iterator[str]:
         yield memory
 
 
-def of_graph(graph: StreamGraph) -> Iterator[str]:
-    """Yield what is assumed for a graph, whatever it runs on."""
-    streams, operators = graph.streams, graph.operators
-    if len(streams) and not streams.bytes_per_tuple().any():
+def of_memory(graph: StreamGraph, *, is_limited: bool) -> str:
+    """Whether memory limits nothing, as machines have no limit or operators need none."""
+    needs = graph.operators.memory.any()
+    if not is_limited:
+        return "no memory limit" + (", though operators need memory" if needs else "")
+    return "" if needs else "no operator needs memory"
+
+
+def of_payload(graph: StreamGraph) -> Iterator[str]:
+    """Yield whether streams carry nothing."""
+    if len(graph.streams) and not graph.streams.bytes_per_tuple().any():
         yield "streams carry no bytes (payload)"
+
+
+def _of_graph(graph: StreamGraph) -> Iterator[str]:
+    """Yield long windows and repeated streams of a graph."""
+    streams, operators = graph.streams, graph.operators
     for v, window in sorted(operators.window.items()):
         if window.size > LONG_WINDOW:
             yield f"the window of {shown(operators.name[v])} is {duration(window.size)} long"

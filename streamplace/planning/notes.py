@@ -6,6 +6,7 @@ from math import isfinite
 import numpy as np
 
 from streamplace.model.arrays import Ints
+from streamplace.model.assumptions import NO_CPU, of_memory, of_payload
 from streamplace.model.messages import counted
 from streamplace.model.report import some
 from streamplace.model.streams import CHAINED
@@ -34,15 +35,11 @@ def notes_of(
 def _assumed(problem: PlanProblem) -> Iterator[str]:
     """Costs and limits that neither the graph nor the machines state."""
     graph, offers = problem.graph, problem.catalogue.offers
-    needs = bool(graph.operators.memory.any())
-    if not any(isfinite(float(offer.memory)) for offer in offers):
-        yield "no memory limit" + (", though operators need memory" if needs else "")
-    elif not needs:
-        yield "no operator needs memory"
+    memory = of_memory(graph, is_limited=any(isfinite(float(one.memory)) for one in offers))
+    yield from filter(None, [memory])
     if not (graph.charged_ipt.any() or graph.operators.constant.any()):
-        yield "no operator costs CPU (ipt)"
-    if len(graph.streams) and not graph.streams.bytes_per_tuple().any():
-        yield "streams carry no bytes (payload)"
+        yield NO_CPU
+    yield from of_payload(graph)
 
 
 def _as_many(problem: PlanProblem, packed: PackedMachines) -> Iterator[str]:
