@@ -1,6 +1,6 @@
 """Conversion of settings: objects, paths of files, and texts and numbers for them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -104,16 +104,6 @@ def checked_relocation(relocation: Relocation | None) -> Relocation | None:
     if relocation is None or isinstance(relocation, Relocation):
         return relocation
     raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
-
-
-def texts_of(argument: str, texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Texts of an argument that accepts one or several."""
-    several = (texts,) if isinstance(texts, str) else texts
-    if isinstance(several, Iterable):
-        column = tuple(several)
-        if all(isinstance(text, str) for text in column):
-            return column
-    raise wrong(argument, texts, "a text or several texts")
 
 
 def placer_of(placer: str | Placer, weights: FilePath | None = None) -> Placer:
