@@ -33,7 +33,7 @@ from streamplace.engines.flink.decide.candidates import (
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.decide.decision import PREDICTED, Candidate
+from streamplace.engines.flink.decide.decision import PREDICTED, Candidate, Decision
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import HEAD, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
@@ -136,6 +136,7 @@ class JobImprover:
     tries: int = TRIES  # most layouts that are tried
     most_interruption: float = inf  # most seconds for which the job may be stopped in all
     agrees: Callable[[str], bool] = field(default=lambda _: True)  # asked before every trial
+    decides: Callable[[Question], Decision] = decision  # finds layouts, and predicts them
 
     def propose(
         self, job: str, observed: Observed = MappingProxyType({}), trials: Sequence[Trial] = ()
@@ -175,7 +176,7 @@ class JobImprover:
         return Proposal(
             job,
             measured,
-            decision(question),
+            self.decides(question),
             self._pause(job, trials),
             errors=errors,
             asked=self.rate,
