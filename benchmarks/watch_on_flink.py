@@ -198,7 +198,7 @@ def _watching(
     command = [sys.executable, "-m", "streamplace", "flink", "watch", *WATCH, *options]
     command += ["--rest", site.cluster.url, "--job", job, "--entry-class", "Day"]
     command += ["-p", str(PARALLELISM), "--savepoints", (site.folder / "saved").as_uri()]
-    command += ["--ledger", str(site.folder / "ledger.jsonl"), str(site.jar), "--", *arguments]
+    command += [str(site.jar), "--", *arguments]
     with (site.folder / "watch.log").open("wb") as told:
         process = subprocess.Popen(command, stdout=told, stderr=told, env=_environment(site))
         try:
@@ -219,7 +219,6 @@ def _environment(site: Site) -> dict[str, str]:
 def _history(site: Site) -> list[dict[str, Any]]:
     """Decisions of the watch."""
     command = [sys.executable, "-m", "streamplace", "flink", "history", "--json"]
-    command += ["--ledger", str(site.folder / "ledger.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(site))
     watches = json.loads(done.stdout or "{}").get("watches", [])
     return [decision for watch in watches for decision in watch["decisions"]]

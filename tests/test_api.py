@@ -259,7 +259,6 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulate(PIPE, {"assignment": APART, "priority": 5}),
         "placement: priority is 5",
     ),
-    "ledger": (lambda: place(PIPE, ledger=3), "ledger is 3"),  # type: ignore[arg-type]
     "units": (lambda: describe(PIPE, mips=0), "mips 0"),
     "unit of traffic": (lambda: describe(PIPE, bandwidth="0 bps"), "the bandwidth of the unit"),
     "form": (lambda: export(PIPE, APART, 3), "to is 3"),  # type: ignore[arg-type]

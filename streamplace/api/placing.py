@@ -52,7 +52,6 @@ def place(
     rate: Quantity | None = None,
     subtasks: bool = False,
     confidence: float | None = None,
-    ledger: FilePath | None = None,
     trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
@@ -90,8 +89,6 @@ def place(
     confidence
         Confidence of the interval of the throughput, for graphs that were measured on a running
         job; 0.9 by default, 0 for no interval.
-    ledger
-        File of predicted and measured rates, by default the user's.
     trust_profile
         Whether to use a measured graph whose model is off by more than 30 % for the placement that
         was profiled.

@@ -49,7 +49,7 @@ class PlanRequest:
         """
         machines, read = asked.machines(), planned_graph(graph)
         check_trust(read, trusts=asked.trust_profile)
-        errors = errors_for(read, asked.confidence, asked.ledger)
+        errors = errors_for(read, asked.confidence)
         return cls(read, machines, replace(asked.of_plans(), errors=errors), asked.jobs)
 
     def at_rate(self, rate: float) -> "PlanRequest":

@@ -34,7 +34,6 @@ def plan(
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
-    ledger: FilePath | None = None,
     trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
@@ -69,8 +68,6 @@ def plan(
         Confidence with which a graph that was measured on a running job carries the rate: the
         plan carries it at the lower end of its prediction. 0.9 by default; 0 plans with the
         prediction itself. Only for such graphs.
-    ledger
-        File of predicted and measured rates, by default the user's.
     trust_profile
         Whether to use a measured graph whose model is off by more than 30 % for the placement that
         was profiled.
@@ -105,7 +102,6 @@ def plan_frontier(
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
-    ledger: FilePath | None = None,
     trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
@@ -117,7 +113,7 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, headroom, keep_parallelism, confidence, ledger, trust_profile, seed
+    graph, offers, cluster, headroom, keep_parallelism, confidence, trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.
@@ -146,7 +142,6 @@ def plan_schedule(
     headroom: float = 0.0,
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
-    ledger: FilePath | None = None,
     trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
@@ -165,7 +160,7 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, headroom, keep_parallelism, confidence, ledger, trust_profile, seed
+    graph, offers, cluster, headroom, keep_parallelism, confidence, trust_profile, seed
         As for `plan`.
     budget, jobs
         As for `plan`, for each of the plans.

@@ -18,7 +18,7 @@ from streamplace.cli._flink import (
     given_program,
     may_submit,
 )
-from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS, TRUST
+from streamplace.cli._options import CONFIDENCE, FILE, OFFERS, TRUST
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.errors import SettingError
 
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 @PATIENCE
 @TRUST
 @CONFIDENCE
-@LEDGER
 @click.option(
     "--headroom",
     type=click.FloatRange(0, 1, max_open=True),

@@ -23,7 +23,7 @@ from streamplace.cli._flink import (
     may_submit,
 )
 from streamplace.cli._move_request import MoveRequest
-from streamplace.cli._options import AS_JSON, FILE, LEDGER, TIME
+from streamplace.cli._options import AS_JSON, FILE, TIME
 from streamplace.cli._output import print_json, print_line, say, say_report, waiting
 from streamplace.cli._process import interruptible
 from streamplace.model.defaults import SAVEPOINT_SECONDS, TRIES
@@ -76,7 +76,6 @@ NATIVE = click.option(
 )
 @WINDOW
 @PATIENCE
-@LEDGER
 @MIPS
 @NIC
 @SAVEPOINTS

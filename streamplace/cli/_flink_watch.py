@@ -25,7 +25,6 @@ from streamplace.cli._options import (
     CONFIDENCE,
     FILE,
     LAG,
-    LEDGER,
     TRUST,
     OneOf,
     control_policies,
@@ -128,7 +127,6 @@ MOVING = ("not_between", "least_time", "folder", "native")
 @WINDOW
 @TRUST
 @CONFIDENCE
-@LEDGER
 @MIPS
 @KNOWN_CLUSTER
 @NIC
@@ -188,9 +186,8 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     "history",
     cls=GroupedCommand,
     short_help="Show what was predicted and measured, and what watches did.",
-    epilog="Example: streamplace flink history --ledger ledger.jsonl",
+    epilog="Example: streamplace flink history --job clicks",
 )
-@LEDGER
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
 @click.option(
     "--confidence",
@@ -201,9 +198,7 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 )
 @writes("Picture of the watches to write (.svg, .png or .pdf).")
 @AS_JSON
-def history_(
-    ledger: Path | None, job: str | None, confidence: float, output: Path | None, as_json: bool
-) -> None:
+def history_(job: str | None, confidence: float, output: Path | None, as_json: bool) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.
 
     The ledger has predicted and measured rates, and whether intervals held; 'flink move' and
@@ -223,7 +218,7 @@ def history_(
 
     if output is not None:
         check_suffix(output)
-    recorded = read_ledger(ledger or usual_ledger())
+    recorded = read_ledger(usual_ledger())
     if recorded.skipped:
         say(f"warning: {recorded.skipped}")
     history = PredictionHistory(recorded.entries, confidence, job)

@@ -3,7 +3,6 @@
 SHARED = {
     "--jobs": "jobs = 4",
     "--confidence": "confidence = 0.8",
-    "--ledger": "ledger = 'ledger.jsonl'",
     "--trust-profile": "trust-profile = true",
 }
 """Options of both place and plan."""
@@ -29,12 +28,24 @@ KEYS = {
     "train": {"--limit": "limit = 10", "--on": "on = 'ray'"},
 }
 """Options that are keys of a settings file now, with an example."""
+LEARNT = "drop it: what was measured is kept in $XDG_STATE_HOME/streamplace"
 SURE = "put confidence = 0.9 into a file for --settings, for a graph that was measured"
 GONE: dict[tuple[str, str], str] = {
     **{
         (command, option): f"put {line} into a file for --settings"
         for command, keys in KEYS.items()
         for option, line in keys.items()
+    },
+    **{
+        (command, "--ledger"): LEARNT
+        for command in (
+            "place",
+            "plan",
+            "flink move",
+            "flink watch",
+            "flink advise",
+            "flink history",
+        )
     },
     ("place", "--weights"): "write --placer pilot:weights=FILE",
     ("flink", "union"): "place one job beside the others, with 'flink cluster --beside'",

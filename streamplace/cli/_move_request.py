@@ -43,7 +43,6 @@ class MoveRequest:
     rate: str | None
     seconds: float
     patience: float
-    ledger: Path | None
     mips: str
     nic: tuple[str, ...]
     folder: str | None
@@ -115,7 +114,6 @@ class MoveRequest:
         """Improver that decides where the job should run."""
         from streamplace.engines.flink.decide.improving import JobImprover
         from streamplace.io.clusters import read_cluster
-        from streamplace.io.ledger import usual_ledger
         from streamplace.model.units import tuple_rate
 
         cluster = None if self.cluster_file is None else read_cluster(self.cluster_file)
@@ -127,7 +125,6 @@ class MoveRequest:
             rate=offered,
             cluster=cluster,
             tell=say,
-            ledger=self.ledger or usual_ledger(),
             tries=self.tries,
             most_interruption=inf if self.most_interruption is None else self.most_interruption,
             agrees=self._agrees,
@@ -143,10 +140,9 @@ class MoveRequest:
     def follow(self, move: "FlinkMove", moved: "FlinkMoved") -> None:
         """Compare what a moved job emits with what its placement was predicted to carry."""
         from streamplace.engines.flink.move.comparing import compare
-        from streamplace.io.ledger import usual_ledger
         from streamplace.io.placements import read_prediction
 
         assert self.placement is not None
         predicted = read_prediction(self.placement)
         if predicted is not None:
-            compare(move.rest, moved.job, predicted, self.ledger or usual_ledger(), say)
+            compare(move.rest, moved.job, predicted, say)

@@ -53,12 +53,6 @@ CONFIDENCE = click.option(
     help="Confidence of the interval of what is predicted for a measured graph; 0 uses the "
     "prediction alone.  [default: 0.9; none for graphs that were not measured]",
 )
-LEDGER = click.option(
-    "--ledger",
-    type=FILE,
-    help="File of predicted and measured rates, from which intervals are learned.  "
-    "[default: $XDG_STATE_HOME/streamplace/ledger.jsonl]",
-)
 LAG = click.option(
     "--lag", default="1 min", show_default=True, help="Time by which tuples may be late."
 )

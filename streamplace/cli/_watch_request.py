@@ -50,7 +50,6 @@ class WatchRequest:
     seconds: float
     trust_profile: bool
     confidence: float | None
-    ledger: Path | None
     mips: str
     nic: tuple[str, ...]
     cluster_file: Path | None
@@ -111,13 +110,11 @@ class WatchRequest:
         from streamplace.engines.flink.watch.modelling import JobModeller
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.io.clusters import read_cluster
-        from streamplace.io.ledger import usual_ledger
         from streamplace.model.intervals import USUAL_CONFIDENCE
 
-        ledger = self.ledger or usual_ledger()
         mover = None
         if self.acts and program is not None:
-            mover = self._mover(engine, program, log, ledger)
+            mover = self._mover(engine, program, log)
         model_of = JobModeller(
             engine,
             say,
@@ -125,7 +122,6 @@ class WatchRequest:
             self.at_most,
             self.trust_profile,
             self.confidence,
-            ledger,
             cluster=None if self.cluster_file is None else read_cluster(self.cluster_file),
         )
         return JobRounds(
@@ -140,9 +136,7 @@ class WatchRequest:
             confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
         )
 
-    def _mover(
-        self, engine: "FlinkEngine", program: "Program", log: "WatchLog", ledger: Path
-    ) -> "WatchMover":
+    def _mover(self, engine: "FlinkEngine", program: "Program", log: "WatchLog") -> "WatchMover":
         from streamplace.engines.flink.program.submitted import SubmittedProgram
         from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.placed_job import move_without_lost
@@ -150,7 +144,7 @@ class WatchRequest:
         without = partial(move_without_lost, engine.rest, self.spares)
         move = replace(engine.moving(program), without_lost=without)
         check = SubmittedProgram.of(program).check
-        return WatchMover(move, log, say, ledger, self.confidence, check_program=check)
+        return WatchMover(move, log, say, self.confidence, check_program=check)
 
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"

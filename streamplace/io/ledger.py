@@ -154,12 +154,12 @@ def read_ledger(path: Path) -> Ledger:
     return Ledger(tuple(entries), skipped + reason)
 
 
-def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
-    """Append entries, with the present time, in one write under a lock.
+def append_entries(entries: Iterable[LedgerEntry]) -> None:
+    """Append entries to the user's ledger, with the present time, in one write under a lock.
 
     An incomplete last line is terminated first, and counts as damaged from then on.
     """
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    path, now = usual_ledger(), datetime.now(UTC).isoformat(timespec="seconds")
     lines = b"".join(replace(entry, when=entry.when or now).line() for entry in entries)
     make_folder(path.parent)
     with open_to_append(path) as file:
@@ -171,7 +171,7 @@ def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
         except OSError as error:
             raise unwritable(path, error) from None
         if not _BEGINNING.startswith(beginning):
-            raise FormatError(f"{spot(path)}: is not a ledger; name another file with --ledger")
+            raise FormatError(f"{spot(path)}: is not a ledger; move it away")
         append_lines(file, lines if is_ended else b"\n" + lines, path)
 
 
@@ -212,24 +212,22 @@ def known_errors(
     return PredictionErrors.of(others | mine, confidence, origin, carried)
 
 
-def errors_for(
-    graph: StreamGraph, confidence: float | None = None, ledger: Path | None = None
-) -> PredictionErrors | None:
+def errors_for(graph: StreamGraph, confidence: float | None = None) -> PredictionErrors | None:
     """Return the prediction errors for a measured graph; None for others, and for confidence 0.
 
-    A confidence or a ledger that is given for a graph that was not measured is refused.
+    A confidence that is given for a graph that was not measured is refused.
     """
     if confidence == 0:
         return None
     if PROFILE_WINDOWS not in graph.attributes:
-        if confidence is None and ledger is None:
+        if confidence is None:
             return None
         raise SettingError(
             f"graph {quoted(graph.name)} was not measured, so nothing is known of the errors of "
-            "its predictions; drop the confidence and the ledger, or measure the graph with "
+            "its predictions; drop the confidence, or measure the graph with "
             "streamplace flink profile"
         )
-    own = read_ledger(usual_ledger() if ledger is None else ledger)
+    own = read_ledger(usual_ledger())
     if own.skipped:
         LOG.warning("%s", own.skipped)
     errors = known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)

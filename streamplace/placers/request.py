@@ -37,7 +37,7 @@ class PlacementRequest:
         Total rate of the sources in tuples/s; None for every graph's own rate.
     subtasks
         Whether the subtasks of parallel operators are placed one by one.
-    confidence, ledger
+    confidence
         Of the interval of the throughput of a measured graph; see `errors_for`.
 
     Examples
@@ -56,7 +56,6 @@ class PlacementRequest:
     seed: int = 0
     budget: Budget = USUAL_BUDGET
     confidence: float | None = None
-    ledger: Path | None = None
 
     def __post_init__(self) -> None:
         self.algorithm  # noqa: B018 - an unknown placer is refused now
@@ -70,7 +69,7 @@ class PlacementRequest:
     def answer(self, problem: Problem) -> Result:
         """Place a problem as the request says; the result has an interval of its throughput."""
         asked = self.prepared(problem)
-        errors = errors_for(asked.graph, self.confidence, self.ledger)
+        errors = errors_for(asked.graph, self.confidence)
         parallelism = problem.graph.operators.parallel
         return replace(self.place(asked), errors=errors, parallelism=parallelism)
 

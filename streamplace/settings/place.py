@@ -34,7 +34,7 @@ from streamplace.settings.shared import (
 if TYPE_CHECKING:
     from streamplace.placers.request import PlacementRequest
 
-OF_ONE_GRAPH = ("scale", "set", "present", "passes", "confidence", "ledger", "trust_profile")
+OF_ONE_GRAPH = ("scale", "set", "present", "passes", "confidence", "trust_profile")
 OF_DATA_SETS = ("split", "limit", "jobs", "on")
 
 
@@ -120,5 +120,4 @@ class PlaceSettings(
             seed=self.seed,
             budget=self.limits() or USUAL_BUDGET,
             confidence=self.confidence,
-            ledger=self.ledger,
         )

@@ -1,6 +1,5 @@
 """Settings that several verbs share: devices, what-ifs, limits of a search, data sets."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from streamplace.errors import SettingError
@@ -14,7 +13,6 @@ from streamplace.settings.kinds import (
     COUNT,
     FLAG,
     OBJECTIVE,
-    PATH,
     QUANTITY,
     RATE,
     RATES,
@@ -240,9 +238,6 @@ class OfMeasuredGraph(VerbSettings):
         float | None,
         share(zero=True, one=False),
         key("Confidence of the interval of what is predicted; 0 uses the prediction alone."),
-    ] = None
-    ledger: Annotated[
-        Path | None, PATH, key("File of predicted and measured rates, for the intervals.")
     ] = None
     trust_profile: Annotated[
         bool,

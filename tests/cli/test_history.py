@@ -20,7 +20,7 @@ RUNS = [
 @pytest.fixture
 def ledger() -> Path:
     """The user's ledger, with runs of two jobs and a line of another version."""
-    append_entries(usual_ledger(), RUNS)
+    append_entries(RUNS)
     with usual_ledger().open("a") as file:
         file.write('{"ledger": 99}\n')
     return usual_ledger()
@@ -50,7 +50,7 @@ def test_history_of_one_job_as_json(run: Callable, ledger: Path) -> None:
 def test_the_interval_of_one_job_is_learned_from_all_jobs(run: Callable) -> None:
     """Nine other jobs carried four fifths of what was predicted; this one has one run."""
     others = [LedgerEntry(f"job {i}", 100.0, 80.0) for i in range(9)]
-    append_entries(usual_ledger(), [*others, LedgerEntry("mine", 100.0, 99.0)])
+    append_entries([*others, LedgerEntry("mine", 100.0, 99.0)])
     answer = run("flink", "history", "--job", "mine")
     assert "Rates of 'mine' are 0.80 to 1.25 of what is predicted" in answer.out
     assert "(10 jobs of the ledger)" in answer.out
@@ -63,8 +63,8 @@ def test_without_rounds_there_is_nothing_to_draw(run: Callable, ledger: Path) ->
     assert not Path("history.svg").exists()
 
 
-def test_no_ledger_is_no_error(run: Callable, tmp_path: Path) -> None:
-    answer = run("flink", "history", "--ledger", str(tmp_path / "none.jsonl"))
+def test_no_ledger_is_no_error(run: Callable) -> None:
+    answer = run("flink", "history")
     assert (answer.status, answer.err) == (0, "")
     assert "No run has been recorded yet." in answer.out
 

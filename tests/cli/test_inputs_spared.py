@@ -23,7 +23,6 @@ flink advise --rate 5 --cluster folder/graph.json -o folder
 flink cluster --authorization graph.json -o graph.json
 flink profile --cacert graph.json -o graph.json
 flink config --cluster folder -o folder
-flink history --ledger graph.json -o graph.json
 flink jar placement.json --placement graph.json -o graph.json
 flink watch j --placement graph.json --spare d1 -o graph.json
 generate recipe graph.json -o graph.json

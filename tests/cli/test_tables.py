@@ -9,7 +9,7 @@ import pytest
 from planning_cases import pipeline
 
 from streamplace.io.graphs import write_graph
-from streamplace.io.ledger import LedgerEntry, append_entries, usual_ledger
+from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.library import open_library
 from streamplace.model import console
 from streamplace.model.report import Sheet
@@ -60,7 +60,7 @@ def test_every_value_is_found_at_every_width(
     Path("offers.toml").write_text(OFFERS)
     Path("move.toml").write_text("from = 'present.json'\npasses = 9\n")
     entry = LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "move", "2026-01-02T10:00")
-    append_entries(usual_ledger(), [entry])
+    append_entries([entry])
     run_of_now = RUN | {"digest": open_library().digest(RUN["instance"])}
     Path("runs.jsonl").write_text(json.dumps(run_of_now) + "\n")
     answer = run(*COMMANDS[command].split())

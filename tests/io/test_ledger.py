@@ -33,13 +33,13 @@ def runs(job: str, *ratios: float) -> list[LedgerEntry]:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    """A file that is not there yet, in a folder that is not there either."""
-    return tmp_path / "new" / "ledger.jsonl"
+def ledger() -> Path:
+    """The user's, which is not there yet."""
+    return usual_ledger()
 
 
 def test_entries_come_back_as_they_were_written_with_their_time(ledger: Path) -> None:
-    append_entries(ledger, [ENTRY, *runs("orders", 1.1)])
+    append_entries([ENTRY, *runs("orders", 1.1)])
     found = read_ledger(ledger)
     assert [entry.job for entry in found.entries] == ["clicks", "orders"]
     assert found.entries[0].interval == (80.0, 100.0, 120.0)
@@ -66,10 +66,10 @@ def test_entries_come_back_as_they_were_written_with_their_time(ledger: Path) ->
 def test_lines_that_cannot_be_read_are_skipped_and_counted(
     ledger: Path, line: bytes, why: str
 ) -> None:
-    append_entries(ledger, [ENTRY])
+    append_entries([ENTRY])
     with ledger.open("ab") as file:
         file.write(line + b"\n")
-    append_entries(ledger, runs("orders", 1.0))
+    append_entries(runs("orders", 1.0))
     found = read_ledger(ledger)
     assert [entry.job for entry in found.entries] == ["clicks", "orders"]
     assert "1 line skipped" in found.skipped
@@ -83,24 +83,23 @@ def test_a_ledger_that_is_not_there_or_no_file_has_no_entries(tmp_path: Path) ->
 
 
 def test_a_line_that_a_kill_left_unfinished_spoils_no_other(ledger: Path) -> None:
-    append_entries(ledger, [ENTRY])
+    append_entries([ENTRY])
     ledger.write_bytes(ledger.read_bytes() + ENTRY.line()[:30])
-    append_entries(ledger, runs("orders", 1.0))
+    append_entries(runs("orders", 1.0))
     assert [entry.job for entry in read_ledger(ledger).entries] == ["clicks", "orders"]
 
 
-def test_a_file_that_is_no_ledger_is_left_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "graph.json"
-    file.write_text('{\n "name": "mine"}')
+def test_a_file_that_is_no_ledger_is_left_as_it_is(ledger: Path) -> None:
+    ledger.parent.mkdir()
+    ledger.write_text('{\n "name": "mine"}')
     with pytest.raises(FormatError, match="is not a ledger"):
-        append_entries(file, [ENTRY])
-    assert file.read_text() == '{\n "name": "mine"}'
+        append_entries([ENTRY])
+    assert ledger.read_text() == '{\n "name": "mine"}'
 
 
 def test_commands_that_write_at_once_lose_nothing(ledger: Path) -> None:
-    ledger.parent.mkdir()
     writers = [
-        Thread(target=lambda i=i: [append_entries(ledger, runs(f"{i}", 1.0)) for _ in range(20)])
+        Thread(target=lambda i=i: [append_entries(runs(f"{i}", 1.0)) for _ in range(20)])
         for i in range(4)
     ]
     for writer in writers:
@@ -193,16 +192,15 @@ def test_recorded_runs_of_the_package_are_whole() -> None:
 def test_a_graph_that_was_not_measured_has_no_interval() -> None:
     drawn = StreamGraph.of("drawn", [Operator("a", rate=1.0)], [])
     assert errors_for(drawn) is None
-    for given in ((0.8, None), (None, Path("ledger.jsonl"))):
-        with pytest.raises(SettingError, match="was not measured"):
-            errors_for(drawn, *given)
+    with pytest.raises(SettingError, match="was not measured"):
+        errors_for(drawn, 0.8)
 
 
 def test_a_measured_graph_has_the_intervals_of_the_users_ledger(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     file = usual_ledger()
-    append_entries(file, runs("clicks", *[1.02] * 9))
+    append_entries(runs("clicks", *[1.02] * 9))
     with file.open("a") as more:
         more.write(json.dumps({"ledger": 9}) + "\n")
     with caplog.at_level(logging.WARNING):
@@ -220,25 +218,25 @@ def profiled(spread: float | None, drift: float = 0.0) -> StreamGraph:
     return StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], facts)
 
 
-def errors_of(graph: StreamGraph, ledger: Path) -> PredictionErrors:
-    errors = errors_for(graph, ledger=ledger)
+def errors_of(graph: StreamGraph) -> PredictionErrors:
+    errors = errors_for(graph)
     assert errors is not None
     return errors
 
 
-def test_a_profile_that_is_less_steady_has_a_wider_interval(ledger: Path) -> None:
+def test_a_profile_that_is_less_steady_has_a_wider_interval() -> None:
     """One that is as steady as usual has the same; what a cold job varied by is in its drift."""
-    append_entries(ledger, [run for i in range(9) for run in runs(f"{i}", 0.9)])
-    usual = errors_of(profiled(None), ledger)
+    append_entries([run for i in range(9) for run in runs(f"{i}", 0.9)])
+    usual = errors_of(profiled(None))
     assert (usual.least, usual.of_spread) == (exp(log(0.9)), 1.0)
-    assert errors_of(profiled(0.03), ledger) == usual
-    wide = errors_of(profiled(0.2), ledger)
+    assert errors_of(profiled(0.03)) == usual
+    wide = errors_of(profiled(0.2))
     ratio = hypot(0.1, 0.2) / hypot(0.1, 0.03)
     assert [log(end) for end in (wide.low, wide.high, wide.least)] == pytest.approx(
         [ratio * log(0.9), -ratio * log(0.9), ratio * log(0.9)]
     )
     assert wide.least * wide.of_spread == pytest.approx(usual.least)
-    assert errors_of(profiled(0.2, drift=0.5), ledger) == errors_of(profiled(None, 0.5), ledger)
+    assert errors_of(profiled(0.2, drift=0.5)) == errors_of(profiled(None, 0.5))
 
 
 @pytest.mark.parametrize(

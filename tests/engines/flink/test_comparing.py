@@ -18,7 +18,7 @@ from streamplace.engines.flink.move import comparing, settling
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.graphs import write_graph
-from streamplace.io.ledger import read_ledger
+from streamplace.io.ledger import LedgerEntry, read_ledger, usual_ledger
 from streamplace.io.placements import Prediction, read_prediction
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.intervals import RateInterval
@@ -28,25 +28,24 @@ MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
 SHOULD = Prediction("shop", RateInterval(80.0, 100.0, 125.0), 0.9)
 
 
-Compared = Callable[..., tuple[list[str], Path]]
+Compared = Callable[..., tuple[list[str], tuple[LedgerEntry, ...]]]
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
-    """What is told of a job that emits so much, and the ledger."""
+def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
+    """What is told of a job that emits so much, and the entries of the ledger."""
 
     def run(
         flow: SourceFlow | None, should: Prediction = SHOULD, state: str = "RUNNING"
-    ) -> tuple[list[str], Path]:
+    ) -> tuple[list[str], tuple[LedgerEntry, ...]]:
         told: list[str] = []
         monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
-        ledger = tmp_path / "ledger.jsonl"
         answers = {
             "GET /jobs/job": job("shop", state, {}),
             "GET /jobs/job/exceptions": failed_by("a.B: c"),
         }
-        comparing.compare(FakeFlink(answers).rest, "job", should, ledger, told.append)
-        return told, ledger
+        comparing.compare(FakeFlink(answers).rest, "job", should, told.append)
+        return told, read_ledger(usual_ledger()).entries
 
     return run
 
@@ -54,11 +53,10 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
 def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
     compared: Compared,
 ) -> None:
-    told, ledger = compared(SourceFlow(90.0, is_limited=True))
+    told, (entry,) = compared(SourceFlow(90.0, is_limited=True))
     assert told == [
         "there: 90 tuples/s (measured); the placement should carry 100 tuples/s (80 to 125)"
     ]
-    (entry,) = read_ledger(ledger).entries
     assert (entry.job, entry.predicted, entry.measured, entry.held) == ("shop", 100.0, 90.0, True)
     assert entry.by == "flink move --placement"
 
@@ -81,9 +79,7 @@ def test_a_plan_that_falls_short_is_to_be_made_again(
 
 def test_a_job_whose_rate_is_not_known_is_not_noted(compared: Compared) -> None:
     for state in ("RUNNING", "FINISHED"):
-        told, ledger = compared(None, state=state)
-        assert told == []
-        assert not read_ledger(ledger).entries
+        assert compared(None, state=state) == ([], ())
 
 
 def test_a_job_that_fails_after_its_move_is_not_said_to_run(compared: Compared) -> None:
@@ -94,8 +90,7 @@ def test_a_job_that_fails_after_its_move_is_not_said_to_run(compared: Compared) 
 def test_a_run_without_a_confidence_is_noted(compared: Compared) -> None:
     """One of 0 asks for no interval."""
     should, flow = SHOULD._replace(confidence=0.0), SourceFlow(90.0)
-    _, ledger = compared(flow, should)
-    (entry,) = read_ledger(ledger).entries
+    _, (entry,) = compared(flow, should)
     assert (entry.measured, entry.confidence) == (90.0, None)
 
 

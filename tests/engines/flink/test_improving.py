@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, log
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,7 +24,7 @@ from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.io.ledger import read_ledger
+from streamplace.io.ledger import read_ledger, usual_ledger
 from streamplace.model.intervals import PredictionErrors
 
 ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
@@ -235,13 +234,15 @@ def test_a_layout_of_flinks_own_is_told_by_its_line_of_configuration() -> None:
     assert str(improved.report()).endswith("gives this layout without pins: mode: SLOTS")
 
 
-def test_every_trial_is_written_to_the_ledger(tmp_path: Path) -> None:
+def test_every_trial_is_written_to_the_ledger() -> None:
     """With what was predicted before the move."""
     world = World({START: 100.0, "a": 200.0}, {"a": 0.9})
-    world.improved(ledger=tmp_path / "ledger.jsonl")
-    (entry,) = read_ledger(tmp_path / "ledger.jsonl").entries
+    world.improved()
+    (entry,) = read_ledger(usual_ledger()).entries
     assert (entry.job, entry.predicted, entry.measured) == ("job", pytest.approx(180.0), 200.0)
-    replace(world, where=START, number=0).improved(ledger=tmp_path)  # a folder cannot be written
+    usual_ledger().unlink()
+    usual_ledger().mkdir()  # it cannot be written
+    replace(world, where=START, number=0).improved()
     assert any(line.startswith("warning: ") for line in world.told)
 
 

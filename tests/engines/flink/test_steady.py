@@ -115,7 +115,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift, rel=0.01)
     assert "what still changes widens the intervals of predictions" in told[-1]
     assert any("intervals allow for that" in doubt for doubt in seen.doubts)
-    errors, least = errors_for(graph, ledger=Path("none")), known_errors()
+    errors, least = errors_for(graph), known_errors()
     assert errors is not None
     assert errors.low * (1 + seen.drift) == pytest.approx(least.low, rel=0.01)
 

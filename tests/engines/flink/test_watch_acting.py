@@ -32,7 +32,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.ledger import read_ledger
+from streamplace.io.ledger import read_ledger, usual_ledger
 from streamplace.io.watch_store import (
     JobWatched,
     StoreError,
@@ -109,7 +109,7 @@ def mover(store: WatchStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         told: list[str] = []
         own = WatchLog.claimed(store, OLD, "shop", told.append)
         move: Any = moves
-        return WatchMover(move, own, told.append, tmp_path / "ledger.jsonl", 0.9)
+        return WatchMover(move, own, told.append, 0.9)
 
     return make
 
@@ -127,7 +127,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
     assert (decision.value, decision.measured) == (100.0, 95.0)
     assert store.jobs() == [NEW]
-    (entry,) = read_ledger(tmp_path / "ledger.jsonl").entries
+    (entry,) = read_ledger(usual_ledger()).entries
     assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)
 
 

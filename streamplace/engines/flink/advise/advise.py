@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from streamplace.engines.flink.advise.advice import (
@@ -105,7 +104,6 @@ class AdviceSettings:
     program: Program | None = None
     # Probability with which the plan should carry the rate; 0 ignores errors of prediction.
     confidence: float | None = None
-    ledger: Path | None = None  # file of predicted and measured rates; by default the user's
     # TaskManager → speed of its network card, "" for all; others are measured or assumed.
     cards: Mapping[str, str] = field(default_factory=dict)
 
@@ -170,7 +168,7 @@ def advise(
     graph = _scaled(reading.graph, factor).at_rate(asked)
     kept = _kept(rest, reading, settings.program)
     graph = with_loose_streams(graph, kept.loose)
-    errors = errors_for(graph, settings.confidence, settings.ledger)
+    errors = errors_for(graph, settings.confidence)
     current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
     carried, cost = _carried(graph, reading), reading.cluster.sending
     return Advice(

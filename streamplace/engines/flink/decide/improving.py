@@ -16,7 +16,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
 from statistics import mean
 from types import MappingProxyType
 from typing import Any
@@ -131,8 +130,6 @@ class JobImprover:
     tell: Callable[[str], None] = field(default=lambda _: None)
     # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
     confidence: float | None = None
-    # File to which predicted and measured rates are appended; None writes none.
-    ledger: Path | None = None
     tries: int = TRIES  # most layouts that are tried
     most_interruption: float = inf  # most seconds for which the job may be stopped in all
     agrees: Callable[[str], bool] = field(default=lambda _: True)  # asked before every trial
@@ -149,7 +146,7 @@ class JobImprover:
         rest = self.engine.rest
         engine = replace(self.engine, tell=LOG.info) if trials else self.engine
         measured = engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
-        errors = errors_for(measured.graph, self.confidence, self.ledger)
+        errors = errors_for(measured.graph, self.confidence)
         question = Question(
             measured,
             self._present(job),
@@ -291,8 +288,6 @@ class JobImprover:
 
     def _record(self, proposal: Proposal, target: Candidate, flow: SourceFlow) -> None:
         """Append to the ledger what a layout was predicted to carry and what it carries."""
-        if self.ledger is None:
-            return
         graph, errors = proposal.measured.graph, proposal.errors
         predicted = Prediction(
             graph.name,
@@ -302,7 +297,7 @@ class JobImprover:
             target.kept,
             profile_spread(graph),
         )
-        note(self.ledger, BY, predicted, flow, self.tell)
+        note(BY, predicted, flow, self.tell)
 
     def _running(self, job: str, error: StreamplaceError) -> str:
         """Id of the job after a trial that failed; raise the error if no single copy runs."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from streamplace.engines.flink.move.endings import state_clause
 from streamplace.engines.flink.move.settling import RATE_SECONDS, SourceFlow, source_flow
@@ -15,9 +14,7 @@ from streamplace.model.units import digits
 BY = "flink move --placement"
 
 
-def compare(
-    rest: Rest, job: str, predicted: Prediction, ledger: Path, tell: Callable[[str], None]
-) -> None:
+def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], None]) -> None:
     """Measure a moved job, and report and record its rate with what was predicted.
 
     A job that is held back below the lower end of the prediction is told to be planned again.
@@ -27,7 +24,7 @@ def compare(
         return
     carries = predicted.carries
     tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
-    note(ledger, BY, predicted, flow, tell)
+    note(BY, predicted, flow, tell)
     if flow.is_limited and flow.rate + flow.error < carries.low:
         tell(
             "its sources are held back at less than was predicted; 'streamplace flink advise' "
@@ -58,10 +55,8 @@ def flow_there(
     return None
 
 
-def note(
-    ledger: Path, by: str, predicted: Prediction, flow: SourceFlow, tell: Callable[[str], None]
-) -> None:
-    """Append to a ledger what a moved job was predicted to carry and what its sources emit."""
+def note(by: str, predicted: Prediction, flow: SourceFlow, tell: Callable[[str], None]) -> None:
+    """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
     if flow.rate <= 0:
         return
     low, value, high = predicted.carries
@@ -79,6 +74,6 @@ def note(
         spread=predicted.spread or None,
     )
     try:
-        append_entries(ledger, [entry])
+        append_entries([entry])
     except FormatError as error:  # the job runs, and its move does not fail because of its ledger
         tell(f"warning: {error}")

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
@@ -61,8 +60,6 @@ class WatchMover:
     move: FlinkMove  # carries out moves as transactions
     log: WatchLog
     tell: Callable[[str], None]
-    # File to which predicted and measured rates are appended; None writes none.
-    ledger: Path | None = None
     confidence: float | None = None  # confidence of the predictions; None if unknown
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
@@ -193,11 +190,11 @@ class WatchMover:
             f"the job emits {digits(flow.rate)} tuples/s now (measured); it should carry "
             f"{digits(decision.value)} ({between})"
         )
-        if self.ledger is not None and decision.model is not None:
+        if decision.model is not None:
             predicted = Prediction(
                 name, decision.model, self.confidence, kept=decision.kept, spread=decision.spread
             )
-            note(self.ledger, BY, predicted, flow, self.tell)
+            note(BY, predicted, flow, self.tell)
 
     def _not_saved(self, number: int, decision: WatchDecision, error: NotSaved) -> str:
         """Note a job that could not be saved when it was asked to stop, and runs on."""

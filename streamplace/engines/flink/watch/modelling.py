@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import (
@@ -63,8 +62,6 @@ class JobModeller:
     trusts_profile: bool = False
     # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
     confidence: float | None = None
-    # File of predicted and measured rates, from which intervals are learned.
-    ledger: Path | None = None
     budget: Budget | None = None  # budget of the search of each plan
     # The devices, if known; otherwise they are measured. Only those are used that are TaskManagers
     # of the cluster when the job is measured.
@@ -92,7 +89,7 @@ class JobModeller:
         )
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
-        errors = errors_for(measured.graph, self.confidence, self.ledger)
+        errors = errors_for(measured.graph, self.confidence)
         model = job_model(look.job, question, errors, self.at_most, self.budget)
         spread = profile_spread(measured.graph)
         return replace(model, uncounted=_uncounted(measured), spread=spread)
