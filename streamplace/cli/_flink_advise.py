@@ -114,7 +114,7 @@ def advise_(
     from streamplace.engines.flink.advise.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.measure.cards import parse_cards
-    from streamplace.engines.flink.measure.source_rates import check_rate
+    from streamplace.engines.flink.measure.sources import check_rate
     from streamplace.io.clusters import read_cluster
     from streamplace.placers.registry import Budget
     from streamplace.planning.offers import read_offers

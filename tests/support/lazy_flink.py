@@ -76,6 +76,8 @@ class Vertex:
         Metric → change per second of the subtask with the largest value.
     ends
         When it has finished, from which on Flink reports no metrics of it.
+    lags
+        What waits for each subtask of a source by a time; empty if it does not say.
     told
         Number of its subtasks whose metrics Flink has fetched by a time; None if it does not say.
     """
@@ -90,6 +92,7 @@ class Vertex:
     most: Mapping[str, float] = field(default_factory=dict)
     ends: float = math.inf
     told: Callable[[float], int] | None = None
+    lags: Sequence[Callable[[float], float]] = ()
 
 
 @dataclass
@@ -152,6 +155,11 @@ class LazyFlink(FakeFlink):
             return self._of_process(path.split("/")[2], unquote(path.partition("get=")[2]))
         if path.endswith("/subtasktimes"):
             return self.otherwise
+        if "/metrics" in path and "/subtasks/" not in path:
+            names = unquote(path.partition("get=")[2]).split(",")
+            own = self.vertices[path.split("/")[4]].lags
+            values = [lag(self.clock.now) for lag in own]
+            return [{"id": n, "value": str(v)} for n, v in zip(names, values, strict=False)]
         if "/metrics" in path:
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:

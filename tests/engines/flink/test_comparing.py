@@ -14,8 +14,10 @@ from lazy_flink import Clock, LazyFlink, Vertex, rates
 from planning_cases import pipeline
 
 import streamplace
+from streamplace.engines.flink.measure import sources
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move import comparing, settling
-from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
+from streamplace.engines.flink.move.settling import Settling, settle
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, read_ledger, usual_ledger
@@ -127,7 +129,7 @@ def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_pa
 def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_finished(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str, outcome: AbstractContextManager[Any]
 ) -> None:
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
     monkeypatch.setattr(settling, "time", clock)
     source = Vertex("Source: src", rates(busy=0.5) | {"Source__src.numRecordsOut": 1e5})
     flink = LazyFlink(clock, {"v0": source})

@@ -263,7 +263,7 @@ def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock: Clock
     seen = profile(writing_shop(clock, blocked=1.5).rest, "job", 10)
     graph, known = measured_graph(seen, MIPS), [*seen.doubts]
     told = str(graph.attributes["unmeasured"])
-    assert "rate of src: back-pressured 75 % of the time" in told
+    assert "rate of src: it is back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
     assert graph.charged_ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
     assert (measured_graph(seen, MIPS), seen.doubts) == (graph, known)

@@ -8,12 +8,11 @@ from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
 from shop_flink import shop_vertices, writing_shop
 
 from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.source_rates import source_rates
+from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.measure.steady import Warmth, warm_profile
-from streamplace.engines.flink.move import settling
-from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 
 
@@ -22,7 +21,7 @@ def test_one_back_pressured_subtask_of_many_is_noticed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, most: float, *, is_held_back: bool
 ) -> None:
     """All 64 of them together are back-pressured 1.4 % of the time, whoever it is."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
     flink = LazyFlink(clock, shop_vertices(0.9))
     source = flink.vertices["v0"]
     source.parallelism, source.most = 64, {"accumulateBackPressuredTimeMs": 1000 * most}
@@ -31,7 +30,7 @@ def test_one_back_pressured_subtask_of_many_is_noticed(
     told = "rate of src: one of its subtasks is back-pressured 90 % of the time, so its actual rate"
     measured_graph(seen, MIPS)
     assert any(told in doubt for doubt in seen.doubts) is is_held_back
-    assert source_rates(seen)[0].is_held_back is is_held_back
+    assert seen.flow.sources["src"].is_held_back is is_held_back
     flow = source_flow(LazyFlink(clock, {"v0": source}).rest, "job")
     assert flow is not None
     assert flow.is_limited is is_held_back
@@ -61,7 +60,7 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
     seen = profile(flink.rest, "job", 10)
     assert seen.is_limited is is_limited
     is_known = backlog is not None or not is_limited
-    assert source_rates(seen)[0].offered == (rate if is_known else None)
+    assert seen.flow.offered == (rate if is_known else None)
     told = "it is busy 98 % of the time, so its actual rate may be higher"
     assert (told in str(measured_graph(seen, MIPS).attributes.get("unmeasured", ""))) is is_limited
 

@@ -13,14 +13,14 @@ from lazy_flink import Clock, LazyFlink, Vertex, rates
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure import sources
+from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import (
     Settling,
-    SourceFlow,
     seconds_for,
     settle,
-    source_flow,
 )
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
@@ -33,7 +33,7 @@ BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
 @pytest.fixture(autouse=True)
 def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """No TaskManager runs on this machine."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
 
 
 @pytest.fixture
@@ -233,9 +233,9 @@ def test_a_source_without_cpu_is_limited(
     used = {7: iter([3.0, 3.9])} | ({} if beside is None else {8: iter([0.0, 5 * beside])})
     moments = {process: iter([0.0, 5.0]) for process in used}
     processes = {f"dev-{process - 7}": process for process in used}
-    monkeypatch.setattr(settling, "processes_of", lambda rest: processes)
+    monkeypatch.setattr(sources, "processes_of", lambda rest: processes)
     monkeypatch.setattr(
-        settling.CpuTime, "of", lambda process: CpuTime(next(moments[process]), next(used[process]))
+        sources.CpuTime, "of", lambda process: CpuTime(next(moments[process]), next(used[process]))
     )
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
     flow = source_flow(one_source(clock, 100.0).rest, "job")

@@ -13,6 +13,7 @@ from fake_flink import FakeFlink
 from flink_documents import healthy, job
 from watched_jobs import OLD, Killed, outcome
 
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
@@ -22,7 +23,6 @@ from streamplace.engines.flink.move.outcomes import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor

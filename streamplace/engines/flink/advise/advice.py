@@ -15,7 +15,7 @@ from streamplace.engines.flink.advise.unknowns import Unknown
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
-from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import counted, listed, quoted
@@ -50,7 +50,7 @@ class Advice(Displayed):
     job: str
     name: str
     rate: float  # requested rate in tuples/s
-    sources: tuple[SourceRate, ...]  # rates of the sources now
+    flow: SourceFlow  # what the sources do now
     current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
     carried: float | None  # tuples/s that the job can carry where it runs; None if unknown
     operators: tuple[OperatorLoad, ...]  # CPU and parallelism of every operator
@@ -83,12 +83,12 @@ class Advice(Displayed):
     @property
     def observed(self) -> float:
         """Tuples/s that all sources together emit now."""
-        return sum(source.observed for source in self.sources)
+        return self.flow.rate
 
     @property
     def offered(self) -> float | None:
         """Tuples/s that all sources together are offered now; None if that is unknown."""
-        return offered_rate(self.sources)
+        return self.flow.offered
 
     def report(self) -> Report:
         """Return tables and sentences for display, with commands and notes."""
@@ -106,7 +106,7 @@ class Advice(Displayed):
             "rate": self.rate,
             "observed": self.observed,
             "offered": self.offered,
-            "sources": [asdict(source) | {"offered": source.offered} for source in self.sources],
+            "sources": [*map(_source_json, self.flow.sources.values())],
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
@@ -131,7 +131,7 @@ def summary_of_advice(advice: Advice) -> Report:
     parts: list[Part] = [
         _machines(advice),
         *_today(advice),
-        *map(_rate, advice.sources),
+        *map(_rate, advice.flow.sources.values()),
         _operators(advice.operators),
         f"For {digits(advice.rate, 6)} tuples/s:",
         *advice.plan.report().parts,
@@ -180,10 +180,24 @@ def _today(advice: Advice) -> Iterator[str]:
         yield f"{text}."
 
 
-def _rate(source: SourceRate) -> str:
-    text = f"Source {source.name} emits {digits(source.observed)} tuples/s"
-    if source.windows is not None:
-        text += " ({} and {} in two windows)".format(*map(digits, source.windows))
+def _source_json(source: SourceFlow) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "observed": source.rate,
+        "windows": source.halves,
+        "pending": source.pending,
+        "growth": source.growth,
+        "back_pressured": source.back_pressured,
+        "most_back_pressured": source.most_back_pressured,
+        "behind": source.why,
+        "offered": source.offered,
+    }
+
+
+def _rate(source: SourceFlow) -> str:
+    text = f"Source {source.name} emits {digits(source.rate)} tuples/s"
+    if source.halves is not None:
+        text += " ({} and {} in two windows)".format(*map(digits, source.halves))
     if source.pending is not None:
         change = "grow" if source.growth >= 0 else "shrink"
         text += f"; {source.pending:.0f} records are pending and {change} by "
@@ -195,7 +209,7 @@ def _rate(source: SourceRate) -> str:
         if source.offered is None:
             return f"{text}, so it is offered more than that, and how much is unknown."
     elif source.offered is None:
-        return f"{text}; {source.behind}, so it may be offered more, and how much is unknown."
+        return f"{text}; {source.why}, so it may be offered more, and how much is unknown."
     return f"{text}; it is offered {digits(source.offered)}."
 
 

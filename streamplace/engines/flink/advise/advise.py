@@ -36,11 +36,10 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import SendingCost
-from streamplace.engines.flink.measure.source_rates import (
-    SourceRate,
+from streamplace.engines.flink.measure.sources import (
+    SourceFlow,
     asked_rate,
     check_rate,
-    source_rates,
     with_offered,
 )
 from streamplace.engines.flink.measure.steady import (
@@ -124,7 +123,7 @@ class _Reading(NamedTuple):
     seen: JobProfile
     measured: StreamGraph
     graph: StreamGraph
-    sources: tuple[SourceRate, ...]
+    flow: SourceFlow
     sizes: MeasuredCluster
     cluster: MeasuredCluster
     here: MeasuredCluster
@@ -162,7 +161,7 @@ def advise(
     """
     check_rate(rate)
     reading = _read(rest, job, settings, tell)
-    asked = asked_rate(rate, reading.sources)
+    asked = asked_rate(rate, reading.flow)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
     factor = _correction(reading.seen, _carried(reading.measured, reading))
     graph = _scaled(reading.graph, factor).at_rate(asked)
@@ -175,7 +174,7 @@ def advise(
         job=job,
         name=reading.seen.name,
         rate=asked,
-        sources=reading.sources,
+        flow=reading.flow,
         current=current,
         carried=carried,
         operators=_operator_loads(reading.seen, plan),
@@ -237,10 +236,10 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
     seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,), tell)
     check_garbage(seen.managers)
     check_rates(seen)
-    sources = source_rates(seen)
+    flow = seen.flow
     managers = rest.task_managers()
     measured = measured_graph(seen, speed)
-    graph = with_offered(measured, sources)
+    graph = with_offered(measured, flow)
     if all(map(is_pinnable, managers)):
         graph = in_one_group(graph)  # a placement defines its own
     java, sending = seen.background(len(managers))
@@ -258,9 +257,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
         seen.doubts.extend([raised] if raised else [])
     taken = (java or 0.0) * speed
     pause = expected_pause(rest, job, (seen.name, [*seen.tasks], [*seen.edges]))
-    return _Reading(
-        job, seen, measured, graph, sources, sizes, cluster, here, sending, taken, pause
-    )
+    return _Reading(job, seen, measured, graph, flow, sizes, cluster, here, sending, taken, pause)
 
 
 class _Kept(NamedTuple):
@@ -358,8 +355,9 @@ def _is_enough(
     They do if they carry it now, or at the lower end of the prediction.
     """
     least = 1.0 if plan.errors is None else plan.errors.least
-    observed = sum(source.observed for source in reading.sources)
-    carries = carried is not None and max(least * carried, min(observed, carried)) >= plan.rate
+    carries = (
+        carried is not None and max(least * carried, min(reading.flow.rate, carried)) >= plan.rate
+    )
     return carries and not current.unmatched and current.cost <= plan.cost
 
 

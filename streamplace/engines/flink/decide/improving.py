@@ -38,12 +38,13 @@ from streamplace.engines.flink.decide.proposal import HEAD, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.measure.fit import Observed
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.comparing import flow_there, note
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, moves_between
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.move.settling import SourceFlow, seconds_for
+from streamplace.engines.flink.move.settling import seconds_for
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states

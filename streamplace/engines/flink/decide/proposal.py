@@ -15,8 +15,8 @@ from streamplace.engines.flink.decide.decision import (
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import finite
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import listed, quoted
 from streamplace.model.report import Report, Sheet, duration

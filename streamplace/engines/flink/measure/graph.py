@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean, stdev
 
-from streamplace.engines.flink.measure.backlogs import BLOCKED
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.consistency import consistency
 from streamplace.engines.flink.measure.key_shares import even_splits
 from streamplace.engines.flink.measure.local_cost import with_local_cost
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import with_message_cost
+from streamplace.engines.flink.measure.sources import LEAST_RATE
 from streamplace.engines.flink.measure.waiting import waiting_limit
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -34,8 +34,6 @@ from streamplace.model.units import LARGEST
 
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
-LEAST_RATE = 1e-9
-"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
 NOTABLE_CORES = 0.001
 """Loads that do not depend on the rate are mentioned from this number of cores on."""
@@ -108,7 +106,6 @@ def _refuse_frozen(seen: JobProfile) -> None:
 
 def _source_rate(seen: JobProfile, source: FlinkTask) -> float:
     """Tuples/s that a source emits; doubts say where more may arrive for it."""
-    blocked = seen.activity[source.id].back_pressured / source.parallelism
     if source.has_ended:
         return 0.0
     if not seen.tuples[source.id]:
@@ -116,12 +113,7 @@ def _source_rate(seen: JobProfile, source: FlinkTask) -> float:
             f"rate of {source.name}: it has sent nothing, so its rate counts as 0 and its CPU "
             "as constant"
         )
-    elif blocked > BLOCKED:
-        seen.doubts.append(
-            f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
-            "actual rate is higher; set it with --rate when placing"
-        )
-    elif (why := seen.why_behind(source)) is not None:
+    elif (why := seen.flow.sources[source.name].why) is not None:
         seen.doubts.append(
             f"rate of {source.name}: {why}, so its actual rate may be higher; set it with "
             "--rate when placing"

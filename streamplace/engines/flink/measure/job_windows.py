@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isfinite
 from types import MappingProxyType
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from streamplace.engines.flink.cpu.limits import Throttling, throttling
 from streamplace.engines.flink.cpu.task_cpu import (
@@ -28,17 +30,22 @@ from streamplace.engines.flink.measure.sampling import (
     restarted,
     sent_by,
 )
+from streamplace.engines.flink.measure.sources import SubtaskFlow
 from streamplace.engines.flink.measure.waiting import ThreadTimes, thread_times
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
+from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
 from streamplace.engines.flink.rest.settings import buffer_settings
+
+LONGEST_PATH = 4000
+"""Longest request in characters that is sent; Flink reads at most 4,096."""
 
 
 class _Mark(NamedTuple):
-    """State between two windows: threads of the cluster, and counts of throttled periods."""
+    """State between two windows: threads of the cluster, throttled periods, and lag."""
 
     cluster: ClusterSnapshot
     held: Mapping[str, Throttling]
+    pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,9 @@ class JobInterval:
     interval: ClusterInterval  # CPU of the threads of the TaskManagers on this machine
     # TaskManager on this machine → part of the periods of its quota in which it was throttled.
     throttled: Mapping[str, float]
+    # Source → tuples that waited for each of its subtasks at both ends; without those that do not
+    # report it.
+    pending: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 class LoadWindow(NamedTuple):
@@ -130,6 +140,11 @@ class JobWindows:
             managers,
             self._interval(start, end),
             {device: held.share_until(after[device]) for device, held in before.items()},
+            {
+                source: list(zip(first, second, strict=True))
+                for source, first in self._marks[start].pending.items()
+                if len(second := self._marks[end].pending.get(source, ())) == len(first)
+            },
         )
 
     def cpu(self, seen: JobInterval) -> dict[str, TaskCpu]:
@@ -161,6 +176,32 @@ class JobWindows:
                 loads[task] = list(map(Observation, rates, cores))
         return loads
 
+    def lags(self, seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, list[SubtaskFlow]]:
+        """Subtasks of the sources that report their lag, by task.
+
+        ``tuples``: tuples/s that each source emits, which its subtasks share as they counted.
+        """
+        ends = {one.key: one for one in self._marks[-1].cluster.subtasks}
+        answer = {}
+        for source, pending in seen.pending.items():
+            own = [one for one in seen.interval.subtasks if one.vertex == source]
+            own = sorted(one for one in own if one.job == self.job)
+            wrote = sum(one.wrote for one in own)
+            whole = sum(ends[one.key].wrote for one in own)
+            if len(own) != len(pending) or not (wrote > 0 and whole > 0):  # NaN is not, either
+                continue
+            # what leaves the chain of a source may be less, or more, than what it has read
+            factor = tuples.get(source, 0.0) * seen.activity[source].seconds / wrote
+            answer[source] = [
+                SubtaskFlow(
+                    tuples.get(source, 0.0) * one.wrote / wrote,
+                    factor * ends[one.key].wrote + last,
+                    (first, last),
+                )
+                for one, (first, last) in zip(own, pending, strict=True)
+            ]
+        return answer
+
     def cores_by_device(self, seen: JobInterval) -> dict[str, float]:
         """TaskManager → core seconds per second of the subtasks of the job."""
         subtasks = cpu_by_subtask(self.job, seen.interval, seen.activity, _processes(seen))
@@ -181,7 +222,27 @@ class JobWindows:
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         held = {device: throttling(process) for device, process in self.processes.items()}
-        return _Mark(snapshot(self.rest, self.job, self.processes, before), held)
+        cluster = snapshot(self.rest, self.job, self.processes, before)
+        running = [one for one in self.tasks if one.id in self.generated and not one.has_ended]
+        return _Mark(cluster, held, {task.id: self._pending(task) for task in running})
+
+    def _pending(self, source: FlinkTask) -> list[float]:
+        """Tuples that wait for each subtask of a source; empty if that is not known of all.
+
+        One request is for all subtasks, and Flink reads none that is longer than 4 kB.
+        """
+        metric = pending_of(source.operators[0])
+        wanted = [quote(f"{i}.{metric}", safe="") for i in range(source.parallelism)]
+        root = f"/jobs/{quote(self.job, safe='')}/vertices/{quote(source.id, safe='')}/metrics"
+        path = f"{root}?get={','.join(wanted)}"
+        if len(path) > LONGEST_PATH:
+            return []
+        try:
+            told = {str(row["id"]): row.get("value") for row in self.rest.get(path)}
+            numbers = [float(told.get(unquote(name)) or "nan") for name in wanted]
+        except (Refusal, ValueError):
+            return []
+        return numbers if all(map(isfinite, numbers)) else []
 
     def _interval(self, start: int, end: int) -> ClusterInterval:
         first, second = self._marks[start].cluster, self._marks[end].cluster

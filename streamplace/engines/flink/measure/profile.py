@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from streamplace.engines.flink.cpu.helpers import COMPILERS
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
-from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
 from streamplace.engines.flink.measure.consistency import Present, present_of
 from streamplace.engines.flink.measure.constant_loads import constant_cores, counted_for
 from streamplace.engines.flink.measure.doubts import (
@@ -24,6 +23,7 @@ from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
 from streamplace.engines.flink.measure.waiting import ThreadTimes, doubts_of_waiting
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
@@ -65,6 +65,8 @@ class JobProfile:
     subtasks: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     # The same by operator, of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
+    # Subtasks of the sources that report their lag, by task.
+    lags: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
     # Times of the threads of each task, by id; empty if they do not tell what operators wait for.
     times: Mapping[str, ThreadTimes] = field(default_factory=dict)
 
@@ -113,23 +115,35 @@ class JobProfile:
         return frozenset(task.name for task in self.tasks if task.id in receivers)
 
     @property
+    def flow(self) -> SourceFlow:
+        """What its sources did."""
+        return together(map(self._flow, self.sources))
+
+    def _flow(self, source: FlinkTask) -> SourceFlow:
+        if source.has_ended:
+            return SourceFlow(0.0, keeps_up=True, name=source.name)
+        usage = {} if self.present is None else self.present.usage
+        devices = set() if self.present is None else {*self.present.devices.get(source.name, ())}
+        return flow_of(
+            source.name,
+            source.operators[0],
+            self.activity[source.id],
+            source.parallelism,
+            rate=self.tuples[source.id],
+            full=sorted(one for one in devices & usage.keys() if usage[one].is_full),
+            sees_cpu=self.present is None or devices <= usage.keys(),
+            subtasks=self.lags.get(source.id, ()),
+        )
+
+    @property
     def is_limited(self) -> bool:
-        """Whether a source is held back, as far as can be measured."""
-        return bool(self.held_back)
+        """Whether more may arrive for a source than it emits, as far as can be measured."""
+        return self.flow.is_limited
 
     @property
     def held_back(self) -> frozenset[str]:
-        """Sources that are held back: back-pressured, or behind as `why_behind` says."""
-        return frozenset(
-            task.name
-            for task in self.sources
-            if self.activity[task.id].back_pressured > BLOCKED * task.parallelism
-            or self.why_behind(task) is not None
-        )
-
-    def why_behind(self, source: FlinkTask) -> str | None:
-        """Why a source that is not back-pressured emits less than arrives; None if it does not."""
-        return why_behind(source, self.activity[source.id], self.tuples[source.id], self.present)
+        """Sources for which more may arrive than they emit."""
+        return frozenset(name for name, one in self.flow.sources.items() if one.is_limited)
 
     @property
     def used(self) -> dict[str, float]:
@@ -235,6 +249,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         shares=key_shares(tasks, windows.edges, own_subtasks),
         buffers=windows.buffers,
         subtasks=windows.subtask_loads(seen, tuples),
+        lags=windows.lags(seen, tuples),
         times=times,
     )
 

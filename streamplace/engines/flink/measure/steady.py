@@ -19,7 +19,6 @@ import numpy as np
 from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.sampling import Activity, sample
-from streamplace.engines.flink.measure.source_rates import emitted
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import quoted
 from streamplace.model.units import digits
@@ -76,7 +75,7 @@ def check_rates(seen: JobProfile) -> None:
         activity = seen.activity[source.id]
         if not seen.tuples[source.id] or (is_fetched and activity.is_silent):  # or it has ended
             continue
-        halves = emitted(source, activity)
+        halves = seen.flow.sources[source.name].halves
         if halves is None:
             raise UnsteadyJob(
                 f"Flink did not update the counters of source {quoted(source.name)} often enough "
@@ -188,6 +187,7 @@ def warm_profile(
             break
         tell(f"the job is not steady after {waited:.0f} s: {reason}")
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))
+    answer.flow.logged()
     if not reason:
         tell(f"the job was watched for {waited:.0f} s until it was steady")
         return answer

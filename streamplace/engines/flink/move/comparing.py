@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from contextlib import suppress
 
+from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.endings import state_clause
-from streamplace.engines.flink.move.settling import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest
 from streamplace.errors import FormatError
 from streamplace.io.ledger import LedgerEntry, append_entries

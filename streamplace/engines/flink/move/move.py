@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.carried import (
     CHECKPOINTING,
     UNTOLD,
@@ -40,7 +41,7 @@ from streamplace.engines.flink.move.pause import note_slow_start
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
 from streamplace.engines.flink.move.saved_files import folder_uri
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
+from streamplace.engines.flink.move.settling import seconds_for
 from streamplace.engines.flink.move.stopping import UNDER_WAY, stop_status
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.pin.apply import check, placed_upload

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.copies import CopyRuns, alone, goes_on
 from streamplace.engines.flink.move.endings import (
     TWICE,
@@ -46,7 +47,7 @@ from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.resuming import await_devices
 from streamplace.engines.flink.move.saved_files import last_path
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import SourceFlow, settle
+from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.move.state import Savepoint, last_checkpoint_seconds, stopped_with
 from streamplace.engines.flink.move.stopping import begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.pin.apply import refuse_lost, wait_started

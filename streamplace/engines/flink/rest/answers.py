@@ -282,6 +282,7 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*/savepoints": _TRIGGERED,
     "/jobs/*/savepoints/*": SavepointAnswer,
     "/jobs/*/vertices/*": _fields(subtasks=List[Subtask]),
+    "/jobs/*/vertices/*/metrics": List[Metric],
     "/jobs/*/vertices/*/subtasks/metrics": List[Metric],
     "/jobs/*/vertices/*/subtasktimes": _fields(subtasks=_rows(timestamps=dict[str, Moment])),
     "/config": _fields(flink_version=str),

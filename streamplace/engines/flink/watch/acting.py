@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
@@ -19,7 +20,6 @@ from streamplace.engines.flink.move.outcomes import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest

@@ -1,0 +1,469 @@
+"""What the sources of a job did: the rates that they emit and are offered, and their lag.
+
+Lag comes first. What a source reports as pending is what arrived and was not read yet, so
+
+    offered = emitted + growth of the lag,
+
+and a source whose lag does not grow keeps up, whatever back-pressure and CPU say, unless what is
+left would take it longer than `BACKLOG_SECONDS`. Without lag, one that is back-pressured, has no
+CPU left or is busy all the time may be offered more than it emits.
+
+While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
+of the input: what has arrived for it since the start of the job. The source lasts at the rate at
+which none of its subtasks falls behind, which is the smallest of (rate of a subtask that drains a
+backlog / its share of the input). Sources without lag have no shares, and count as a sum.
+"""
+
+import itertools
+import logging
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import stdev
+from typing import NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.key_shares import WAITS
+from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
+from streamplace.engines.flink.rest.answers import Job
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.tasks import job_operators, source_names
+from streamplace.errors import SettingError
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import listed, quoted
+from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
+
+LOG = logging.getLogger(__name__)
+BLOCKED = 0.02
+"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
+SUBTASK_BLOCKED = 0.1
+"""Largest share of time that a subtask may be back-pressured; also Flink's own threshold."""
+NOISE = 3.0
+"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
+POLLED_RATE = 1000.0
+"""Minimum tuples/s of a busy subtask of a source that is at its limit.
+
+One that polls for input all the time is as busy if little arrives.
+"""
+BACKLOG_SECONDS = 60.0
+"""A backlog is large if a source needs longer for it at its present rate.
+
+What waits for less is no reason to move a job: batches, late counts, and the outage of a restart or
+a move, which took up to 46 s, leave as much.
+"""
+DRAINING_SECONDS = 2.0
+"""A subtask is draining if it needs longer at its rate for what waits for it, at either end of the
+measurement: it fetches, and reports its lag, about once a second."""
+LEAST_RATE = 1e-9
+"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
+RATE_SECONDS = 5.0
+"""Duration of each measurement of a rate that is steady."""
+LEAST_NOISE = 0.03
+"""Relative difference between runs of one placement (docs/evidence.md)."""
+ERRORS = 2.0
+"""Minimum difference of two rates in standard errors for one to be lower."""
+_FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
+
+
+class SubtaskFlow(NamedTuple):
+    """A subtask of a source that reports its lag."""
+
+    rate: float  # tuples/s that it emits
+    arrived: float  # tuples that it has read since its start, and that wait
+    pending: tuple[float, float]  # tuples that waited for it at both ends of the measurement
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it reads as fast as it can, because it has a backlog all the time."""
+        return min(self.pending) > DRAINING_SECONDS * self.rate > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFlow:
+    """What a source did, or all sources of a job together."""
+
+    rate: float  # tuples/s that are emitted
+    error: float = 0.0  # standard error of the rate, from its variation during the measurement
+    # Whether more may arrive than is emitted, as `why` says; of several sources, for one of them.
+    is_limited: bool = False
+    # Whether all that arrives is emitted, as far as it is measured. Of each source, the busy time
+    # or the lag must be known.
+    keeps_up: bool = False
+    waits: bool = False  # whether each of those that are limited often waits for input nevertheless
+    # Whether the lag of one of them grows, or one is busy all the time and has a large backlog or
+    # does not report it.
+    falls_behind: bool = False
+    # Source → its own output; after `source_flow`, of those whose name does not depend on how a job
+    # is submitted.
+    sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
+    seconds: float = RATE_SECONDS  # minimum duration of the measurement
+    name: str = ""
+    why: str | None = None  # why more may arrive than is emitted
+    pending: float | None = None  # tuples that wait; None unless all sources report them
+    growth: float = 0.0  # growth of the lag, in tuples/s
+    # Tuples/s in the first half of the time and in the second; None if not measured.
+    halves: tuple[float, float] | None = None
+    # Share of the time for which it was back-pressured, and the same of one of its subtasks at
+    # least; 0 if unknown.
+    back_pressured: float = 0.0
+    most_back_pressured: float = 0.0
+    subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
+
+    @property
+    def knows_backlog(self) -> bool:
+        """Whether all sources report what waits for them."""
+        return self.pending is not None
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether back-pressure reduces its output, or that of one of its subtasks."""
+        return self.back_pressured > BLOCKED or self.most_back_pressured > SUBTASK_BLOCKED
+
+    @property
+    def offered(self) -> float | None:
+        """Tuples/s that arrive; None if unknown, because the lag is and more may arrive."""
+        if self.pending is not None:
+            return max(0.0, self.rate + self.growth)
+        if self.sources:
+            parts = [one.offered for one in self.sources.values()]
+            known = [part for part in parts if part is not None]
+            return math.fsum(known) if len(known) == len(parts) else None
+        return None if self.is_limited else self.rate
+
+    @property
+    def drained_in(self) -> float | None:
+        """Seconds until nothing waits, as things are; infinite if it grows, None if unknown."""
+        if self.pending is None:
+            return None
+        return self.pending / -self.growth if self.growth < 0 else math.inf * (self.pending > 0)
+
+    @property
+    def sustained(self) -> float | None:
+        """Tuples/s at which no subtask would fall behind its share of the input, as measured.
+
+        None unless subtasks that drain a backlog show what they can read.
+        """
+        if self.sources:
+            parts = [(one.sustained, one.rate) for one in self.sources.values()]
+            if all(limit is None for limit, _ in parts):
+                return None
+            return math.fsum(rate if limit is None else limit for limit, rate in parts)
+        total = math.fsum(one.arrived for one in self.subtasks)
+        limits = [one.rate * total / one.arrived for one in self.subtasks if one.is_draining]
+        return min(limits, default=None)
+
+    def logged(self) -> "SourceFlow":
+        """Log what was found of each source; return the same."""
+        for one in self.sources.values():
+            LOG.debug(
+                "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s, drained in "
+                "%s s; back-pressured %.3f, one subtask %.3f: %s; sustained by its subtasks %s: %s",
+                *(one.name, one.rate, one.error, one.offered, one.pending, one.growth),
+                *(one.drained_in, one.back_pressured, one.most_back_pressured),
+                *(one.why or "not limited", [*one.subtasks], one.sustained),
+            )
+        return self
+
+    def is_below(self, other: "SourceFlow") -> bool:
+        """Whether the rate is lower than another, beyond the noise of both."""
+        return self.rate + max(self._noise(other), LEAST_NOISE * other.rate) < other.rate
+
+    def misses(self, other: "SourceFlow", share: float) -> bool:
+        """Whether the rate is lower than a share of another, beyond the noise of both."""
+        least = replace(other, rate=share * other.rate, error=share * other.error)
+        return self.rate + self._noise(least) < least.rate
+
+    def _noise(self, other: "SourceFlow") -> float:
+        return ERRORS * math.hypot(self.error, other.error)
+
+    @property
+    def parts(self) -> dict[str, "SourceFlow"]:
+        """Output of all sources together, under an empty name, and of each."""
+        return {"": self, **self.sources}
+
+    def slower(self, before: "SourceFlow") -> dict[str, tuple["SourceFlow", "SourceFlow"]]:
+        """Parts that were held back before or are now, and are slower although they do not keep up.
+
+        Each has its output before and now.
+        """
+        now = self.parts
+        return {
+            name: (was, now[name])
+            for name, was in before.without_ended(self).parts.items()
+            if name in now and (was.is_limited or now[name]._stays_behind)
+            if not now[name].keeps_up and now[name].is_below(was)
+        }
+
+    @property
+    def _stays_behind(self) -> bool:
+        return self.falls_behind or (self.is_limited and not self.waits)
+
+    def without_ended(self, now: "SourceFlow") -> "SourceFlow":
+        """Output without that of sources which have ended since."""
+        ended = [flow for name, flow in self.sources.items() if name not in now.sources]
+        if not ended:
+            return self
+        left = {name: flow for name, flow in self.sources.items() if name in now.sources}
+        is_limited = self.is_limited and (
+            any(flow.is_limited for flow in left.values())
+            or not any(flow.is_limited for flow in ended)
+        )
+        rate = max(0.0, self.rate - math.fsum(flow.rate for flow in ended))
+        return replace(self, rate=rate, is_limited=is_limited, sources=left)
+
+    def rises(self, earlier: "SourceFlow", names: Iterable[str]) -> bool:
+        """Whether one of these parts is faster than earlier."""
+        now, then = self.parts, earlier.parts
+        return any(name in now and then[name].is_below(now[name]) for name in names)
+
+
+def flow_of(
+    name: str,
+    operator: str,
+    seen: Activity,
+    parallelism: int,
+    *,
+    rate: float | None = None,
+    full: Sequence[str] = (),
+    sees_cpu: bool = True,
+    subtasks: Sequence[SubtaskFlow] = (),
+) -> SourceFlow:
+    """What one source did.
+
+    Parameters
+    ----------
+    operator
+        Its name in the names of its metrics.
+    seen
+        Metrics of its task.
+    rate
+        Tuples/s that it emits; by default what it counts.
+    full
+        TaskManagers with subtasks of it that had no CPU left.
+    sees_cpu
+        Whether it is known of all its TaskManagers how much CPU they had left. Elsewhere, threads
+        that are busy all the time show that a source is at its limit.
+    """
+    metric = sent_by(operator)
+    metric = metric if metric in seen.rates else "numRecordsOut"
+    rate = seen.rates.get(metric, 0.0) if rate is None else rate
+    pending = pending_of(operator)
+    lag, grows = seen.totals.get(pending), lag_grows(seen, pending, rate)
+    is_large = lag is not None and lag > BACKLOG_SECONDS * rate
+    busy = None if seen.busy is None else seen.busy / parallelism
+    is_busy = busy is not None and busy >= FULL
+    blocked, most = seen.back_pressured / parallelism, seen.most_back_pressured
+    why = None
+    if grows:
+        why = "its backlog grows"
+    elif grows is None or is_large:
+        if blocked > BLOCKED:
+            why = f"it is back-pressured {100 * blocked:.0f} % of the time"
+        elif most > SUBTASK_BLOCKED:
+            why = f"one of its subtasks is back-pressured {100 * most:.0f} % of the time"
+        elif full:
+            why = f"{listed(list(full))} has no CPU left for it"
+        elif is_busy and not sees_cpu and (is_large or rate >= POLLED_RATE * parallelism):
+            why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
+    return SourceFlow(
+        rate,
+        math.hypot(_error(seen, metric), counting_error(seen, rate)),
+        is_limited=why is not None,
+        keeps_up=rate > 0
+        and why is None
+        and (grows is False or (busy is not None and not is_busy)),
+        waits=seen.idle >= WAITS * parallelism,
+        falls_behind=bool(grows) or (is_busy and (grows is None or is_large)),
+        name=name,
+        why=why,
+        pending=lag,
+        growth=seen.growth(pending) or 0.0,
+        halves=seen.halves(metric),
+        back_pressured=blocked,
+        most_back_pressured=most,
+        subtasks=subtasks,
+    )
+
+
+def together(
+    flows: Iterable[SourceFlow],
+    error: float = 0.0,
+    sources: Mapping[str, SourceFlow] | None = None,
+    seconds: float = RATE_SECONDS,
+) -> SourceFlow:
+    """What several sources did together.
+
+    ``sources``: those that are named; by default all.
+    """
+    every = list(flows)
+    pending = [one.pending for one in every if one.pending is not None]
+    return SourceFlow(
+        math.fsum(one.rate for one in every),
+        error,
+        is_limited=any(one.is_limited for one in every),
+        keeps_up=all(one.keeps_up for one in every),
+        waits=all(one.waits for one in every if one.is_limited),
+        falls_behind=any(one.falls_behind for one in every),
+        sources={one.name: one for one in every} if sources is None else sources,
+        seconds=seconds,
+        pending=math.fsum(pending) if len(pending) == len(every) else None,
+        growth=math.fsum(one.growth for one in every),
+    )
+
+
+def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFlow | None:
+    """Watch the sources of a job for a while; None if Flink does not report their output."""
+    document = rest.running_job(job)
+    names = _sources(document)
+    number = {vertex["id"]: vertex["parallelism"] for vertex in document["vertices"]}
+    processes = processes_of(rest)
+    before = {device: CpuTime.of(pid) for device, pid in processes.items()}
+    try:
+        counters = {v: (sent_by(name), pending_of(name)) for v, name in names.items()}
+        activities = sample(rest, job, [*names], seconds, counters)
+    except FlinkError:  # the job has ended
+        return None
+    if not names or any(sent_by(name) not in activities[v].rates for v, name in names.items()):
+        return None
+    seen = [activities[vertex] for vertex in names]
+    is_unread = any(one.seconds == 0 and not one.is_silent for one in seen)
+    if is_unread or all(one.is_silent for one in seen):  # Flink fetches no metrics now
+        return None
+    used = {
+        device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()
+    }
+    full = {device for device, share in cpu_shares(processes, used).items() if share.is_full}
+    lasting = _lasting_names(document)
+    flows = {
+        v: flow_of(
+            lasting.get(v, name),
+            name,
+            activities[v],
+            number[v],
+            full=sorted(full & _devices(rest, job, v)) if full else (),
+        )
+        for v, name in names.items()
+    }
+    return together(
+        flows.values(),
+        math.hypot(*(_error(activities[v], sent_by(name)) for v, name in names.items())),
+        {name: flows[v] for v, name in lasting.items() if v in flows},
+        seconds,
+    ).logged()
+
+
+def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
+    """Return whether the lag of a source grows; None if it reports none.
+
+    Records of transactions arrive together, so a lag that grows does so in both halves of the time,
+    and is never as small in the second half as in the first.
+
+    ``pending``: metric of its unread records.
+    """
+    growth = seen.growth(pending)
+    if growth is None:
+        return None
+    halves, lows = seen.halves(pending), seen.lows(pending)
+    is_steady = halves is None or lows is None or (min(halves) > 0 and lows[1] > lows[0])
+    return is_steady and growth > BLOCKED * rate + NOISE * counting_error(seen, rate)
+
+
+def counting_error(seen: Activity, rate: float) -> float:
+    """Standard error of a rate that was counted, if tuples come at random."""
+    return math.sqrt(rate / max(seen.seconds, 1.0))
+
+
+def _error(seen: Activity, metric: str) -> float:
+    """Standard error of the rate of a vertex, from the rates between updates."""
+    looks = [(at, row[metric]) for at, row in seen.looks if metric in row]
+    pairs = itertools.pairwise(looks)
+    rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
+    return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
+
+
+def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
+    """TaskManagers with subtasks of a vertex."""
+    answer = rest.get(f"/jobs/{job}/vertices/{quote(vertex, safe='')}")
+    return {str(row.get("taskmanager-id")) for row in answer["subtasks"]}
+
+
+def _sources(document: Job) -> dict[str, str]:
+    """Vertices without inputs that run, with the names of their sources."""
+    ended = {vertex["id"] for vertex in document["vertices"] if vertex["status"] == FINISHED}
+    return {v: name for v, name in source_names(document).items() if v not in ended}
+
+
+def _lasting_names(document: Job) -> dict[str, str]:
+    """Vertices with the names of their first operators, if these are the same after a move."""
+    tasks = zip(document["vertices"], job_operators(document), strict=True)
+    return {
+        vertex["id"]: task.names[0]
+        for vertex, task in tasks
+        if task.names and task.names[0] not in task.unsure
+    }
+
+
+def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
+    """Return the graph with the offered rates of its sources, where known.
+
+    A source that reads the rest of a backlog to which nothing is added counts as silent, unless
+    nothing is offered to any source.
+    """
+    offered = {
+        name: one.rate if one.offered is None else one.offered for name, one in flow.sources.items()
+    }
+    least = LEAST_RATE * sum(offered.values())
+    if not least:
+        return graph
+    rates = [
+        max(offered[name], least) if name in offered else rate
+        for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
+    ]
+    return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
+
+
+def check_rate(rate: Quantity) -> None:
+    """Raise SettingError or UnitError if a text is neither a rate nor a multiple of one."""
+    if _factor(rate) is None and not 0 < tuple_rate(rate) <= LARGEST:
+        raise SettingError(f"--rate is {rate}; it must be above 0, such as 50000 or 2x")
+
+
+def asked_rate(rate: Quantity, flow: SourceFlow) -> float:
+    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``.
+
+    >>> asked_rate("2x", SourceFlow(30.0)), asked_rate("1 k/s", SourceFlow(0.0))
+    (60.0, 1000.0)
+    """
+    factor = _factor(rate)
+    if factor is None:
+        return tuple_rate(rate)
+    offered = flow.offered
+    if offered is None:
+        held = [name for name, one in flow.sources.items() if one.offered is None]
+        raise SettingError(
+            f"{listed(held)} may be offered more than is emitted, because of back-pressure or "
+            "missing CPU, and no pending records are reported, so the rate that "
+            f"--rate {rate} multiplies is unknown; give --rate in tuples/s"
+        )
+    if not 0 < factor * offered <= LARGEST:
+        raise SettingError(
+            f"--rate {rate} is a multiple of {digits(offered)} tuples/s, which the sources are "
+            f"offered now; the result must be above 0 and at most {LARGEST:g}"
+        )
+    return factor * offered
+
+
+def _factor(rate: Quantity) -> float | None:
+    """Number before an x; None if there is no x."""
+    match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
+    if match is None:
+        return None
+    factor = float(match[1])
+    if not 0 < factor <= LARGEST:
+        raise SettingError(f"--rate is {quoted(rate)}; the factor must be above 0")
+    return factor

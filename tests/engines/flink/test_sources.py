@@ -1,0 +1,66 @@
+"""What sources did, by their lag."""
+
+from collections.abc import Callable
+
+import pytest
+from lazy_flink import START, Clock, LazyFlink, Vertex, rates
+
+from streamplace.engines.flink.measure import sources
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sources import SubtaskFlow, source_flow
+
+
+def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> LazyFlink:
+    """A source of 1000 tuples/s that is back-pressured, and reports its lag."""
+    counts = rates(0, 1000, 0, 4e5, busy=0.2, blocked=blocked)
+    counts |= {"Source__src.numRecordsOut": 1000.0, "Source__src.pendingRecords": growth}
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", counts)})
+    flink.counted["v0"] = {"Source__src.pendingRecords": lag - growth * START}
+    return flink
+
+
+@pytest.mark.parametrize(
+    ("growth", "lag", "why"),
+    [
+        (0.0, 0.0, None),
+        (-100.0, 30_000.0, None),  # gone in five minutes, half a minute's worth of tuples
+        (200.0, 0.0, "its backlog grows"),
+        (-100.0, 9e6, "it is back-pressured 75 % of the time"),
+    ],
+)
+def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, growth: float, lag: float, why: str | None
+) -> None:
+    """Unless what waits is so much that another layout would be done with it much earlier."""
+    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
+    seen = profile(kafka(clock, growth, lag).rest, "job", 10).flow
+    assert seen.sources["src"].why == why
+    assert seen.offered == pytest.approx(1000 + growth, rel=0.02)
+    flow = source_flow(kafka(clock, growth, lag).rest, "job")
+    assert flow is not None
+    assert (flow.is_limited, flow.keeps_up) == (why is not None, why is None)
+
+
+def lag(now: float, growth: float) -> Callable[[float], float]:
+    """What waits for a subtask."""
+    return lambda moment: now + growth * (moment - START)
+
+
+def test_a_backlog_that_is_drained_shows_what_lasts(clock: Clock) -> None:
+    """The second subtask reads 250 of 1000 tuples/s, and half of the input is for it."""
+    flink = kafka(clock, 0.0, 0.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (0.75, 0.25), (lag(0.0, 0.0), lag(50_000.0, 250.0))
+    windows = profile(flink.rest, "job", 10)
+    first, second = windows.flow.sources["src"].subtasks
+    assert (first.is_draining, second.is_draining) == (False, True)
+    assert second.rate == pytest.approx(250, rel=0.02)
+    half = 0.25 * 1000 * clock.now + second.pending[1]
+    share = half / (half + 0.75 * 1000 * clock.now)
+    assert windows.flow.sustained == pytest.approx(250 / share, rel=0.02)
+
+
+def test_without_a_backlog_nothing_says_what_lasts(clock: Clock) -> None:
+    """Subtasks that wait for input show no limit; nor do those that report no lag."""
+    assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
+    assert not SubtaskFlow(1000.0, 1e6, (0.0, 9e9)).is_draining
