@@ -14,9 +14,11 @@ for is recorded, too. Nothing is measured. The command prints the errors by job,
 intervals are, and how many runs they cover where each job is judged by the others.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,11 @@ def _entry(
     return LedgerEntry(job, *rates, is_limited, by=by, drift=drift)
 
 
+def _line(entry: LedgerEntry) -> str:
+    row = {name: value for name, value in asdict(entry).items() if value not in (None, "")}
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def summary(entries: list[LedgerEntry], confidence: float = USUAL_CONFIDENCE) -> str:
     """Errors by job, and what intervals cover where each job is judged by the others."""
     heads = ("job", "runs", "median error", "90 % within", "interval", "covered", "at least")
@@ -121,7 +128,7 @@ def main() -> None:
         if (ASSETS / name).exists()
         for entry in read(ASSETS / name)
     ]
-    RECORDED.write_bytes(b"".join(entry.line() for entry in found))
+    RECORDED.write_text("".join(map(_line, found)), "utf-8")
     print(summary(found))
 
 

@@ -203,8 +203,7 @@ def history_(job: str | None, confidence: float, output: Path | None, as_json: b
 
     The ledger has predicted and measured rates, and whether intervals held; 'flink move' and
     'flink watch' write it. 'flink move', 'flink advise', 'plan' and 'place' learn from it
-    how wide the intervals of their predictions have to be. Lines that are damaged or of another
-    version are skipped.
+    how wide the intervals of their predictions have to be.
 
     Of every job that 'flink watch' has watched on this machine, the last rounds and all decisions
     are shown, with their reasons and outcomes. The picture shows rate, capacity, TaskManagers and
@@ -212,21 +211,14 @@ def history_(job: str | None, confidence: float, output: Path | None, as_json: b
     """
     from streamplace.drawing.figures import check_suffix, save
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
-    from streamplace.io.ledger import read_ledger, usual_ledger
-    from streamplace.io.watch_store import KEPT, StoreError, read_records, usual_store
+    from streamplace.io.ledger import user_runs
+    from streamplace.io.watch_store import KEPT, WatchStore
     from streamplace.model.report import Report
 
     if output is not None:
         check_suffix(output)
-    recorded = read_ledger(usual_ledger())
-    if recorded.skipped:
-        say(f"warning: {recorded.skipped}")
-    history = PredictionHistory(recorded.entries, confidence, job)
-    try:
-        records = read_records(usual_store(), KEPT)
-    except StoreError as error:
-        say(f"warning: {error}")
-        records = []
+    history = PredictionHistory(user_runs(), confidence, job)
+    records = WatchStore.usual().records(KEPT)
     watches = WatchHistory([one for one in records if job in (None, one.name)])
     if output is not None:
         if not any(record.rounds for record in watches.records):

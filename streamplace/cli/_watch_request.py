@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -69,13 +69,13 @@ class WatchRequest:
             first_job,
             settled,
         )
-        from streamplace.io.watch_store import WatchStore, usual_store
+        from streamplace.io.watch_store import WatchStore
 
         check_nic(self.nic, {"--cluster": self.cluster_file})
         guards, judge = self._guards(), self._judge()
         with ExitStack() as stack:
             stack.enter_context(interruptible())
-            store = stack.enter_context(closing(WatchStore(usual_store())))
+            store = WatchStore.usual()
             job = first_job(rest, store, self.job)
             document = rest.job(job)
             check_watchable(rest, job, document)
@@ -85,7 +85,6 @@ class WatchRequest:
             name = str(document["name"])
             log = WatchLog.claimed(store, job, name, say)
             stack.callback(log.release)
-            stack.enter_context(log.living())
             engine = self._engine(rest, home)
             rounds = self._rounds(engine, program, log, guards, judge)
             if self.metrics is not None:

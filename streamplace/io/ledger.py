@@ -1,25 +1,20 @@
-"""The ledger of predicted and measured rates: JSON lines that commands append and learn from.
+"""The ledger: predicted and measured rates of runs, in the user's store, to learn from.
 
-Every line has the predicted and the measured rate of one run. Lines that are damaged, of another
-version, or of something else are skipped and counted; they never end a command. The package has
-the runs of this repository's calibration in the same format.
+The package has the runs of this repository's calibration, as JSON lines.
 """
 
-import json
-import logging
 import math
-import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from io import FileIO
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from streamplace.errors import FormatError, SettingError
-from streamplace.io.appending import append_lines, open_to_append, unwritable
-from streamplace.io.caches import user_state
-from streamplace.io.files import is_file, make_folder, read_lines, spot, wait_for_lock
+from pydantic import TypeAdapter
+
+from streamplace.errors import SettingError
+from streamplace.io.store import Store, Table
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import (
     USUAL_CONFIDENCE,
@@ -30,28 +25,25 @@ from streamplace.model.intervals import (
     expected_error,
     least_jobs,
 )
-from streamplace.model.messages import counted, quoted
+from streamplace.model.messages import quoted
 from streamplace.model.trust import profile_drift, profile_spread
 
-LOG = logging.getLogger(__name__)
-
-VERSION = 1
-"""Version of the lines; a change that older readers would misread needs a new one."""
-FILE = "ledger.jsonl"
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
-LARGEST_RATE = 1e18
 UNNAMED = ("", "Flink Streaming Job")
 """Names of jobs whose program sets none: many jobs may have them."""
 NOISE = 0.03
 """Relative difference between runs of one placement (docs/evidence.md)."""
-_KEY = "ledger"
-_BEGINNING = f'{{"{_KEY}"'.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """A run with its predicted and its measured rate."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "extra": "forbid",
+        "ser_json_inf_nan": "constants",
+    }
 
     job: str  # name of the job, the same in all of its runs
     # Tuples/s of all sources.
@@ -111,73 +103,27 @@ class LedgerEntry:
             return None
         return RateInterval(self.low, self.predicted, self.high)
 
-    def line(self) -> bytes:
-        """Encode the entry as a line of a file."""
-        row = {_KEY: VERSION} | {k: v for k, v in asdict(self).items() if v not in (None, "")}
-        return json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+RATES = Table("rates", TypeAdapter(LedgerEntry))
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """Entries of a ledger file."""
-
-    entries: tuple[LedgerEntry, ...] = ()  # entries in the order of the file
-    skipped: str = ""  # description of skipped lines; empty if there are none
-
-
-def usual_ledger() -> Path:
-    """Default file that commands write to; the file and its folder may be missing."""
-    return user_state() / FILE
-
-
-def read_ledger(path: Path) -> Ledger:
-    """Read a ledger; it is empty if the file is missing or unreadable."""
-    if not is_file(path):
-        return Ledger()
-    entries: list[LedgerEntry] = []
-    others = {"damaged": 0, "of another version": 0, "not of a ledger": 0}
-    reason = ""
-    try:
-        for _, line in read_lines(path):
-            entry = _entry_of(line)
-            if isinstance(entry, LedgerEntry):
-                entries.append(entry)
-            else:
-                others[entry] += 1
-    except FormatError as error:
-        reason = f"; {error}"
-    number = sum(others.values())
-    if not number and not reason:
-        return Ledger(tuple(entries))
-    parts = ", ".join(f"{count} {kind}" for kind, count in others.items() if count)
-    skipped = f"{spot(path)}: {counted(number, 'line')} skipped" + (f" ({parts})" if parts else "")
-    return Ledger(tuple(entries), skipped + reason)
+def user_runs() -> tuple[LedgerEntry, ...]:
+    """Runs of this user, in order."""
+    return tuple(Store.usual().rows(RATES).values())
 
 
 def append_entries(entries: Iterable[LedgerEntry]) -> None:
-    """Append entries to the user's ledger, with the present time, in one write under a lock.
-
-    An incomplete last line is terminated first, and counts as damaged from then on.
-    """
-    path, now = usual_ledger(), datetime.now(UTC).isoformat(timespec="seconds")
-    lines = b"".join(replace(entry, when=entry.when or now).line() for entry in entries)
-    make_folder(path.parent)
-    with open_to_append(path) as file:
-        wait_for_lock(file)
-        try:
-            file.seek(0)
-            beginning = file.read(len(_BEGINNING))
-            is_ended = not beginning or _last_byte(file) == b"\n"
-        except OSError as error:
-            raise unwritable(path, error) from None
-        if not _BEGINNING.startswith(beginning):
-            raise FormatError(f"{spot(path)}: is not a ledger; move it away")
-        append_lines(file, lines if is_ended else b"\n" + lines, path)
+    """Append runs of this user, with the present time."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with Store.usual().transaction() as rows:
+        for entry in entries:
+            rows.add(RATES, entry.job, replace(entry, when=entry.when or now))
 
 
-def _last_byte(file: FileIO) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)
+@cache
+def recorded_runs() -> tuple[LedgerEntry, ...]:
+    """Runs that are recorded in the package."""
+    return tuple(map(RATES.adapter.validate_json, RECORDED.read_text("utf-8").splitlines()))
 
 
 def known_errors(
@@ -192,7 +138,7 @@ def known_errors(
     confidence, else the user's jobs, else those and the recorded ones. The errors are those for a
     steady job; see `PredictionErrors.for_spread`. Recorded runs of the job itself are ignored, so
     that its errors do not come from the package's records of it, and so are those of the user's
-    jobs, which would count twice. ``own`` are the entries of the user's ledger;
+    jobs, which would count twice. ``own`` are the runs of the user;
     ``recorded`` are by default those of the package.
     """
     check_confidence(confidence)
@@ -205,7 +151,7 @@ def known_errors(
         return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job", more)
     if len(mine) >= needed:
         return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0), carried)
-    entries = read_ledger(RECORDED).entries if recorded is None else recorded
+    entries = recorded_runs() if recorded is None else recorded
     known = _by_job(entries, "score").items()
     others = {name: scores for name, scores in known if name != job and name not in mine}
     origin = count_in_words(len(mine), len(others))
@@ -227,10 +173,7 @@ def errors_for(graph: StreamGraph, confidence: float | None = None) -> Predictio
             "its predictions; drop the confidence, or measure the graph with "
             "streamplace flink profile"
         )
-    own = read_ledger(usual_ledger())
-    if own.skipped:
-        LOG.warning("%s", own.skipped)
-    errors = known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)
+    errors = known_errors(graph.name, user_runs(), confidence or USUAL_CONFIDENCE)
     return errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
 
 
@@ -248,36 +191,3 @@ def _by_job(
             unit = expected_error(entry.spread or 0.0)
             by_job.setdefault(entry.job, []).append(known / unit)
     return by_job
-
-
-def _entry_of(line: bytes) -> LedgerEntry | str:
-    """Parse a line to an entry, or return the reason why it is none."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return "damaged"
-    if not isinstance(row, dict) or _KEY not in row:
-        return "not of a ledger"
-    if row.pop(_KEY) != VERSION:
-        return "of another version"
-    names = {one.name for one in fields(LedgerEntry)}
-    values = {name: value for name, value in row.items() if name in names}
-    return LedgerEntry(**values) if _is_valid(values) else "damaged"
-
-
-def _is_valid(row: dict[str, Any]) -> bool:
-    """Whether the values of an entry have their types and ranges."""
-    texts = [row.get(name, "") for name in ("by", "when")]
-    numbers = [row.get(name) for name in ("low", "high", "confidence", "drift", "kept", "spread")]
-    return (
-        isinstance(row.get("job"), str)
-        and all(map(_is_rate, (row.get("predicted"), row.get("measured"))))
-        and isinstance(row.get("is_limited", True), bool)
-        and all(isinstance(text, str) for text in texts)
-        and all(number is None or _is_rate(number) for number in numbers)
-    )
-
-
-def _is_rate(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value < LARGEST_RATE  # type: ignore[operator]

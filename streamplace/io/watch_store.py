@@ -1,57 +1,25 @@
-"""Store of watches: rounds, decisions and outcomes, in one SQLite file in the user's state folder.
+"""Watches in the user's store: rounds, decisions and outcomes."""
 
-Every row is committed before the call returns. So a watch that is killed at any moment finds all
-that it has begun. The file is on this machine: SQLite's write-ahead log needs shared memory, which
-network file systems do not have.
-"""
-
-import json
-import sqlite3
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from streamplace.errors import FormatError, SettingError
-from streamplace.io.caches import user_state
-from streamplace.io.files import make_folder, spot
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from streamplace.errors import SettingError
+from streamplace.io.store import Holder, Rows, Store, Table
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import quoted
 
-FILE = "watch.sqlite"
-VERSION = 2
-BUSY_SECONDS = 10.0
-"""Seconds to wait for another process that writes."""
-_TABLES = """
-CREATE TABLE IF NOT EXISTS watches (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, job TEXT NOT NULL, holder TEXT,
-    since TEXT NOT NULL, seen REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS rounds (
-    id INTEGER PRIMARY KEY, watch INTEGER NOT NULL, document TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS decisions (
-    id INTEGER PRIMARY KEY, watch INTEGER NOT NULL, document TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS round_of ON rounds (watch, id);
-CREATE INDEX IF NOT EXISTS decision_of ON decisions (watch, id);
-"""
 KEPT = 20_000
 """Rounds of a watch that are kept: two weeks of one per minute."""
-_FORGET = """
-DELETE FROM rounds WHERE watch = ? AND id <= (
-    SELECT id FROM rounds WHERE watch = ? ORDER BY id DESC LIMIT 1 OFFSET ?)
-"""
-
+WHOLE: dict[str, Any] = {"extra": "forbid", "ser_json_inf_nan": "constants"}
+"""Rows have no other fields, and may have infinite rates."""
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
 UNSAVED = "not saved"
 """States of a decision: written before anything is done, and the outcomes."""
-UNREADABLE = (ValueError, TypeError, KeyError)
-"""Errors of rows that are damaged, or have fields of another version."""
-
-
-class StoreError(FormatError):
-    """The store cannot be read or written."""
 
 
 class JobWatched(SettingError):
@@ -61,6 +29,8 @@ class JobWatched(SettingError):
 @dataclass(frozen=True, slots=True)
 class WatchRound:
     """A round: its observations, the predictions for them, and the decision."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = WHOLE
 
     at: str  # UTC time in ISO 8601 format, for display
     time: float  # seconds that the watch has lasted, without the time between two processes
@@ -91,6 +61,8 @@ class WatchRound:
 @dataclass(frozen=True, slots=True)
 class WatchDecision:
     """A decision to start a job elsewhere, written before it is carried out."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = WHOLE
 
     at: str
     kind: str  # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers
@@ -133,9 +105,20 @@ class WatchRecord:
     decisions: tuple[WatchDecision, ...]
 
 
-def usual_store() -> Path:
-    """File of the store; it and its folder may be missing."""
-    return user_state() / FILE
+class WatchedJob(BaseModel):
+    """The watch of a job, which one process carries on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    job: str  # present id of the job
+    since: str
+    holder: Holder | None = None  # the process that watches; None if its command has ended
+
+
+WATCHES = Table("watches", TypeAdapter(WatchedJob))
+ROUNDS = Table("rounds", TypeAdapter(WatchRound))
+DECISIONS = Table("decisions", TypeAdapter(WatchDecision))
 
 
 def utc_now() -> str:
@@ -149,222 +132,116 @@ def seconds_since(at: str) -> float:
     return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())
 
 
+@dataclass(frozen=True, slots=True)
 class WatchStore:
-    """The store, as one watch, or the history of all, uses it; its file is created if missing."""
+    """The watches of this user."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._claimed: dict[int, str] = {}  # watch → the calling process, as text
-        make_folder(path.parent)
-        with self._store_errors():
-            self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-            (version,) = self._database.execute("PRAGMA user_version").fetchone()
-            if version not in (0, VERSION):
-                raise StoreError(
-                    f"{spot(path)} was written by another version of streamplace (format "
-                    f"{version}, not {VERSION}); move it away"
-                )
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")  # also after a loss of power
-            self._database.executescript(_TABLES)
-            self._database.execute(f"PRAGMA user_version = {VERSION}")
+    store: Store
 
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+    @classmethod
+    def usual(cls) -> "WatchStore":
+        """Return the watches in the user's store."""
+        return cls(Store.usual())
 
-    def claim(
-        self,
-        job: str,
-        name: str,
-        holder: str,
-        is_same: Callable[[str, str], bool],
-        holder_of: Callable[[str, float], str],
-    ) -> int:
+    def claim(self, job: str, name: str, is_same: Callable[[str, str], bool]) -> int:
         """Become the only watch of a job; return the number of the watch, also of an earlier one.
 
-        ``holder`` is the calling process as text, and ``is_same`` tells whether two ids belong to
-        one job that was moved. ``holder_of`` describes the process that a text names if it may
-        still run so many seconds after its last sign of life, and then JobWatched is raised; it
-        returns an empty text if the process has ended.
+        ``is_same`` tells whether two ids belong to one job that was moved. Raises JobWatched while
+        another process watches it.
         """
-        with self._store_errors(), self._transaction():
-            rows = self._database.execute("SELECT id, job, holder, since, seen FROM watches")
-            for number, known, other, since, seen in rows.fetchall():
-                if not is_same(known, job):
+        mine = WatchedJob(name=name, job=job, since=utc_now(), holder=Holder.current())
+        with self.store.transaction() as rows:
+            for number, known in rows.all(WATCHES).items():
+                if not is_same(known.job, job):
                     continue
-                if other and (who := holder_of(other, time.time() - seen)):
-                    when = since[:16].replace("T", " ")
+                if known.holder not in (None, mine.holder) and known.holder.runs:
                     raise JobWatched(
-                        f"job {quoted(job)} has been watched by {who} since {when} UTC; stop that "
-                        "command first"
+                        f"job {quoted(job)} has been watched by {known.holder} since "
+                        f"{_minute(known.since)} UTC; stop that command first"
                     )
-                self._database.execute(
-                    "UPDATE watches SET job = ?, name = ?, holder = ?, since = ?, seen = ? "
-                    "WHERE id = ?",
-                    (job, name, holder, utc_now(), time.time(), number),
-                )
-                self._claimed[number] = holder
-                return int(number)
-            number = self._write(
-                "INSERT INTO watches (name, job, holder, since, seen) VALUES (?, ?, ?, ?, ?)",
-                (name, job, holder, utc_now(), time.time()),
-            )
-            self._claimed[number] = holder
-            return number
+                rows.put(WATCHES, number, mine)
+                return number
+            return rows.add(WATCHES, name, mine)
 
     def release(self, watch: int) -> None:
         """End a watch, unless another process has claimed it since; its rounds remain."""
-        own = (watch, self._claimed.pop(watch, None))
-        self._write("UPDATE watches SET holder = NULL WHERE id = ? AND holder = ?", own)
+        with self.store.transaction() as rows:
+            known = rows.all(WATCHES)[watch]
+            if known.holder == Holder.current():
+                rows.put(WATCHES, watch, known.model_copy(update={"holder": None}))
 
-    def keep(self, watch: int) -> None:
-        """Give a sign of life; JobWatched if another process has claimed the watch since."""
-        with self._store_errors(), self._transaction():
-            self._keep(watch)
+    @contextmanager
+    def _own(self, watch: int) -> Iterator[Rows]:
+        """One transaction; JobWatched if another process has claimed the watch since.
 
-    def _keep(self, watch: int) -> None:
-        query = "SELECT holder, since FROM watches WHERE id = ?"
-        ((holder, since),) = self._database.execute(query, (watch,)).fetchall() or [(None, "")]
-        if watch in self._claimed and self._claimed[watch] != holder:
-            when = since[:16].replace("T", " ")
-            raise JobWatched(
-                f"another command has watched the job since {when} UTC, because this one had given "
-                "no sign of life for a long time; this one ends"
-            )
-        self._database.execute("UPDATE watches SET seen = ? WHERE id = ?", (time.time(), watch))
-
-    def sign(self, watch: int) -> None:
-        """Give a sign of life from another thread, unless another process has claimed the watch."""
-        own = (time.time(), watch, self._claimed.get(watch))
-        with self._store_errors(), closing(sqlite3.connect(self._path, isolation_level=None)) as db:
-            db.execute("UPDATE watches SET seen = ? WHERE id = ? AND holder = ?", own)
-
-    def follow(self, watch: int, job: str) -> None:
-        """Note the present id of the job."""
-        self._write("UPDATE watches SET job = ? WHERE id = ?", (job, watch))
+        As one on another machine with this folder, where nothing tells that this process runs.
+        """
+        with self.store.transaction() as rows:
+            known = rows.all(WATCHES)[watch]
+            if known.holder != Holder.current():
+                raise JobWatched(
+                    f"another command has watched the job since {_minute(known.since)} UTC; this "
+                    "one ends"
+                )
+            yield rows
 
     def add_round(self, watch: int, seen: WatchRound) -> None:
-        """Append a round and give a sign of life, see `keep`; the oldest ones are forgotten."""
-        with self._store_errors(), self._transaction():
-            self._keep(watch)
-            self._database.execute(
-                "INSERT INTO rounds (watch, document) VALUES (?, ?)", (watch, _text(seen))
-            )
-            self._database.execute(_FORGET, (watch, watch, KEPT))
+        """Append a round; the oldest ones are forgotten."""
+        with self._own(watch) as rows:
+            rows.add(ROUNDS, str(watch), seen)
+            rows.forget(ROUNDS, KEPT, str(watch))
 
     def begin(self, watch: int, decision: WatchDecision) -> int:
-        """Append a decision before it is carried out, and return its number.
+        """Append a decision before it is carried out, and return its number."""
+        with self._own(watch) as rows:
+            return rows.add(DECISIONS, str(watch), decision)
 
-        JobWatched if another process has claimed the watch since.
-        """
-        query = "INSERT INTO decisions (watch, document) VALUES (?, ?)"
-        with self._store_errors(), self._transaction():
-            self._keep(watch)
-            return int(self._database.execute(query, (watch, _text(decision))).lastrowid or 0)
-
-    def end(self, number: int, decision: WatchDecision) -> None:
-        """Replace a decision by the one with its outcome."""
-        self._write("UPDATE decisions SET document = ? WHERE id = ?", (_text(decision), number))
+    def end(self, watch: int, number: int, decision: WatchDecision) -> None:
+        """Replace a decision by the one with its outcome, and follow the job."""
+        with self.store.transaction() as rows:
+            rows.put(DECISIONS, number, decision)
+            if decision.after:
+                known = rows.all(WATCHES)[watch]
+                rows.put(WATCHES, watch, known.model_copy(update={"job": decision.after}))
 
     def rounds(self, watch: int, most: int) -> list[WatchRound]:
-        """Return the last rounds of a watch, in order, without those that cannot be read."""
-        query = "SELECT document FROM rounds WHERE watch = ? ORDER BY id DESC LIMIT ?"
-        found = (_round_of(text) for (text,) in reversed(self._read(query, (watch, most))))
-        return [one for one in found if one is not None]
+        """Return the last rounds of a watch, in order."""
+        return [*self.store.rows(ROUNDS, str(watch), most).values()]
 
     def decisions(self, watch: int) -> dict[int, WatchDecision]:
-        """All decisions of a watch by their numbers, in order; an error if one cannot be read."""
-        query = "SELECT id, document FROM decisions WHERE watch = ? ORDER BY id"
-        rows = self._read(query, (watch,))
-        try:
-            return {number: _decision_of(text) for number, text in rows}
-        except UNREADABLE:  # without it, a job could be moved twice
-            why = "has a decision that is damaged, or of another version; move the file away"
-            raise StoreError(f"{spot(self._path)} {why}") from None
+        """All decisions of a watch by their numbers, in order."""
+        return self.store.rows(DECISIONS, str(watch))
 
     def jobs(self) -> list[str]:
         """Present ids of the jobs of all watches."""
-        return [job for (job,) in self._read("SELECT job FROM watches", ())]
+        return [one.job for one in self.store.rows(WATCHES).values()]
 
     def later_ids(self, job: str) -> list[str]:
         """Present ids of jobs that watches have started in place of a job, however often since."""
         return [
-            now
-            for watch, now in self._read("SELECT id, job FROM watches ORDER BY id", ())
-            if now != job
-            and any(job in (one.job, one.after) for one in self.decisions(watch).values())
+            one.job
+            for watch, one in self.store.rows(WATCHES).items()
+            if one.job != job
+            and any(job in (did.job, did.after) for did in self.decisions(watch).values())
         ]
 
     def unfinished(self) -> dict[str, WatchDecision]:
         """Present ids of the jobs whose last start elsewhere has no outcome, with that decision."""
         found: dict[str, WatchDecision] = {}
-        for watch, job in self._read("SELECT id, job FROM watches", ()):
+        for watch, one in self.store.rows(WATCHES).items():
             decisions = [*self.decisions(watch).values()]
             if decisions and decisions[-1].state == BEGUN:
-                found[job] = decisions[-1]
+                found[one.job] = decisions[-1]
         return found
 
     def records(self, most: int) -> list[WatchRecord]:
         """Return all watches, each with its last rounds and all of its decisions."""
-        rows = self._read("SELECT id, name, job, since FROM watches ORDER BY id", ())
         found = []
-        for watch, name, job, since in rows:
+        for watch, one in self.store.rows(WATCHES).items():
             rounds, decisions = self.rounds(watch, most), self.decisions(watch).values()
-            found.append(WatchRecord(name, job, since, tuple(rounds), tuple(decisions)))
+            found.append(WatchRecord(one.name, one.job, one.since, tuple(rounds), tuple(decisions)))
         return found
 
-    def _read(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self._store_errors():
-            return self._database.execute(query, values).fetchall()
 
-    def _write(self, query: str, values: Sequence[Any]) -> int:
-        with self._store_errors():
-            return int(self._database.execute(query, values).lastrowid or 0)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Commit the statements of the block together, and alone."""
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            if self._database.in_transaction:  # a full disk has ended it already
-                self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
-    @contextmanager
-    def _store_errors(self) -> Iterator[None]:
-        """Raise StoreError for errors of SQLite in the block."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"{spot(self._path)} cannot be used: {error}") from None
-
-
-def read_records(path: Path, most: int) -> list[WatchRecord]:
-    """Return all watches of a store; none if its file is missing."""
-    if not path.exists():
-        return []
-    with closing(WatchStore(path)) as store:
-        return store.records(most)
-
-
-def _text(row: WatchRound | WatchDecision) -> str:
-    return json.dumps(asdict(row), ensure_ascii=False)
-
-
-def _round_of(text: str) -> WatchRound | None:
-    """A round; None if it is damaged, or has fields of another version."""
-    try:
-        row: Mapping[str, Any] = json.loads(text)
-        return WatchRound(**{**row, "capacity": tuple(row["capacity"]), "cost": tuple(row["cost"])})
-    except UNREADABLE:
-        return None
-
-
-def _decision_of(text: str) -> WatchDecision:
-    row: Mapping[str, Any] = json.loads(text)
-    before, after = row["machines"]
-    return WatchDecision(**{**row, "machines": (before, after)})
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")

@@ -1,24 +1,18 @@
-"""Ledgers that are damaged, old, foreign or in use, and what is learned from whole ones."""
+"""What is learned from runs whose rates were predicted and measured."""
 
-import json
-import logging
 from math import exp, hypot, log, sqrt
-from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
 
 from streamplace import Operator, StreamGraph
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 from streamplace.io.ledger import (
-    RECORDED,
     LedgerEntry,
     append_entries,
     errors_for,
     known_errors,
-    read_ledger,
-    usual_ledger,
+    recorded_runs,
 )
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_SPREAD, PROFILE_WINDOWS
 from streamplace.model.intervals import PredictionErrors
@@ -30,83 +24,6 @@ MEASURED = StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], {PROFILE_WIND
 def runs(job: str, *ratios: float) -> list[LedgerEntry]:
     """Runs that were held back at these shares of what was predicted."""
     return [LedgerEntry(job, 100.0, 100.0 * ratio) for ratio in ratios]
-
-
-@pytest.fixture
-def ledger() -> Path:
-    """The user's, which is not there yet."""
-    return usual_ledger()
-
-
-def test_entries_come_back_as_they_were_written_with_their_time(ledger: Path) -> None:
-    append_entries([ENTRY, *runs("orders", 1.1)])
-    found = read_ledger(ledger)
-    assert [entry.job for entry in found.entries] == ["clicks", "orders"]
-    assert found.entries[0].interval == (80.0, 100.0, 120.0)
-    assert found.entries[0].when.startswith("20")
-    assert not found.skipped
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (b'{"ledger": 1, "job": "a", "predic', "1 damaged"),
-        (b'{"ledger": 1, "job": "a", "predicted": -1, "measured": 2}', "1 damaged"),
-        (b'{"ledger": 1, "job": "a", "predicted": NaN, "measured": 2}', "1 damaged"),
-        (b'{"ledger": 1, "job": 7, "predicted": 1, "measured": 2}', "1 damaged"),
-        (b'{"ledger": 1, "job": "a", "predicted": 1, "measured": 1' + b"0" * 400 + b"}", "damaged"),
-        (b"\xff\xfe\x00", "1 damaged"),
-        (b"[" * 100_000, "1 damaged"),
-        (b'{"ledger": 0, "job": "a", "rate": 1}', "1 of another version"),
-        (b'{"ledger": 2, "job": "a", "predicted": 1, "measured": 2}', "1 of another version"),
-        (b'{"name": "a graph", "operators": []}', "1 not of a ledger"),
-        (b"[1, 2]", "1 not of a ledger"),
-    ],
-)
-def test_lines_that_cannot_be_read_are_skipped_and_counted(
-    ledger: Path, line: bytes, why: str
-) -> None:
-    append_entries([ENTRY])
-    with ledger.open("ab") as file:
-        file.write(line + b"\n")
-    append_entries(runs("orders", 1.0))
-    found = read_ledger(ledger)
-    assert [entry.job for entry in found.entries] == ["clicks", "orders"]
-    assert "1 line skipped" in found.skipped
-    assert why in found.skipped
-    assert "\n" not in found.skipped
-
-
-def test_a_ledger_that_is_not_there_or_no_file_has_no_entries(tmp_path: Path) -> None:
-    assert read_ledger(tmp_path / "none.jsonl").entries == ()
-    assert read_ledger(tmp_path).entries == ()
-
-
-def test_a_line_that_a_kill_left_unfinished_spoils_no_other(ledger: Path) -> None:
-    append_entries([ENTRY])
-    ledger.write_bytes(ledger.read_bytes() + ENTRY.line()[:30])
-    append_entries(runs("orders", 1.0))
-    assert [entry.job for entry in read_ledger(ledger).entries] == ["clicks", "orders"]
-
-
-def test_a_file_that_is_no_ledger_is_left_as_it_is(ledger: Path) -> None:
-    ledger.parent.mkdir()
-    ledger.write_text('{\n "name": "mine"}')
-    with pytest.raises(FormatError, match="is not a ledger"):
-        append_entries([ENTRY])
-    assert ledger.read_text() == '{\n "name": "mine"}'
-
-
-def test_commands_that_write_at_once_lose_nothing(ledger: Path) -> None:
-    writers = [
-        Thread(target=lambda i=i: [append_entries(runs(f"{i}", 1.0)) for _ in range(20)])
-        for i in range(4)
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert len(read_ledger(ledger).entries) == 80
 
 
 def test_an_interval_is_judged_where_the_run_tells_it() -> None:
@@ -183,10 +100,9 @@ def test_runs_of_other_jobs_do_not_count_as_runs_of_this_one() -> None:
 
 
 def test_recorded_runs_of_the_package_are_whole() -> None:
-    found = read_ledger(RECORDED)
-    assert not found.skipped
-    assert len({entry.job for entry in found.entries}) >= 8
-    assert all(entry.score is not None for entry in found.entries if entry.is_limited)
+    found = recorded_runs()
+    assert len({entry.job for entry in found}) >= 8
+    assert all(entry.score is not None for entry in found if entry.is_limited)
 
 
 def test_a_graph_that_was_not_measured_has_no_interval() -> None:
@@ -196,18 +112,11 @@ def test_a_graph_that_was_not_measured_has_no_interval() -> None:
         errors_for(drawn, 0.8)
 
 
-def test_a_measured_graph_has_the_intervals_of_the_users_ledger(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    file = usual_ledger()
+def test_a_measured_graph_has_the_intervals_of_the_users_ledger() -> None:
     append_entries(runs("clicks", *[1.02] * 9))
-    with file.open("a") as more:
-        more.write(json.dumps({"ledger": 9}) + "\n")
-    with caplog.at_level(logging.WARNING):
-        errors = errors_for(MEASURED)
+    errors = errors_for(MEASURED)
     assert errors is not None
     assert errors.high == pytest.approx(exp(log(1.02)))
-    assert [record.message.count("1 line skipped") for record in caplog.records] == [1]
     assert errors_for(MEASURED, 0) is None
 
 

@@ -13,7 +13,6 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.move import endings, transaction
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import Journal, MoveStore, now
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
@@ -23,6 +22,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.io.store import Holder
 
 OLD = "old"
 NEW = successor(OLD)

@@ -11,6 +11,7 @@ from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.plans import WatchPlan
+from streamplace.io.store import Store
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 
@@ -61,10 +62,8 @@ def plan(*devices: str) -> WatchPlan:
 
 
 def quick_store(folder: Path) -> WatchStore:
-    """A store without watches, in which a loss of power would leave gaps: a test has none."""
-    store = WatchStore(folder / "watch.sqlite")
-    store._database.execute("PRAGMA synchronous = OFF")
-    return store
+    """A store without watches."""
+    return WatchStore(Store(folder / "watches.sqlite"))
 
 
 def write_program(folder: Path) -> None:

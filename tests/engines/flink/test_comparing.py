@@ -20,7 +20,7 @@ from streamplace.engines.flink.move import comparing, settling
 from streamplace.engines.flink.move.settling import Settling, settle
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.graphs import write_graph
-from streamplace.io.ledger import LedgerEntry, read_ledger, usual_ledger
+from streamplace.io.ledger import LedgerEntry, user_runs
 from streamplace.io.placements import Prediction, read_prediction
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.intervals import RateInterval
@@ -47,7 +47,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
             "GET /jobs/job/exceptions": failed_by("a.B: c"),
         }
         comparing.compare(FakeFlink(answers).rest, "job", should, told.append)
-        return told, read_ledger(usual_ledger()).entries
+        return told, user_runs()
 
     return run
 

@@ -24,7 +24,8 @@ from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.io.ledger import read_ledger, usual_ledger
+from streamplace.io.ledger import user_runs
+from streamplace.io.store import Store
 from streamplace.model.intervals import PredictionErrors
 
 ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
@@ -238,10 +239,10 @@ def test_every_trial_is_written_to_the_ledger() -> None:
     """With what was predicted before the move."""
     world = World({START: 100.0, "a": 200.0}, {"a": 0.9})
     world.improved()
-    (entry,) = read_ledger(usual_ledger()).entries
+    (entry,) = user_runs()
     assert (entry.job, entry.predicted, entry.measured) == ("job", pytest.approx(180.0), 200.0)
-    usual_ledger().unlink()
-    usual_ledger().mkdir()  # it cannot be written
+    Store.usual().path.unlink()
+    Store.usual().path.mkdir()  # it cannot be written
     replace(world, where=START, number=0).improved()
     assert any(line.startswith("warning: ") for line in world.told)
 

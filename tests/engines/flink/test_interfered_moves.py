@@ -27,7 +27,6 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.endings import EndedByOthers
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay, left_on_failure
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import (
@@ -46,6 +45,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError
+from streamplace.io.store import Holder
 
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
 GOES_BACK = "runs on its previous devices again"

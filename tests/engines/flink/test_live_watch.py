@@ -15,7 +15,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.io.watch_store import read_records, usual_store
+from streamplace.io.watch_store import WatchStore
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROUNDS = 20_000
@@ -101,5 +101,5 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
         rest.cancel(successor(job))
         assert process.wait(60) == 0
     assert second.read_text().endswith(f"job {successor(job)} is CANCELED\n")
-    (record,) = read_records(usual_store(), 100)
+    (record,) = WatchStore.usual().records(100)
     assert [(one.state, one.after) for one in record.decisions] == [("moved", successor(job))]

@@ -13,9 +13,9 @@ from flink_graphs import pipeline
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program import submitted
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import (
-    MOST,
     known_program,
     remember,
     remembered_program,
@@ -23,7 +23,6 @@ from streamplace.engines.flink.program.submitted import (
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.errors import SettingError
-from streamplace.io.caches import user_state
 
 JOB = "0" * 32
 
@@ -71,14 +70,6 @@ def test_of_several_submissions_the_last_of_a_job_counts(program: Program, tmp_p
     assert known.jar.name == "new.jar"
 
 
-def test_nobody_else_can_read_arguments(program: Program) -> None:
-    """They may be secret."""
-    remember(JOB, program)
-    (path,) = (user_state() / "flink-jobs").iterdir()
-    assert path.stat().st_mode & 0o077 == 0
-    assert path.parent.stat().st_mode & 0o077 == 0
-
-
 def test_a_jar_that_was_changed_is_not_used(program: Program) -> None:
     remember(JOB, program)
     jar_of(program.libraries[0], "changed")
@@ -95,20 +86,12 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(
     assert remembered_program(JOB) is None
 
 
-def test_a_damaged_file_is_no_error(program: Program) -> None:
-    remember(JOB, program)
-    (user_state() / "flink-jobs" / f"{JOB}.json").write_text('{"digests": 3}')
-    assert remembered_program(JOB) is None
-
-
-def test_old_jobs_are_forgotten(program: Program) -> None:
-    remember(JOB, program)
-    files = user_state() / "flink-jobs"
-    for i in range(MOST):
-        (files / f"{i}.json").write_text("{}")
-    remember("1" * 32, program)
-    assert len([*files.iterdir()]) == MOST
-    assert remembered_program("1" * 32) is not None
+def test_old_jobs_are_forgotten(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submitted, "MOST", 2)
+    for job in ("2" * 32, "3" * 32, JOB):
+        remember(job, program)
+    assert remembered_program("2" * 32) is None
+    assert remembered_program(JOB) is not None
 
 
 def uploads(*names: str, **settings: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """The journal of a move stays until a copy of the job runs, or has ended for good."""
 
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from moving_cases import (
 )
 
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay, broken_off
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, ending
 from streamplace.engines.flink.move.state import checkpoint_totals, outlives
@@ -32,7 +30,7 @@ from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import return_trigger
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.watch_store import StoreError
+from streamplace.io.store import Holder
 
 
 def interrupt() -> None:
@@ -139,21 +137,6 @@ def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None
     for found, told in (([], "has no record of an interrupted move"), (both, "choose one with")):
         with pytest.raises(SettingError, match=told):
             broken_off(found, None)
-
-
-def test_a_damaged_journal_starts_nothing(case: MoveCase) -> None:
-    """Without it, a job could be started twice."""
-    journal = case.move().journal
-    with closing(sqlite3.connect(case.store.path)) as database, database:
-        database.execute("UPDATE moves SET document = '{}'")
-    with pytest.raises(StoreError, match="has a move that is damaged"):
-        case.store.begin(journal)
-
-
-def test_only_the_user_can_read_the_journal(case: MoveCase) -> None:
-    """The command that resumes a move contains the arguments of its job."""
-    case.move()
-    assert case.store.path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("status", [503, 500])

@@ -1,7 +1,5 @@
 """Decisions of a watch are carried out once, whenever the watch is killed."""
 
-import os
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,10 +9,10 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import healthy, job
+from stores import fill_disk
 from watched_jobs import OLD, Killed, outcome
 
 from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.flink.move.outcomes import (
@@ -26,19 +24,16 @@ from streamplace.engines.flink.move.outcomes import (
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.flink.watch import acting, log
+from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.ledger import read_ledger, usual_ledger
+from streamplace.io.ledger import user_runs
+from streamplace.io.store import StoreError
 from streamplace.io.watch_store import (
-    JobWatched,
-    StoreError,
-    WatchRound,
     WatchStore,
-    read_records,
 )
 from streamplace.model.intervals import RateInterval
 
@@ -127,7 +122,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
     assert (decision.value, decision.measured) == (100.0, 95.0)
     assert store.jobs() == [NEW]
-    (entry,) = read_ledger(usual_ledger()).entries
+    (entry,) = user_runs()
     assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)
 
 
@@ -279,74 +274,15 @@ def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: W
     assert (moves.starts, store.records(9)[0].decisions) == (0, ())
 
 
-def test_what_cannot_be_written_is_not_done(mover: MakeMover, store: WatchStore) -> None:
+def test_what_cannot_be_written_is_not_done(
+    mover: MakeMover, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moves = Moves()
     one = mover(moves)
-    pages = store._database.execute("PRAGMA page_count").fetchone()[0]
-    store._database.execute(f"PRAGMA max_page_count = {pages}")
+    fill_disk(monkeypatch)
     with pytest.raises(StoreError, match="database or disk is full"):
         one.carry_out(MODEL, THERE, "x" * 10_000)
     assert moves.starts == 0
-
-
-def test_two_watches_of_one_job_refuse_each_other_by_name(
-    store: WatchStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also by the id after a move; and what a dead process holds is taken over."""
-    first = WatchLog.claimed(store, OLD, "shop", print)
-    monkeypatch.setattr(log, "running_holder", lambda *_: "process 7 of me on host")
-    told = r"has been watched by process 7 of me on host since \d{4}-\d\d-\d\d \d\d:\d\d UTC; stop"
-    with pytest.raises(JobWatched, match=told):
-        WatchLog.claimed(store, NEW, "shop", print)
-    assert WatchLog.claimed(store, "b" * 32, "other", print).watch != first.watch
-    monkeypatch.undo()
-    assert WatchLog.claimed(store, NEW, "shop", print).watch == first.watch
-
-
-def test_a_holder_runs_where_its_process_does() -> None:
-    """One on another machine runs while it gives signs of life."""
-    mine = Holder.current()
-    other = mine.model_copy(update={"process": os.getppid(), "started": 1})
-    assert log.running_holder(other.model_dump_json(), 0.0) == ""
-    away = mine.model_copy(update={"host": "elsewhere"})
-    assert log.running_holder(away.model_dump_json(), 60.0).endswith("on elsewhere")
-    assert log.running_holder(away.model_dump_json(), 3600.0) == ""
-
-
-def test_a_holder_of_another_version_runs_while_it_gives_signs_of_life() -> None:
-    for text in ('{"process": "later"}', "damaged"):
-        assert log.running_holder(text, 60.0) == "another version of streamplace"
-        assert log.running_holder(text, 3600.0) == ""
-
-
-def test_a_store_of_another_version_or_another_file_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "new.sqlite") as database:
-        database.execute("PRAGMA user_version = 99")
-    (tmp_path / "text.sqlite").write_text("this is no database, but a text of some length" * 9)
-    for name, told in {"new": "another version", "text": "file is not a database"}.items():
-        with pytest.raises(StoreError, match=told):
-            WatchStore(tmp_path / f"{name}.sqlite")
-    assert read_records(tmp_path / "none.sqlite", 9) == []
-
-
-LATER = '{"capacity": [], "cost": [], "machines": [1, 2], "field of a later version": 1}'
-
-
-@pytest.mark.parametrize("row", ["{", "[]", "{}", '{"machines": 1}', LATER])
-def test_damaged_rounds_are_left_out_and_damaged_decisions_refused(
-    mover: MakeMover, store: WatchStore, row: str
-) -> None:
-    """A round may be missing; what a decision has begun must be known."""
-    one = mover(Moves())
-    seen = WatchRound("", 60.0, OLD, 1.0, 1.0, False, 0.0, 1)
-    for number in (1, 2):
-        store.add_round(one.log.watch, replace(seen, time=60.0 * number))
-    store._database.execute("UPDATE rounds SET document = ? WHERE id = 1", (row,))
-    assert [known.time for known in store.rounds(one.log.watch, 9)] == [120.0]
-    one.carry_out(MODEL, THERE, "")
-    store._database.execute("UPDATE decisions SET document = ?", (row,))
-    with pytest.raises(StoreError, match="has a decision that is damaged, or of another version"):
-        store.records(9)
 
 
 def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover, store: WatchStore) -> None:

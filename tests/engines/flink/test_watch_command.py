@@ -3,11 +3,9 @@
 import os
 import signal
 import socket
-import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,9 @@ from flink_documents import healthy, job, jobs
 from watched_jobs import OLD
 
 from streamplace.engines.flink.move.state import CheckpointTotals
-from streamplace.engines.flink.rest.client import NoAnswer, Rest
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.flink.watch import log, modelling, replacing, rounds
+from streamplace.engines.flink.watch import log, modelling, rounds
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.metrics import WatchMetrics, served
@@ -34,8 +32,6 @@ from streamplace.io.watch_store import (
     WatchDecision,
     WatchRound,
     WatchStore,
-    read_records,
-    usual_store,
     utc_now,
 )
 from streamplace.model.intervals import RateInterval
@@ -74,7 +70,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert "dev-0, dev-1 should carry 200 tuples/s (180 to 220)" in first
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
-    (record,) = read_records(usual_store(), 9)
+    (record,) = WatchStore.usual().records(9)
     assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
     assert record.rounds[0].capacity == (90.0, 180.0)
     assert record.decisions == ()
@@ -157,7 +153,7 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
             ("--apply",): "name its jar and arguments",
         }.items():
             assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
-    assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
+    assert WatchStore.usual().records(9) == [] or not WatchStore.usual().records(9)[0].rounds
 
 
 def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
@@ -170,28 +166,6 @@ def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
         told = refusal("flink", "watch", "--rest", flink.url, *options)
         assert f"job {OLD} cannot be watched: Flink's adaptive scheduler runs it" in told
         assert "leave its parallelism to Flink's autoscaler" in told
-
-
-def test_a_watch_gives_signs_of_life_while_flink_is_silent(
-    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise, a second watch would take over the job."""
-    seen: list[float] = []
-    health_of = watching.health_of
-
-    def silent(*asked: Any) -> Any:
-        with closing(sqlite3.connect(usual_store())) as database:
-            seen.extend(time for (time,) in database.execute("SELECT seen FROM watches"))
-        if len(seen) < 15:
-            raise NoAnswer("Flink does not answer")
-        return health_of(*asked)
-
-    monkeypatch.setattr(watching, "health_of", silent)
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(log, "KEEP_SECONDS", 0.2)
-    assert run("flink", "watch", "--rest", flink.url).status == 0
-    assert len(set(seen[:15])) >= 4
-    assert max(seen[:15]) - seen[0] >= 0.5
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -220,10 +194,10 @@ def test_a_watch_ends_in_order_however_it_is_asked_to(
 
 def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:
     """A job that has ended leads to the later one that was watched, another one to itself."""
-    store, rest = WatchStore(usual_store()), Rest(flink.url)
+    store, rest = WatchStore.usual(), Rest(flink.url)
     flink.answers[f"GET /jobs/{OLD}"] = job("shop", "FINISHED", {})
     flink.answers["GET /jobs/other"] = job("shop", "RUNNING", {})
-    store.claim(successor(OLD), "shop", "", lambda *_: False, lambda *_: "")
+    store.claim(successor(OLD), "shop", log.is_same_job)
     assert first_job(rest, store, OLD) == successor(OLD)
     assert first_job(rest, store, "other") == "other"
     assert first_job(rest, store, None) == successor(OLD)
@@ -237,7 +211,7 @@ def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
     seen: list[PlacedJob] = []
     monkeypatch.setattr(watching.Watch, "run", lambda _, placed: seen.append(placed))
     new, layout = successor(OLD), {"map": ["dev-0"]}
-    own = log.WatchLog.claimed(WatchStore(usual_store()), OLD, "shop", print)
+    own = log.WatchLog.claimed(WatchStore.usual(), OLD, "shop", print)
     decision = WatchDecision(utc_now(), "move", OLD, new, {**layout}, (1, 1), "")
     own.end(own.begin(decision), decision, MOVED, "", new)
     own.release()

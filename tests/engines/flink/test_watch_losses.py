@@ -20,7 +20,6 @@ from watched_jobs import OLD, Killed, outcome, quick_store
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveStore, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -40,6 +39,7 @@ from streamplace.engines.flink.watch.placed_job import move_without_lost
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError
+from streamplace.io.store import Holder, Rows, Store
 from streamplace.model.intervals import RateInterval
 
 Places = Mapping[str, list[str]]
@@ -287,8 +287,7 @@ def killed(scene: Callable[[str], Scene], tmp_path: Path) -> Scene:
     """A scene in which a command has stopped the job to move it, and was killed."""
     whole = scene("abc")
     whole.moves(FEWER)
-    whole.store.close()
-    (tmp_path / "watch.sqlite").unlink()
+    (tmp_path / "watches.sqlite").unlink()
     site = scene("abc")
     asked = [request for request, _ in whole.flink.asked]
     site.flink.kill_at = asked.index(f"POST /jobs/{OLD}/stop") + 1
@@ -333,10 +332,9 @@ def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
     whole.flink.losses["start"] = "a"
     whole.moves(FEWER)
     asked = [request for request, _ in whole.flink.asked]
-    whole.store.close()
     moments = [(n, late) for n, one in enumerate(asked) for late in (False, one[:4] != "GET ")]
     for at, late in dict.fromkeys(moments):
-        (tmp_path / "watch.sqlite").unlink()
+        (tmp_path / "watches.sqlite").unlink()
         site = scene("abc")
         site.flink.losses["start"] = "a"
         site.flink.kill_at, site.flink.kills_late = at, late
@@ -344,7 +342,6 @@ def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
             site.moves(FEWER)
         job = site.begins_again()
         assert site.flink.alive == {job: True}, asked[at]
-        site.store.close()
 
 
 def test_a_resumed_move_waits_for_no_task_manager_that_only_its_old_placement_used(
@@ -362,19 +359,19 @@ class CrashingStore:
 
     def __init__(self, flink: LosingFlink, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flink, self.at, self.steps = flink, at, 0
-        self._step = MoveStore._transaction
+        self._step = Store.transaction
         dead = Holder.current()
         dead = dead.model_copy(update={"started": dead.started + 1})
         monkeypatch.setattr(Holder, "current", lambda: dead)
-        monkeypatch.setattr(MoveStore, "_transaction", lambda store: self.step(store))
+        monkeypatch.setattr(Store, "transaction", lambda store: self.step(store))
 
     @contextmanager
-    def step(self, store: MoveStore) -> Iterator[Any]:
+    def step(self, store: Store) -> Iterator[Rows]:
         """Carry out a step; even numbers stand for before it, odd ones for right after."""
         number, self.steps = self.steps, self.steps + 2
         self._live(number)
-        with self._step(store) as database:
-            yield database
+        with self._step(store) as rows:
+            yield rows
         self._live(number + 1)
 
     def _live(self, number: int) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import fill_disk
 from watched_jobs import plan
 from watched_rounds import DEVICES, PLANS, Scene, look
 
@@ -15,9 +16,9 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.watch.judging import QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.errors import SettingError
+from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watch_store import (
     JobWatched,
-    StoreError,
     WatchDecision,
     WatchRound,
     WatchStore,
@@ -323,28 +324,33 @@ def test_where_another_command_moves_the_job_nothing_is_moved_any_more(scene: Sc
     assert scene.moves == []
 
 
-@pytest.mark.parametrize("act", ["pass", "keep", "move"])
+@pytest.mark.parametrize("act", ["pass", "move"])
 def test_a_watch_that_another_process_has_taken_over_ends(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
-    """It moves nothing any more, and leaves the watch to that process."""
+    """It moves nothing any more, and leaves the watch to that process, of another machine."""
     rounds = scene.rounds()
     scene.passes(rounds, look(50))
-    other = WatchStore(tmp_path / "watch.sqlite")
+    own = Holder.current()
+    other = own.model_copy(update={"host": "elsewhere"})
 
     def take_over(*_: object) -> None:
-        other.claim("job", "shop", "another", is_same_job, lambda *_: "")
+        with monkeypatch.context() as patch:
+            patch.setattr(Holder, "current", lambda: other)
+            patch.setattr(Holder, "runs", False)
+            scene.log.store.claim("job", "shop", is_same_job)
 
     if act == "move":
         monkeypatch.setattr(WatchLog, "add", take_over)
     else:
         take_over()
     with pytest.raises(JobWatched, match="another command has watched the job since 20"):
-        scene.log.keep() if act == "keep" else scene.passes(rounds, look(95))
+        scene.passes(rounds, look(95))
     assert scene.decisions == []
     scene.log.release()
-    with pytest.raises(JobWatched, match="has been watched by another"):
-        WatchStore(tmp_path / "watch.sqlite").claim("job", "", "", is_same_job, lambda one, _: one)
+    monkeypatch.setattr(Holder, "runs", True)
+    with pytest.raises(JobWatched, match=r"has been watched by process .* on elsewhere since"):
+        scene.log.store.claim("job", "shop", is_same_job)
 
 
 def test_a_round_without_an_answer_is_no_round(scene: Scene) -> None:
@@ -357,19 +363,17 @@ def test_a_round_without_an_answer_is_no_round(scene: Scene) -> None:
 def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
     """It is told once, and when there is room again."""
     rounds = scene.rounds()
-    database = scene.log.store._database
-    scene.passes(rounds, look(50))
-    pages = database.execute("PRAGMA page_count").fetchone()[0]
-    database.execute(f"PRAGMA max_page_count = {pages}")
-    for _ in range(200):  # fill what is left of the last page
+    with pytest.MonkeyPatch.context() as patch:
         scene.passes(rounds, look(50))
-    assert [line for line in scene.told if "rounds are not recorded" in line] == [
-        next(line for line in scene.told if "database or disk is full" in line)
-    ]
-    scene.failure = StoreError("watch.sqlite cannot be used: database or disk is full")
-    told = scene.passes(rounds, look(95), look(95))
-    assert "nothing is moved without a record" in " ".join(told)
-    database.execute("PRAGMA max_page_count = 100000")
+        fill_disk(patch)
+        for _ in range(200):  # fill what is left of the last page
+            scene.passes(rounds, look(50))
+        assert [line for line in scene.told if "rounds are not recorded" in line] == [
+            next(line for line in scene.told if "database or disk is full" in line)
+        ]
+        scene.failure = StoreError("store.sqlite cannot be used: database or disk is full")
+        told = scene.passes(rounds, look(95), look(95))
+        assert "nothing is moved without a record" in " ".join(told)
     assert scene.passes(rounds, look(50))[-1] == "rounds are recorded again"
 
 
@@ -377,7 +381,7 @@ def test_a_watch_that_was_killed_decides_as_if_it_had_gone_on(scene: Scene, tmp_
     """The policy remembers what has arrived: the move comes in the same round."""
 
     def move_of(kill_at: int | None) -> int:
-        store = WatchStore(tmp_path / f"{kill_at}.sqlite")
+        store = WatchStore(Store(tmp_path / f"{kill_at}.sqlite"))
         scene.log = WatchLog.claimed(store, "job", "shop", scene.told.append)
         rounds = scene.rounds("work-function", acts=False)
         for number in range(100):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.endings import state_clause
@@ -57,9 +58,9 @@ def flow_there(
 
 def note(by: str, predicted: Prediction, flow: SourceFlow, tell: Callable[[str], None]) -> None:
     """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
-    if flow.rate <= 0:
-        return
     low, value, high = predicted.carries
+    if not (0 < flow.rate < inf and 0 < value < inf):
+        return
     entry = LedgerEntry(
         predicted.graph,
         value,

@@ -1,37 +1,23 @@
-"""Journal of moves: a table on this machine, with a row for each move that has not ended.
+"""Journal of moves: rows of the user's store, one for each move that has not ended.
 
-A move is written before its job is stopped, and every step before it is carried out, each in one
-transaction. So a command that is killed at any line leaves a row that says how far it has come, and
-``--resume`` goes on from there.
-
-The row is also the claim of its command: while that process runs, no other command of this user
-moves the job or one of its successors. The claim of a process that has ended is void. Commands on
-other machines do not see the row; the ids of jobs, each of which Flink accepts once, keep them
-apart.
+A move is written before its job is stopped, and every step before it is carried out. So a command
+that is killed at any line leaves a row that says how far it has come, and ``--resume`` goes on from
+there. The row is also the claim of its command on the job and its successors.
 """
 
-import os
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.caches import user_state
-from streamplace.io.files import make_folder, spot
-from streamplace.io.watch_store import BUSY_SECONDS, StoreError
+from streamplace.io.store import Holder, Rows, Store, StoreError, Table
 from streamplace.model.messages import listed, quoted
-
-FILE = "moves.sqlite"
-_TABLE = "CREATE TABLE IF NOT EXISTS moves (job TEXT PRIMARY KEY, document TEXT NOT NULL)"
 
 
 class Journal(BaseModel):
@@ -39,7 +25,6 @@ class Journal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: Literal[1] = 1
     url: str  # address of the cluster, without name and password
     job: str  # the job that is moved
     trigger: str  # id of the request that stops it
@@ -123,92 +108,70 @@ def left_on_failure(claim: MoveClaim) -> Iterator[None]:
         raise
 
 
+MOVES = Table("moves", TypeAdapter(Journal))
+
+
 @dataclass(frozen=True, slots=True)
 class MoveStore:
-    """The journal of all moves of this user; its file is created if it is missing."""
+    """The journal of all moves of this user."""
 
-    path: Path
+    store: Store
 
     @classmethod
     def usual(cls) -> "MoveStore":
-        """Return the journal in the user's state folder."""
-        return cls(user_state() / FILE)
+        """Return the journal in the user's store."""
+        return cls(Store.usual())
+
+    @property
+    def path(self) -> Path:
+        """File of the store."""
+        return self.store.path
 
     def unfinished(self) -> list[Journal]:
         """Moves that are in progress or were interrupted, the oldest first."""
-        if not self.path.exists():
-            return []
-        with self._transaction() as database:
-            return self._rows(database)
+        return [*self.store.rows(MOVES).values()]
 
     def begin(self, journal: Journal) -> MoveClaim:
         """Write a new move; raise MoveUnderWay if another command moves one of its jobs.
 
         Raises FlinkError when a move of them was interrupted.
         """
-        with self._transaction() as database:
-            for other in self._rows(database):
+        with self.store.transaction() as rows:
+            for other in rows.all(MOVES).values():
                 if other.concerns(journal.job) or journal.concerns(other.job):
                     refuse_held(other)
                     raise FlinkError(
                         f"a move of job {other.job} was interrupted; finish it with: "
                         f"{other.resume_by}"
                     )
-            self._put(database, journal)
+            rows.add(MOVES, journal.job, journal)
         return MoveClaim(self, journal)
 
     def take(self, job: str) -> MoveClaim:
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
-        with self._transaction() as database:
-            found = [journal for journal in self._rows(database) if journal.job == job]
+        with self.store.transaction() as rows:
+            found = [*rows.all(MOVES, job).values()]
             if not found:
                 raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
             refuse_held(found[0])
             journal = found[0].model_copy(update={"holder": Holder.current()})
-            self._put(database, journal)
+            _put(rows, journal)
         return MoveClaim(self, journal)
 
     def write(self, journal: Journal) -> None:
         """Write a step of a move that has not ended."""
-        row = (journal.model_dump_json(), journal.job)
-        with self._transaction() as database:
-            database.execute("UPDATE moves SET document = ? WHERE job = ?", row)
+        with self.store.transaction() as rows:
+            _put(rows, journal)
 
     def end(self, job: str) -> None:
         """Delete the row of a move that has ended."""
-        with self._transaction() as database:
-            database.execute("DELETE FROM moves WHERE job = ?", (job,))
+        with self.store.transaction() as rows:
+            rows.delete(MOVES, job)
 
-    def _rows(self, database: sqlite3.Connection) -> list[Journal]:
-        query = "SELECT document FROM moves ORDER BY rowid"
-        try:
-            return [Journal.model_validate_json(text) for (text,) in database.execute(query)]
-        except ValidationError:  # without it, a job could be started twice
-            raise StoreError(
-                f"{spot(self.path)} has a move that is damaged, or of another version; move the "
-                "file away"
-            ) from None
 
-    def _put(self, database: sqlite3.Connection, journal: Journal) -> None:
-        row = (journal.job, journal.model_dump_json())
-        database.execute("INSERT OR REPLACE INTO moves VALUES (?, ?)", row)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, alone and on the disk when the block ends."""
-        try:
-            make_folder(self.path.parent)
-            # The command that resumes a move has the arguments of its job, which may be secret.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            connected = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-            with closing(connected) as database:
-                database.execute("PRAGMA synchronous = FULL")
-                database.execute("BEGIN IMMEDIATE")
-                database.execute(_TABLE)
-                yield database  # closing the file undoes what a failed block has written
-                database.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{spot(self.path)} cannot be used: {error}") from None
+def _put(rows: Rows, journal: Journal) -> None:
+    for number in rows.all(MOVES, journal.job):
+        rows.put(MOVES, number, journal)
 
 
 def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:

@@ -16,7 +16,6 @@ from streamplace.engines.flink.move.carried import (
     lost,
     running_settings,
 )
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
@@ -55,6 +54,7 @@ from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Re
 from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger, successor
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import SettingError
+from streamplace.io.store import Holder
 
 LOG = logging.getLogger(__name__)
 Tell = Callable[[str], None]

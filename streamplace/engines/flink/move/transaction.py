@@ -65,7 +65,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import StoreError
+from streamplace.io.store import StoreError
 from streamplace.model.messages import listed
 
 STOP_SECONDS = 30.0

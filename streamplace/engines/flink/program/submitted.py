@@ -2,7 +2,7 @@
 
 Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
 it was started with (docs/how-to/flink-moves.md). So every program that streamplace submits is
-written to a file that only the user can read, because arguments may be secret.
+written to the user's store.
 """
 
 import hashlib
@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import is_own
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
-from streamplace.errors import SettingError
-from streamplace.io.caches import user_state
+from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import spot
+from streamplace.io.store import Store, Table
 from streamplace.model.messages import listed, shown
 
-FOLDER = "flink-jobs"
 MOST = 1000
 """Maximum number of stored programs; the oldest are deleted first."""
 UPLOADS = "flink-web-upload"
@@ -30,10 +29,11 @@ UPLOADS = "flink-web-upload"
 
 
 class SubmittedProgram(BaseModel):
-    """Program of a job as it is stored in a file."""
+    """Program of a job as it is stored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
+    job: str
     # Jar → its SHA-256 at the submission; the first jar contains the main class.
     digests: dict[Path, str]
     entry_class: str | None
@@ -44,10 +44,11 @@ class SubmittedProgram(BaseModel):
     managed_mb: int | None
 
     @classmethod
-    def of(cls, program: Program) -> "SubmittedProgram":
-        """Return the stored form of a program, with absolute paths."""
+    def of(cls, program: Program, job: str = "") -> "SubmittedProgram":
+        """Return the stored form of the program of a job, with absolute paths."""
         jars = [jar.resolve() for jar in (program.jar, *program.libraries)]
         return cls(
+            job=job,
             digests={jar: digest(jar) for jar in jars},
             entry_class=program.entry_class,
             arguments=tuple(program.arguments),
@@ -95,24 +96,17 @@ def digest(jar: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+PROGRAMS = Table("programs", TypeAdapter(SubmittedProgram))
+
+
 def remember(job: str, program: Program) -> None:
-    """Store the program of a job; errors of writing are ignored."""
-    folder = user_state() / FOLDER
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = SubmittedProgram.of(program).model_dump_json(indent=1)
-        written = folder / f"{job}.{os.getpid()}"
-        with open(written, "w", opener=_private, encoding="utf-8") as file:
-            file.write(text)
-        written.replace(folder / f"{job}.json")
-        known = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in known[:-MOST]:
-            path.unlink()
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read."""
-    return os.open(path, flags, 0o600)
+    """Store the program of a job; errors of reading its jars and of writing are ignored."""
+    with suppress(OSError, FormatError):
+        row = SubmittedProgram.of(program, job)
+        with Store.usual().transaction() as rows:
+            rows.delete(PROGRAMS, job)
+            rows.add(PROGRAMS, job, row)
+            rows.forget(PROGRAMS, MOST)
 
 
 def remembered_program(job: str) -> Program | None:
@@ -120,17 +114,12 @@ def remembered_program(job: str) -> Program | None:
 
     A jar that has changed since the submission raises SettingError.
     """
-    near: dict[int, Path] = {}
-    with suppress(OSError):
-        for path in (user_state() / FOLDER).glob("*.json"):
-            chain = chain_of(path.stem)
-            if job in chain:
-                near[chain.index(job)] = path
-        if near:
-            with suppress(ValidationError):
-                text = near[min(near)].read_bytes()
-                return SubmittedProgram.model_validate_json(text).program()
-    return None
+    near: dict[int, SubmittedProgram] = {}
+    for known in Store.usual().rows(PROGRAMS).values():
+        chain = chain_of(known.job)
+        if job in chain:
+            near[chain.index(job)] = known
+    return near[min(near)].program() if near else None
 
 
 def known_program(rest: Rest, job: str) -> Program:

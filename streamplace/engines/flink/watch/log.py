@@ -1,26 +1,19 @@
 """Log of a watch in the store: rounds may be missing from it, decisions may not."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.io.store import StoreError
 from streamplace.io.watch_store import (
     BEGUN,
     MOVED,
     UNBEGUN,
     UNSAVED,
-    StoreError,
     WatchDecision,
     WatchRound,
     WatchStore,
 )
-
-KEEP_SECONDS, DEAD_SECONDS = 60.0, 900.0
-"""Seconds between two signs of life, and without any until a watch elsewhere counts as ended."""
 
 
 @dataclass(slots=True)
@@ -35,7 +28,6 @@ class WatchLog:
     watch: int
     tell: Callable[[str], None]
     _is_failing: bool = field(default=False, init=False)
-    _due: float = field(default=0.0, init=False)
 
     @classmethod
     def claimed(
@@ -45,8 +37,7 @@ class WatchLog:
 
         Raises JobWatched when another process watches it.
         """
-        holder = Holder.current().model_dump_json()
-        return cls(store, store.claim(job, name, holder, is_same_job, running_holder), tell)
+        return cls(store, store.claim(job, name, is_same_job), tell)
 
     def add(self, seen: WatchRound) -> None:
         """Append a round, if that is possible."""
@@ -64,34 +55,6 @@ class WatchLog:
                 self.tell("rounds are recorded again")
             self._is_failing = False
 
-    @contextmanager
-    def living(self) -> Iterator[None]:
-        """Give signs of life while the block runs, also while it waits for Flink."""
-        over = threading.Event()
-
-        def sign() -> None:
-            while not over.wait(KEEP_SECONDS):
-                with suppress(StoreError):
-                    self.store.sign(self.watch)
-
-        thread = threading.Thread(target=sign, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    def keep(self) -> None:
-        """Give a sign of life, if one is due and it can be written.
-
-        Raises JobWatched when another process has taken over the watch.
-        """
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + KEEP_SECONDS
-            with suppress(StoreError):
-                self.store.keep(self.watch)
-
     def begin(self, decision: WatchDecision) -> int:
         """Write a decision before it is carried out; raise StoreError if that is not possible."""
         return self.store.begin(self.watch, decision)
@@ -107,9 +70,7 @@ class WatchLog:
     def amend(self, number: int, decision: WatchDecision) -> None:
         """Replace a decision; where this fails, the next process finds out the outcome again."""
         try:
-            self.store.end(number, decision)
-            if decision.after:
-                self.store.follow(self.watch, decision.after)
+            self.store.end(self.watch, number, decision)
         except StoreError as error:
             self.tell(f"warning: {error}")
 
@@ -145,19 +106,3 @@ class WatchLog:
 def is_same_job(one: str, other: str) -> bool:
     """Whether one id belongs to the job of the other, before or after moves."""
     return other in chain_of(one) or one in chain_of(other)
-
-
-def running_holder(text: str, silent: float) -> str:
-    """Describe the process of a watch if it may run; empty if it has ended.
-
-    Signs of life, the last of which was given ``silent`` seconds ago, count for processes of other
-    machines, and for those of other versions of streamplace.
-    """
-    try:
-        holder = Holder.model_validate_json(text)
-    except ValueError:
-        return "another version of streamplace" if silent < DEAD_SECONDS else ""
-    if holder == Holder.current():
-        return ""
-    runs = holder.runs if holder.is_here else silent < DEAD_SECONDS
-    return str(holder) if runs else ""

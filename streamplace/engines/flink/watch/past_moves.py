@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.io.store import StoreError
 from streamplace.io.watch_store import (
     FAILED,
     MOVED,
     RETURNED,
     UNBEGUN,
     UNSAVED,
-    StoreError,
     WatchDecision,
     seconds_since,
 )

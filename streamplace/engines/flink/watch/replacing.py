@@ -44,7 +44,8 @@ from streamplace.engines.flink.watch.placed_job import (
     without_lost,
 )
 from streamplace.errors import PlacementError, StreamplaceError
-from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, StoreError, WatchDecision
+from streamplace.io.store import StoreError
+from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, WatchDecision
 from streamplace.model.messages import listed, quoted
 
 LOOK_SECONDS = 1.0

@@ -38,7 +38,8 @@ from streamplace.engines.flink.watch.modelling import Measuring
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import JobWatched, StoreError, WatchRound, utc_now
+from streamplace.io.store import StoreError
+from streamplace.io.watch_store import JobWatched, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
 
 FRESH_SECONDS = 300.0

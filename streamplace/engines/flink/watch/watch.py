@@ -80,8 +80,6 @@ class Watch:
         since, missing_before, wanted = 0.0, set[str](), self.replacing.is_wanted
         losses, shortages, breaks = (Notices(self.tell) for _ in range(3))
         while True:
-            if self.rounds is not None:
-                self.rounds.log.keep()
             health = self._look(run)
             if health.has_ended or (health.state == FAILED and not wanted):
                 return self._end(run, health.state)

@@ -1,0 +1,225 @@
+"""The user's store: what has to outlive a command, in one SQLite file on this machine.
+
+A row is a document, the JSON text of a frozen type without other fields. Every step is one
+transaction, on the disk when its block ends: a command that is killed at any line leaves the step
+before or the step after.
+
+A row that a process carries on names that process, its holder. While it runs, no other command of
+this user carries the row on; the claim of a process that has ended is void. Commands on other
+machines are kept apart by ids of jobs, each of which Flink accepts once.
+"""
+
+import getpass
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from streamplace.errors import FormatError
+from streamplace.io.caches import user_state
+from streamplace.io.files import make_folder, spot
+from streamplace.model.messages import shown
+
+FILE = "store.sqlite"
+VERSION = 1
+BUSY_SECONDS = 10.0
+"""Seconds to wait for another process that writes."""
+TABLES = ("moves", "programs", "watches", "rounds", "decisions", "rates")
+_SCHEMA = "".join(
+    f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, document TEXT NOT NULL);"
+    f"CREATE INDEX owner_of_{name} ON {name} (owner, id);"
+    for name in TABLES
+)
+ADVICE = "check that every job runs once, as a move may be unfinished, and move the file away"
+DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+T = TypeVar("T")
+
+
+class StoreError(FormatError):
+    """The store cannot be read or written."""
+
+
+class _NotUsable(sqlite3.DatabaseError):
+    """The file has rows, or a version, that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[T]):
+    """A table, and what reads and writes its rows, which belong to owners such as a job."""
+
+    name: str
+    adapter: "TypeAdapter[T]"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of the store, inside one transaction."""
+
+    database: sqlite3.Connection
+
+    def all(
+        self, table: Table[T], owner: str | None = None, last: int | None = None
+    ) -> dict[int, T]:
+        """Rows by number, in order: all or those of an owner, and of these the last ones.
+
+        A row that is damaged makes the store unusable: without it, a job could be started twice.
+        """
+        which, values = ("", []) if owner is None else ("WHERE owner = ?", [owner])
+        query = f"SELECT id, document FROM {table.name} {which} ORDER BY id DESC LIMIT ?"
+        found = self.database.execute(query, [*values, -1 if last is None else last]).fetchall()
+        try:
+            return {n: table.adapter.validate_json(text) for n, text in reversed(found)}
+        except ValidationError:
+            raise _NotUsable(f"table {table.name} has a row that cannot be read") from None
+
+    def add(self, table: Table[T], owner: str, row: T) -> int:
+        """Append a row; return its number."""
+        query = f"INSERT INTO {table.name} (owner, document) VALUES (?, ?)"
+        return int(self.database.execute(query, (owner, _text(table, row))).lastrowid or 0)
+
+    def put(self, table: Table[T], number: int, row: T) -> None:
+        """Replace a row; do nothing if it was deleted."""
+        query = f"UPDATE {table.name} SET document = ? WHERE id = ?"
+        self.database.execute(query, (_text(table, row), number))
+
+    def delete(self, table: Table[Any], owner: str) -> None:
+        """Delete the rows of an owner."""
+        self.database.execute(f"DELETE FROM {table.name} WHERE owner = ?", (owner,))
+
+    def forget(self, table: Table[Any], most: int, owner: str | None = None) -> None:
+        """Delete all but the last rows: those of an owner, or of all."""
+        of, values = ("", []) if owner is None else ("WHERE owner = ?", [owner])
+        last = f"SELECT id FROM {table.name} {of} ORDER BY id DESC LIMIT 1 OFFSET ?"
+        query = f"DELETE FROM {table.name} {of or 'WHERE TRUE'} AND id <= ({last})"
+        self.database.execute(query, [*values, *values, most])
+
+
+def _text(table: Table[T], row: T) -> str:
+    return table.adapter.dump_json(row).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The store of this user; its file is created with the first row."""
+
+    path: Path
+
+    @classmethod
+    def usual(cls) -> "Store":
+        """Return the store in the user's state folder."""
+        return cls(user_state() / FILE)
+
+    def rows(
+        self, table: Table[T], owner: str | None = None, last: int | None = None
+    ) -> dict[int, T]:
+        """Read rows, see `Rows.all`; there are none if the file is missing."""
+        if not self.path.exists():
+            return {}
+        with self._opened("BEGIN") as rows:
+            return rows.all(table, owner, last) if _has_tables(rows.database) else {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Rows]:
+        """One transaction, alone and on the disk when the block ends."""
+        make_folder(self.path.parent)
+        with self._opened("BEGIN IMMEDIATE") as rows:
+            if not _has_tables(rows.database):
+                for statement in _SCHEMA.split(";"):
+                    rows.database.execute(statement)
+                rows.database.execute(f"PRAGMA user_version = {VERSION}")
+            yield rows
+
+    @contextmanager
+    def _opened(self, begin: str) -> Iterator[Rows]:
+        """Open the file for a block; raise StoreError for what SQLite refuses."""
+        try:
+            if begin != "BEGIN":  # it has arguments of jobs, which may be secret
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            connected = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            with closing(connected) as database:
+                database.execute("PRAGMA synchronous = FULL")  # also after a loss of power
+                database.execute(begin)
+                yield Rows(database)  # closing the file undoes what a failed block has written
+                database.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.Error | OSError) -> StoreError:
+        """Error with what to do about it; the file may have an unfinished move, so it stays."""
+        where = spot(self.path)
+        if isinstance(error, _NotUsable):
+            return StoreError(f"{where} cannot be used: {error}; {ADVICE}")
+        if getattr(error, "sqlite_errorcode", -1) & 0xFF in DAMAGED:
+            return StoreError(f"{where} is damaged: {error}; {ADVICE}")
+        return StoreError(f"{where} cannot be used: {error}")
+
+
+def _has_tables(database: sqlite3.Connection) -> bool:
+    """Whether a file is not new; raise _NotUsable for another version's, and for another file."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    is_new = not version and not database.execute("SELECT 1 FROM sqlite_master").fetchone()
+    if version != VERSION and not is_new:
+        raise _NotUsable(
+            f"another version of streamplace wrote it (format {version}, not {VERSION})"
+        )
+    return not is_new
+
+
+class Holder(BaseModel):
+    """The process that carries on a move or a watch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str  # its machine, with the namespace of its process ids
+    process: int
+    started: int  # start time of its process, in the kernel's clock ticks; 0 if unknown
+    user: str
+
+    @classmethod
+    def current(cls) -> "Holder":
+        """Return the calling process."""
+        process = os.getpid()
+        try:
+            user = getpass.getuser()
+        except (OSError, KeyError):  # the user id has no name
+            user = str(os.getuid())
+        return cls(host=_host(), process=process, started=_started(process) or 0, user=user)
+
+    @property
+    def runs(self) -> bool:
+        """Whether its process runs on this machine; another one may have got its id since."""
+        return self.host == _host() and _started(self.process) == self.started
+
+    def __str__(self) -> str:
+        host = self.host.partition(" ")[0]
+        return f"process {self.process} of {shown(self.user)} on {shown(host)}"
+
+
+def _host() -> str:
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()} {namespace}".strip()
+
+
+def _started(process: int) -> int | None:
+    """Start time of a process of this machine, in clock ticks; None if there is no such process."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(text.rpartition(")")[2].split()[19])
+    except FileNotFoundError:
+        if Path("/proc/self").exists():
+            return None
+    except (OSError, IndexError, ValueError):
+        return 0
+    with suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return 0
+    return None

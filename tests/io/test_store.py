@@ -1,0 +1,166 @@
+"""The user's store: killed writers, two processes, and files that cannot be read."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from stores import damage, fill_disk
+
+from streamplace.engines.flink.move.journal import Journal, MoveStore, MoveUnderWay
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.watch.log import is_same_job
+from streamplace.io.ledger import LedgerEntry, append_entries, user_runs
+from streamplace.io.store import VERSION, Holder, Store, StoreError
+from streamplace.io.watch_store import JobWatched, WatchDecision, WatchStore
+
+HERE = Path(__file__).parent
+JOB = "a" * 32
+RUN = LedgerEntry("clicks", 100.0, 90.0)
+
+
+def journal(job: str = JOB) -> Journal:
+    """A move that this process carries out."""
+    return Journal(
+        url="http://here",
+        job=job,
+        trigger="t",
+        successor="b" * 32,
+        before={},
+        after={},
+        folder="/s",
+        resume_by="move --resume",
+        began=datetime(2026, 1, 1, tzinfo=UTC),
+        holder=Holder.current(),
+    )
+
+
+@contextmanager
+def process(*lines: str) -> "Iterator[subprocess.Popen[str]]":
+    """A process of these lines that has come to their end, and waits."""
+    folders = [str(HERE), str(HERE.parent / "support")]
+    found = f"import sys; sys.path += {folders}; from test_store import *"
+    code = "\n".join((found, *lines, "print('there', flush=True)", "sys.stdin.read()"))
+    command = [sys.executable, "-c", code]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **streams) as begun:  # type: ignore[call-overload]
+        try:
+            assert begun.stdout.readline() == "there\n"
+            yield begun
+        finally:
+            begun.kill()
+
+
+def test_rows_come_back_as_they_were_written_in_a_file_of_the_user_alone() -> None:
+    """Programs have arguments, which may be secret."""
+    assert (user_runs(), Store.usual().path.exists()) == ((), False)
+    append_entries([RUN, LedgerEntry("orders", 1.0, 1.1, high=float("inf"), when="2026")])
+    first, second = user_runs()
+    assert (first.job, first.measured, first.when[:2]) == ("clicks", 90.0, "20")
+    assert (second.high, second.when) == (float("inf"), "2026")
+    assert Store.usual().path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(
+    is_inside: bool,
+) -> None:
+    append_entries([RUN])
+    step = [
+        "from streamplace.io.ledger import RATES",
+        "with Store.usual().transaction() as rows:",
+        "    rows.add(RATES, 'a', RUN)",
+    ]
+    wait = ["    print('there', flush=True)", "    sys.stdin.read()"] if is_inside else []
+    with process(*step, *wait) as killed:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    assert len(user_runs()) == (1 if is_inside else 2)
+    append_entries([RUN])
+
+
+def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
+    """The claim of a process that was killed is void: the move is resumed, the watch goes on."""
+    moves, watches = MoveStore.usual(), WatchStore.usual()
+    claims = (
+        "MoveStore.usual().begin(journal())",
+        "WatchStore.usual().claim(JOB, '', is_same_job)",
+    )
+    with process(*claims) as other:
+        for claim in (lambda: moves.begin(journal()), lambda: moves.take(JOB)):
+            with pytest.raises(MoveUnderWay, match=f"is being moved, by process {other.pid} of"):
+                claim()
+        with pytest.raises(JobWatched, match=f"has been watched by process {other.pid} of"):
+            watches.claim("c" * 32, "", lambda *_: True)
+        assert watches.claim("d" * 32, "", is_same_job) == 2
+    with pytest.raises(FlinkError, match="was interrupted; finish it with: move --resume"):
+        moves.begin(journal())
+    assert moves.take(JOB).journal.holder == Holder.current()
+    assert watches.claim(JOB, "", is_same_job) == 1
+
+
+def test_processes_that_write_at_once_lose_nothing() -> None:
+    more = "for _ in range(20): append_entries([RUN])"
+    with process(more), process(more):
+        append_entries([RUN])
+    assert len(user_runs()) == 41
+
+
+@pytest.mark.parametrize("table", ["moves", "watches", "decisions", "rates"])
+def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> None:
+    """Without it, a job could be started twice."""
+    moves, watches = MoveStore.usual(), WatchStore.usual()
+    moves.begin(journal())
+    watch = watches.claim(JOB, "", is_same_job)
+    watches.begin(watch, WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
+    append_entries([RUN])
+    damage(Store.usual(), table, '{"job": "later", "a field of a later version": 1}')
+    readers = {
+        "moves": lambda: moves.begin(journal("e" * 32)),
+        "watches": lambda: watches.claim("e" * 32, "", is_same_job),
+        "decisions": watches.unfinished,
+        "rates": user_runs,
+    }
+    told = f"store.sqlite cannot be used: table {table} has a row that cannot be read; check"
+    with pytest.raises(StoreError, match=told):
+        readers[table]()
+
+
+def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> None:
+    path = Store.usual().path
+    path.parent.mkdir(parents=True)
+    for name, told in {
+        "text": "is damaged: file is not a database; check that every job runs once",
+        "another": rf"another version of streamplace wrote it \(format 99, not {VERSION}\); check",
+        "other tables": rf"another version of streamplace wrote it \(format 0, not {VERSION}\)",
+    }.items():
+        path.unlink(missing_ok=True)
+        if name == "text":
+            path.write_text("this is no database, but a text of some length" * 9)
+        else:
+            with closing(sqlite3.connect(path)) as database:
+                database.execute("PRAGMA user_version = 99" if name == "another" else _TABLE)
+        before = path.read_bytes()
+        for use in (user_runs, lambda: append_entries([RUN])):
+            with pytest.raises(StoreError, match=told):
+                use()
+        assert path.read_bytes() == before
+
+
+_TABLE = "CREATE TABLE a (b TEXT)"
+
+
+def test_a_full_disk_is_told_without_advice_to_move_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    append_entries([RUN])
+    fill_disk(monkeypatch)
+    with pytest.raises(StoreError, match=r"cannot be used: database or disk is full$"):
+        append_entries([RUN] * 100)
+    monkeypatch.undo()
+    assert len(user_runs()) == 1
