@@ -187,12 +187,12 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
         say_report(proposal.report())
         _show(None, job, operators, request.as_json, proposal.to_json())
         return
-    improved = improver.run(proposal)
-    say_report(improved.report())
+    proposal = improver.run(proposal)
+    say_report(proposal.report())
     moved = None
-    if improved.job != job:
-        moved = FlinkMoved(improved.job, improved.outage, improved.savepoint)
-    _show(moved, job, improved.moved, request.as_json, improved.to_json())
+    if proposal.job != job:
+        moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
+    _show(moved, job, proposal.moved, request.as_json, proposal.to_json())
 
 
 def _tell(plan: "MovePlan") -> None:

@@ -135,7 +135,10 @@ class MoveRequest:
         if self.yes or not sys.stdin.isatty():
             say(question)
             return True
-        return click.confirm(question, default=True, err=True)
+        try:
+            return click.confirm(question, default=True, err=True)
+        except click.Abort:  # Ctrl-C, after which the job goes back
+            raise KeyboardInterrupt from None
 
     def follow(self, move: "FlinkMove", moved: "FlinkMoved") -> None:
         """Compare what a moved job emits with what its placement was predicted to carry."""

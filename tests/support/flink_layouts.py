@@ -1,12 +1,16 @@
-"""Predictions of layouts that are given."""
+"""Candidates for a job in closed cases, by name."""
 
-from streamplace.engines.flink.decide.candidates import Judge, Question, names_of
-from streamplace.engines.flink.decide.decision import Decision, decide
-from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
+from streamplace.placers.registry import Budget
+
+BUDGET = Budget(evaluations=2000)
 
 
-def judged(question: Question, layout: Layout) -> Decision:
-    """One given layout beside the present one."""
-    judge = Judge(question)
-    given = judge.pinned("the given layout", names_of(question.measured.graph, layout))
-    return decide(judge.present(), [given])
+def found_for(question: Question, budget: Budget = BUDGET) -> dict[str, Candidate]:
+    """Name → candidate."""
+    return {one.name: one for one in candidates(question, budget)}
+
+
+def best_rate(question: Question, budget: Budget = BUDGET) -> float:
+    """Tuples/s of the best candidate."""
+    return max(one.predicted.value for one in found_for(question, budget).values())

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from fake_flink import FakeFlink, failure
 from flink_documents import config, task_manager
+from flink_layouts import best_rate, found_for
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
     EVEN,
     FOUND,
-    PRESENT,
-    Judge,
     Question,
-    check_model,
+    candidate,
     configured_mode,
-    decision,
     is_placed,
     known_modes,
     searched,
@@ -30,11 +28,10 @@ from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits, offers
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.errors import ProblemError
 from streamplace.model.graph import CONSISTENCY_ERROR
+from streamplace.model.intervals import PredictionErrors
 from streamplace.placers.registry import Budget
 
-BUDGET = Budget(evaluations=2000)
 EQUAL = Cluster.uniform(4)
 UNEQUAL = Cluster.of([Device(f"d{i}", mips=mips) for i, mips in enumerate((4000, 2500, 1000, 500))])
 SLOTS = {f"d{i}": 4 for i in range(4)}
@@ -71,51 +68,43 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
 
     If the cluster has that line, the job was started before the others joined, say.
     """
-    answer = decision(asked(EQUAL, TOGETHER), budget=BUDGET)
-    assert answer.present.carries.value == pytest.approx(1000.0)
-    assert answer.best.carries.value == pytest.approx(4000.0, rel=0.01)
-    (slots,) = (one for one in answer.candidates if one.mode == "SLOTS")
-    assert slots.carries.value == pytest.approx(4000.0, rel=0.01)
+    question = asked(EQUAL, TOGETHER)
+    slots = found_for(question)["Flink's SLOTS"]
+    assert question.rates.of(TOGETHER) == pytest.approx(1000.0)
+    assert slots.predicted.value == pytest.approx(best_rate(question), rel=0.01)
+    assert slots.predicted.value == pytest.approx(4000.0, rel=0.01)
     assert slots.line == "taskmanager.load-balance.mode: SLOTS"
     assert slots.can_be_pinned
-    answer = decision(asked(EQUAL, TOGETHER, configured="SLOTS"), budget=BUDGET)
-    assert [one.line for one in answer.candidates if one.mode == "SLOTS"] == [""]
+    assert not found_for(replace(question, configured="SLOTS"))["Flink's SLOTS"].line
+    for other in (replace(question, spreads=False), replace(question, occupied=frozenset({"d3"}))):
+        assert not found_for(other)["Flink's SLOTS"].can_be_pinned
 
 
-def test_flinks_own_layouts_are_not_tried_where_nothing_can_be_pinned_to_them() -> None:
-    """Operators cannot be spread, or another job has a device for itself."""
-    for question in (
-        replace(asked(EQUAL, TOGETHER), spreads=False),
-        asked(EQUAL, TOGETHER, occupied=frozenset({"d3"})),
-    ):
-        answer = decision(question, budget=BUDGET)
-        assert not any(one.can_be_pinned for one in answer.candidates if one.mode == "SLOTS")
-
-
-def test_a_job_stays_where_no_layout_is_better() -> None:
-    """It has the best one, no CPU is known of it, there is one TaskManager, or it keeps up.
-
-    Of the last one the model says that its slow device carries 700 of the 1,000 tuples/s.
-    """
+def test_no_layout_is_expected_to_be_better_where_none_is() -> None:
+    """The job has the best one, no CPU is known of it, or there is one TaskManager."""
+    assert best_rate(asked(EQUAL, SPREAD)) == pytest.approx(1000.0)
+    assert best_rate(asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4})) == pytest.approx(1000.0)
     free = Measurement(StreamGraph.of("free", [Operator("src", rate=1000.0)]), EQUAL, True)
-    slow = Cluster.of([Device(f"d{i}", mips=1750 if i == 0 else 2500) for i in range(4)])
-    for question in (
-        asked(EQUAL, SPREAD),
-        Question(free, {"src": ["d0"]}, SLOTS, spreads=True),
-        asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4}),
-        asked(slow, TOGETHER, limited=False),
-    ):
-        answer = decision(question, budget=BUDGET)
-        assert answer.stays
-    assert answer.present.carries.value == pytest.approx(1000.0)
+    question = Question(free, {"src": ["d0"]}, SLOTS, spreads=True)
+    assert best_rate(question) == question.rates.of(question.present)
 
 
-def test_on_unequal_machines_the_layout_that_was_found_is_chosen() -> None:
+def test_on_unequal_machines_search_finds_the_best_layout() -> None:
     """SLOTS is limited by the slowest device: four times 500 MIPS of 8,000."""
-    answer = decision(asked(UNEQUAL, SPREAD), budget=BUDGET)
-    assert answer.chosen.name == FOUND
-    slots = next(one for one in answer.candidates if one.mode == "SLOTS")
-    assert answer.chosen.carries.value > 1.5 * slots.carries.value
+    found = found_for(asked(UNEQUAL, SPREAD, 1e6))
+    best = max(found.values(), key=lambda one: one.predicted.value)
+    assert best.name == FOUND
+    assert best.predicted.value > 1.5 * found["Flink's SLOTS"].predicted.value
+
+
+def test_intervals_contain_the_errors_of_the_job_and_the_orders_of_flink() -> None:
+    """Rates that no layout changes are certain."""
+    errors = PredictionErrors.of({str(i): [np.log(0.8)] for i in range(9)}, 0.9, "9 jobs")
+    question = asked(EQUAL, TOGETHER, errors=errors)
+    layouts = TOGETHER, SPREAD, {name: ["d0", "d1"] * 2 for name in TOGETHER}
+    one = candidate(question, "any", *layouts)
+    assert one.predicted == pytest.approx((800.0, 2000.0, 5000.0))
+    assert one.layout == layouts[2]
 
 
 @pytest.mark.parametrize("unpinned", [True, False])
@@ -126,9 +115,8 @@ def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
     alone = job().with_operators(replace(job().operators, slot_sharing_group=("a", "b")))
     measured = Measurement(alone, EQUAL, True)
     slots = dict.fromkeys(SLOTS, 1)
-    answer = decision(Question(measured, SPREAD, slots, True, is_placed=unpinned), budget=BUDGET)
-    own = [one.name for one in answer.candidates if one.mode is not None]
-    assert bool(own) is unpinned  # two groups of four take eight slots
+    found = found_for(Question(measured, SPREAD, slots, True, is_placed=unpinned))
+    assert any("Flink" in name for name in found) is unpinned  # two groups of four take eight slots
 
 
 def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
@@ -152,48 +140,41 @@ def test_operators_with_names_like_those_of_subtasks_are_placed() -> None:
     streams = [Stream("src", one.name, partitioning="rebalance") for one in shards]
     graph = StreamGraph.of("job", [job().operators["src"], *shards], streams)
     layout = {"src": ["d0"] * 4, "shard#0": ["d0"], "shard#1": ["d0"]}
-    answer = decision(Question(Measurement(graph, EQUAL, True), layout, SLOTS, True), budget=BUDGET)
-    assert answer.best.layout.keys() == layout.keys()
+    found = found_for(Question(Measurement(graph, EQUAL, True), layout, SLOTS, True))
+    assert found[FOUND].layout.keys() == layout.keys()
 
 
-def test_predictions_are_scaled_to_what_was_measured_where_sources_are_held_back() -> None:
-    """The model says 2,000 for the half that the job runs on, and 1,000 were measured."""
-    half = {name: ["d0", "d1", "d0", "d1"] for name in TOGETHER}
-    answer = decision(asked(EQUAL, half), budget=BUDGET)
-    assert answer.present.carries.value == pytest.approx(1000.0)
-    assert answer.best.carries.value == pytest.approx(2000.0, rel=0.01)
+def test_the_present_layout_checks_the_model_where_sources_are_held_back() -> None:
+    """1,000 tuples/s fill a device of 2,500 MIPS; a job that is limited on a faster one is odd.
 
-
-def test_where_no_profile_is_checked_the_present_layout_checks_the_model() -> None:
-    """1,000 tuples/s fill a device of 2,500 MIPS; a job that is limited on a faster one is odd."""
+    Predictions are scaled so that it carries what was measured, however odd.
+    """
 
     def question(mips: float, *, limited: bool = True) -> Question:
         return asked(Cluster.uniform(4, mips=mips), TOGETHER, limited=limited)
 
-    assert check_model(question(2750.0)) is None
-    assert check_model(question(3500.0, limited=False)) is None
-    told = check_model(question(3000.0))
-    assert told == "the model is off by +20% for the placement that was profiled"
-    for mips, error in ((3500.0, r"\+40%"), (1500.0, "-40%")):
-        with pytest.raises(ProblemError, match=f"off by {error} .* with trust-profile"):
-            check_model(question(mips))
-        assert check_model(question(mips), trusts=True) is not None
+    assert question(3000.0).rates.of(TOGETHER) == pytest.approx(1000.0)
+    assert best_rate(question(3000.0)) == pytest.approx(4000.0, rel=0.01)
+    for mips in (2750.0, 3000.0):
+        assert question(mips).rates.contradiction is None
+    assert question(3500.0, limited=False).rates.contradiction is None
+    for mips, error in ((3500.0, "+40%"), (1500.0, "-40%")):
+        assert f"off by {error}" in str(question(mips).rates.contradiction)
     fast = question(3500.0)
     checked = replace(fast.measured.graph, attributes={CONSISTENCY_ERROR: 0.1})
-    assert check_model(replace(fast, measured=replace(fast.measured, graph=checked))) is None
+    fine = replace(fast, measured=replace(fast.measured, graph=checked))
+    assert fine.rates.contradiction is None
 
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_a_model_by_which_the_present_layout_carries_nothing_is_wrong(*, limited: bool) -> None:
     """What operators take whatever their rate is more than their device has.
 
-    No scale leads from nothing to what was measured, so every other layout would seem to be better.
+    No factor leads from nothing to what was measured, so every other layout would seem better.
     """
     graph = job().with_operators(replace(job().operators, constant=np.array([0.0, 3000.0])))
     question = Question(Measurement(graph, EQUAL, limited), TOGETHER, SLOTS, spreads=True)
-    with pytest.raises(ProblemError, match="off by -100%"):
-        check_model(question)
-    assert check_model(question, trusts=True) is not None
+    assert "off by -100%" in str(question.rates.contradiction)
 
 
 def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
@@ -204,28 +185,16 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
         graph = replace(job(payload=1000.0), attributes={CONSISTENCY_ERROR: 3.0})
         return Question(Measurement(graph, Cluster.of(devices), True), SPREAD, SLOTS, True)
 
-    assert check_model(question(1.55e6)) is None  # 1.5 Mbit/s are sent
-    with pytest.raises(ProblemError, match=r"off by \+\d+%"):
-        check_model(question(8e6))
-
-
-def test_a_job_that_keeps_up_stays_unless_a_higher_rate_is_given() -> None:
-    """More than it reads now, and a tenth of that."""
-    assert decision(asked(EQUAL, TOGETHER, limited=False), budget=BUDGET).stays
-    assert decision(asked(EQUAL, TOGETHER, 100.0, limited=False), budget=BUDGET).stays
-    answer = decision(asked(EQUAL, TOGETHER, 3000.0, limited=False), budget=BUDGET)
-    assert answer.chosen.carries.high == pytest.approx(3000.0)
-    assert not answer.stays
+    assert question(1.55e6).rates.contradiction is None  # 1.5 Mbit/s are sent
+    assert "off by +" in str(question(8e6).rates.contradiction)
 
 
 def test_without_spreading_only_whole_operators_are_placed() -> None:
     """And without slots, no layout of Flink's own is among the candidates."""
-    answer = decision(asked(EQUAL, TOGETHER, spreads=False, slots={}), budget=BUDGET)
-    assert {one.name for one in answer.candidates} == {PRESENT, FOUND}
-    found = next(one for one in answer.candidates if one.name == FOUND)
-    assert all(len(set(devices)) == 1 for devices in found.layout.values())
-    spread = decision(asked(EQUAL, TOGETHER, slots={}), budget=BUDGET)
-    assert EVEN in {one.name for one in spread.candidates}
+    found = found_for(asked(EQUAL, TOGETHER, spreads=False, slots={}))
+    assert found.keys() == {FOUND}
+    assert all(len(set(devices)) == 1 for devices in found[FOUND].layout.values())
+    assert EVEN in found_for(asked(EQUAL, TOGETHER, slots={}))
 
 
 def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
@@ -243,8 +212,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
 
     def found(rate: float | None) -> float:
         question = Question(Measurement(graph, cluster, True), present, {}, True, rate)
-        judge = Judge(question)
-        return judge.carried(searched(question, judge, budget=little))
+        return question.rates.of(searched(question, little))
 
     most, enough = found(None), found(100.0)
     assert most > 1.01 * enough > 100.0
@@ -253,12 +221,11 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
 def test_what_other_jobs_have_whole_gets_nothing() -> None:
     """Of four equal devices two are left, which carry 2,000 tuples/s together."""
     occupied = frozenset({"d2", "d3"})
-    answer = decision(asked(EQUAL, TOGETHER, slots={}, occupied=occupied), budget=BUDGET)
-    for candidate in answer.candidates:
-        assert occupied.isdisjoint(d for devices in candidate.layout.values() for d in devices)
-    assert answer.best.carries.value == pytest.approx(2000.0, rel=0.01)
-    none = decision(asked(EQUAL, TOGETHER, slots={}, occupied=frozenset(SLOTS)), budget=BUDGET)
-    assert [one.name for one in none.candidates] == [PRESENT]
+    question = asked(EQUAL, TOGETHER, slots={}, occupied=occupied)
+    for one in found_for(question).values():
+        assert occupied.isdisjoint(d for devices in one.layout.values() for d in devices)
+    assert best_rate(question) == pytest.approx(2000.0, rel=0.01)
+    assert not found_for(replace(question, occupied=frozenset(SLOTS)))
 
 
 def prepared(*devices: str) -> list[dict[str, Any]]:
@@ -285,10 +252,10 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     question = Question(
         measured, present, {}, spreads=True, modes=(), managers=prepared("d0", "d1")
     )
-    answer = decision(question, budget=Budget(evaluations=200))
-    assert (EVEN in {one.name for one in answer.candidates}) is is_even_possible
-    found = next(one for one in answer.candidates if one.name == FOUND)
-    pinning(found.layout, SpreadLimits.untouched(["d0", "d1"]))  # raises where it cannot be
+    found = found_for(question, Budget(evaluations=200))
+    assert (EVEN in found) is is_even_possible
+    untouched = SpreadLimits.untouched(["d0", "d1"])
+    pinning(found[FOUND].layout, untouched)  # raises where it cannot be
 
 
 def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> None:
@@ -319,22 +286,18 @@ def test_where_cards_are_scarce_a_job_is_not_spread() -> None:
     question = Question(
         Measurement(job(payload=1000.0), Cluster.of(devices), True), TOGETHER, SLOTS, True
     )
-    answer = decision(question, budget=BUDGET)
-    assert answer.stays
-    even = next(one for one in answer.candidates if one.name == EVEN)
-    assert even.carries.high < 1.2 * answer.present.carries.value
+    assert found_for(question)[EVEN].predicted.value < 1.2 * question.rates.of(TOGETHER)
 
 
 def test_a_job_with_more_subtasks_than_taskmanagers_and_no_slot_left_is_judged() -> None:
     """All 16 slots are taken by sixteen subtasks of each operator."""
     present = {name: [f"d{i // 4}" for i in range(16)] for name in ("src", "work")}
     measured = Measurement(job(parallelism=16), UNEQUAL, True)
-    question = Question(measured, present, SLOTS, spreads=True)
-    answer = decision(question, budget=BUDGET)
-    assert answer.chosen.name in (FOUND, BY_SPEED)
-    assert {len(devices) for devices in answer.chosen.layout.values()} == {16}
-    slots = next(one for one in answer.candidates if one.mode == "SLOTS")
-    assert answer.chosen.carries.low > slots.carries.high
+    found = found_for(Question(measured, present, SLOTS, True, 1e6))
+    best = max(found.values(), key=lambda one: one.predicted.value)
+    assert best.name in (FOUND, BY_SPEED)
+    assert {len(devices) for devices in best.layout.values()} == {16}
+    assert best.predicted.value > 1.2 * found["Flink's SLOTS"].predicted.value
 
 
 CHAINED = StreamGraph.of(

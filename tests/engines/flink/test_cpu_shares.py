@@ -14,7 +14,7 @@ from streamplace.engines.flink import engine
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.decide.candidates import Judge, Question
+from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.background import cores_taken
@@ -105,9 +105,9 @@ def error_of(seen: Measurement) -> float:
     return trust.error
 
 
-def scale_of(seen: Measurement) -> float:
-    """Factor by which predictions for a job are scaled that runs on the first TaskManager."""
-    return Judge(Question(seen, {"src": ["dev-0"], "out": ["dev-0"]}, {}, spreads=True)).scale
+def factor_of(seen: Measurement) -> float:
+    """Factor of the costs of a job that runs on the first TaskManager."""
+    return float(JobRates(seen, {"src": ["dev-0"], "out": ["dev-0"]}).factors[0])
 
 
 def test_a_quota_around_several_task_managers_is_divided(measure: Measure) -> None:
@@ -125,7 +125,7 @@ def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measu
         assert not seen.is_limited
         assert trust_of(seen.graph) is None
         assert "not saturated" in str(seen.graph.attributes["consistency"])
-        assert scale_of(seen) == 1.0
+        assert factor_of(seen) == 1.0
 
 
 def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, log
+from math import exp, inf
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,22 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shop_flink import Shop, ShopFlink
 
-from streamplace import Cluster, Operator, StreamGraph
+from streamplace import Cluster, Device, Operator, StreamGraph
 from streamplace.engines.flink.decide import improving
-from streamplace.engines.flink.decide.decision import PRESENT, Candidate, decide, interval
-from streamplace.engines.flink.decide.improving import Improved, JobImprover
-from streamplace.engines.flink.decide.proposal import WORTHWHILE, Proposal, Trial
+from streamplace.engines.flink.decide.candidates import Candidate, Question
+from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.proposal import PRESENT, UNLIKE, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store
-from streamplace.model.intervals import PredictionErrors
+from streamplace.model.intervals import RateInterval
 
-ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
 START = "here"
 
 
@@ -45,11 +45,15 @@ class World:
     offered: float = inf
     asked: float | None = None
     is_contradicted: bool = False
-    unmeasured: Mapping[str, BaseException] = field(default_factory=dict)
+    unmeasured: Mapping[str, Exception] = field(default_factory=dict)
+    interrupted: int = -1  # number of the step at which Ctrl-C is pressed; -1 for never
+    ends: str = ""  # layout in which the job finishes
     where: str = START
     number: int = 0
+    steps: int = 0
     visited: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)  # layouts in which it was measured
 
     @property
     def job(self) -> str:
@@ -57,9 +61,20 @@ class World:
         return f"job{self.number}"
 
     @property
+    def has_finished(self) -> bool:
+        """Whether it has ended."""
+        return self.where == self.ends
+
+    @property
     def rate(self) -> float:
         """What its sources emit now."""
         return min(self.offered, self.carries[self.where])
+
+    def step(self) -> None:
+        """Do something for a while, in which the user may press Ctrl-C."""
+        self.steps += 1
+        if self.steps - 1 == self.interrupted:
+            raise KeyboardInterrupt
 
     def for_trials(self) -> "World":
         """Rates are no condition here."""
@@ -68,47 +83,64 @@ class World:
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Whatever is placed fits."""
         assert job == self.job
+        self.step()
         return MovePlan(job, {"src": [self.where]}, {"src": [*vectors["src"]]})
 
     def run(self, plan: MovePlan) -> FlinkMoved:
-        """Move the job, or start it again where it was."""
+        """Move the job, or start it again where it was, as if that is interrupted."""
         (target,) = plan.after["src"]
+        self.step()
         self.number += 1
         self.visited.append(target)
         if target in self.fails:
             raise self.fails[target]
-        self.where = target
+        before, self.where = self.where, target
+        try:
+            self.step()
+        except KeyboardInterrupt:
+            self.number, self.where = self.number + 1, before
+            raise
         return FlinkMoved(self.job, 2.0, f"savepoint-{self.number}")
 
     def propose(self, job: str, _: object = (), trials: tuple[Trial, ...] = ()) -> Proposal:
         """Measure the job, and predict its layouts."""
         assert job == self.job
+        self.step()
+        if self.has_finished:
+            raise FlinkError("the job has finished")
         if self.where in self.unmeasured and self.number:
             raise self.unmeasured[self.where]
-        graph = StreamGraph.of("job", [Operator("src", rate=self.rate)])
-        measured = Measurement(graph, Cluster.uniform(2), self.rate < self.offered)
-        present = Candidate(PRESENT, {"src": [self.where]}, interval([self.rate], 0.03))
-        others = [
-            Candidate(name, {"src": [name]}, interval([self.factors.get(name, 1.0) * rate], 0.1), 1)
-            for name, rate in self.carries.items()
-            if name != self.where
-        ]
-        return Proposal(
-            job, measured, decide(present, others), 2.0, asked=self.asked,
-            is_contradicted=self.is_contradicted,
-            trials=(*trials, Trial.present(present.layout, measured)),
-        )  # fmt: skip
+        ipt = (0.1 if self.is_contradicted else 1.0) * 1e6 / self.carries[self.where]
+        graph = StreamGraph.of("job", [Operator("src", ipt=ipt, rate=self.rate)], [])
+        devices = Cluster.of([Device(name, mips=1) for name in self.carries])
+        measured = Measurement(graph, devices, self.rate < self.offered)
+        question = Question(measured, {"src": [self.where]}, {}, True, self.asked)
+        others = [self.candidate(name) for name in self.carries if name != self.where]
+        present = Trial.present(question.present, measured)
+        self.known.append(self.where)
+        return Proposal(job, question, tuple(others), 2.0, (*trials, present), present)
+
+    def candidate(self, name: str) -> Candidate:
+        """What the model says of a layout, with an error of 10 %."""
+        rate = self.factors.get(name, 1.0) * self.carries[name]
+        return Candidate(name, {"src": [name]}, RateInterval(0.9 * rate, rate, 1.1 * rate))
 
     def improver(self, **facts: Any) -> JobImprover:
         """Tries layouts in this world."""
-        rest = SimpleNamespace(world=self, state=lambda _: "RUNNING")
+        rest = SimpleNamespace(world=self)
+        rest.state = lambda job: "FINISHED" if self.has_finished or job != self.job else "RUNNING"
         engine: Any = SimpleNamespace(rest=rest)
         return JobImprover(engine, cast("FlinkMove", self), tell=self.told.append, **facts)
 
-    def improved(self, **facts: Any) -> Improved:
+    def improved(self, **facts: Any) -> Proposal:
         """Try layouts, beginning where the job is."""
-        improver = self.improver(**facts)
+        improver = self.improver(**{"agrees": self.agrees, **facts})
         return improver.run(improver.propose(self.job))
+
+    def agrees(self, question: str) -> bool:
+        """Agree to every trial."""
+        self.step()
+        return bool(question)
 
 
 @pytest.fixture(autouse=True)
@@ -120,8 +152,20 @@ def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
         world = cast("World | None", improver.move)
         return real(improver, *given) if world is None else world.propose(*given)
 
+    def states(rest: Any, _: str) -> dict[str, str]:
+        return {rest.world.job: rest.state(rest.world.job)}
+
+    def present(improver: JobImprover, job: str) -> dict[str, list[str]]:
+        world = cast("World | None", improver.move)
+        return layout(improver, job) if world is None else {"src": [world.where]}
+
+    layout = JobImprover._present
     monkeypatch.setattr(JobImprover, "propose", propose)
-    monkeypatch.setattr(improving, "chain_states", lambda rest, _: {rest.world.job: "RUNNING"})
+    monkeypatch.setattr(JobImprover, "_present", present)
+    monkeypatch.setattr(improving, "chain_states", states)
+    monkeypatch.setattr(
+        improving, "stopped_with", lambda rest, job: None if job == rest.world.job else "savepoint"
+    )
 
 
 @given(
@@ -137,7 +181,7 @@ def test_a_job_ends_in_the_best_layout_that_was_measured(
     improved = world.improved(tries=tries)
     measured = [trial.rate for trial in improved.trials]
     assert improved.job == world.job
-    assert improved.best.rate == world.rate
+    assert improved.where.rate == world.rate
     assert world.rate >= 0.97 * max(measured)
     assert len(measured) <= 1 + tries
     assert len(world.visited) <= len(measured)  # at most one move back
@@ -147,15 +191,15 @@ def test_of_layouts_that_nothing_is_known_of_all_are_tried() -> None:
     """The model contradicts what was measured, so its predictions exclude nothing."""
     carries = {START: 100.0, "a": 50.0, "b": 300.0, "c": 90.0}
     world = World(carries, dict.fromkeys("abc", 0.01), is_contradicted=True)
-    assert world.improved(tries=3).best.name == "b"
+    assert world.improved(tries=3).where.name == "b"
     assert {*world.visited[:3]} == {*"abc"}
     assert world.visited[3:] == ["b"]
 
 
 def test_a_layout_that_is_predicted_too_low_is_tried_if_it_may_be_better() -> None:
-    """All of its subtasks are elsewhere, so twice its prediction is possible; ten times is not."""
-    assert World({START: 100.0, "a": 180.0}, {"a": 0.5}).improved().best.name == "a"
-    assert World({START: 100.0, "a": 180.0}, {"a": 0.1}).improved().best.name == PRESENT
+    """All its subtasks are elsewhere: three times its prediction is possible, ten times is not."""
+    assert World({START: 100.0, "a": 180.0}, {"a": 0.3}).improved().where.name == "a"
+    assert World({START: 100.0, "a": 180.0}, {"a": 0.1}).improved().where.name == PRESENT
 
 
 def test_a_job_that_keeps_up_is_not_moved() -> None:
@@ -165,7 +209,7 @@ def test_a_job_that_keeps_up_is_not_moved() -> None:
     assert [*world.propose("job0").sentences()][-1].endswith("for more, give --rate")
     asked = replace(world, asked=200.0)
     improved = asked.improved()
-    assert (asked.where, improved.best.name) == ("a", "a")
+    assert (asked.where, improved.where.name) == ("a", "a")
 
 
 def test_a_layout_in_which_the_job_does_not_run_counts_as_tried() -> None:
@@ -174,7 +218,7 @@ def test_a_layout_in_which_the_job_does_not_run_counts_as_tried() -> None:
         {START: 100.0, "a": 500.0, "b": 300.0}, fails={"a": FlinkError("too few slots; returned")}
     )
     improved = world.improved(tries=2)
-    assert (world.visited, improved.best.name) == (["a", "b"], "b")
+    assert (world.visited, improved.where.name) == (["a", "b"], "b")
     assert "did not run" in str(improved.report())
     assert any("too few slots" in line for line in world.told)
 
@@ -186,7 +230,7 @@ def test_a_job_ends_in_the_best_layout_also_after_a_trial_that_failed() -> None:
     world = World(carries, factors, fails={"c": FlinkError("too few slots; returned")})
     improved = world.improved(tries=3)
     assert {*world.visited[:3]} == {*"abc"}
-    assert (world.where, improved.best.name) == ("a", "a")
+    assert (world.where, improved.where.name) == ("a", "a")
 
 
 def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured(
@@ -195,7 +239,7 @@ def test_a_job_does_not_stay_in_a_layout_that_could_not_be_measured(
     monkeypatch.setattr(improving, "flow_there", lambda *_: None)
     world = World({START: 100.0, "a": 500.0}, unmeasured={"a": FlinkError("no metrics")})
     improved = world.improved()
-    assert (world.visited, improved.best.name) == (["a", START], PRESENT)
+    assert (world.visited, improved.where.name) == (["a", START], PRESENT)
     assert "not measured" in str(improved.report())
 
 
@@ -205,20 +249,55 @@ def test_a_trial_of_which_the_end_is_not_known_ends_the_command() -> None:
         world.improved()
 
 
-def test_an_interrupted_trial_returns_to_the_best_layout() -> None:
-    world = World({START: 100.0, "a": 500.0}, unmeasured={"a": KeyboardInterrupt()})
-    with pytest.raises(KeyboardInterrupt):
+@given(
+    st.dictionaries(st.sampled_from("abc"), st.floats(10, 1000), min_size=1),
+    st.integers(0, 30),
+)
+def test_whenever_trials_are_interrupted_the_job_ends_in_the_best_measured_layout(
+    others: dict[str, float], moment: int
+) -> None:
+    """While it is measured, planned, moved or asked about; also while it goes back."""
+    world = World({START: 100.0, **others}, interrupted=moment)
+    try:
         world.improved()
-    assert world.visited == ["a", START]
+    except KeyboardInterrupt:
+        assert world.steps > moment
+    assert world.rate >= 0.97 * max(world.carries[name] for name in (START, *world.known))
+    assert world.where in (START, *world.known)
 
 
-def test_trials_stop_before_they_take_longer_than_is_allowed() -> None:
+def test_a_job_that_finishes_during_a_trial_is_left_alone() -> None:
+    world = World({START: 100.0, "a": 500.0, "b": 50.0}, ends="a")
+    improved = world.improved()
+    assert world.visited == ["a"]
+    assert world.told[-1] == "the job has finished"
+    assert "not measured" in str(improved.report())
+
+
+def test_a_job_whose_sources_stop_in_a_layout_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(improving, "flow_there", lambda *_: SourceFlow(0.0))
+    world = World({START: 100.0, "a": 500.0}, unmeasured={"a": FlinkError("src sent nothing")})
+    assert world.improved().where.name == PRESENT
+    assert world.where == START
+
+
+def test_a_job_on_one_task_manager_has_nothing_to_try() -> None:
+    world = World({START: 100.0})
+    assert world.improved().job == "job0"
+    words = [*world.propose("job0").sentences()]
+    assert words[-1] == "no other layout is expected to carry more, so none is tried"
+
+
+@given(st.floats(0, 20))
+def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed: float) -> None:
     """Each move takes two seconds, and going back takes them again."""
-    carries = {START: 100.0, "a": 500.0, "b": 450.0, "c": 400.0}
-    world = World(carries, {"a": 0.9, "b": 1.9, "c": 1.8})
-    world.improved(most_interruption=3.0)
-    assert world.visited == ["b"]
-    assert any("3 s are allowed in all, of which 2 s are used" in line for line in world.told)
+    carries = {START: 100.0, "a": 500.0, "b": 450.0, "c": 90.0}
+    world = World(carries, {"a": 0.9, "b": 1.9, "c": 9.0}, fails={"b": FlinkError("no")})
+    improved = world.improved(most_interruption=allowed)
+    assert (improved.stopped or 0.0) <= allowed
+    if allowed < 4.0:
+        assert world.told[-1].startswith("no further layout is tried: moving there stops the job")
+        assert not world.visited
 
 
 def test_a_trial_may_be_refused() -> None:
@@ -231,7 +310,7 @@ def test_a_trial_may_be_refused() -> None:
 
 def test_a_layout_of_flinks_own_is_told_by_its_line_of_configuration() -> None:
     trial = Trial("Flink's SLOTS", {"src": ["a"]}, 200.0, line="mode: SLOTS")
-    improved = replace(World({START: 100.0}).improved(), best=trial)
+    improved = replace(World({START: 100.0}).improved(), where=trial)
     assert str(improved.report()).endswith("gives this layout without pins: mode: SLOTS")
 
 
@@ -247,22 +326,31 @@ def test_every_trial_is_written_to_the_ledger() -> None:
     assert any(line.startswith("warning: ") for line in world.told)
 
 
-def test_intervals_contain_what_no_layout_changes() -> None:
-    """It carries 200, of which 40 are known; only 150 are asked for."""
-    other = Candidate("found", {"src": ["b"]}, interval([150.0], 0.0), 1, kept=40.0, capacity=200.0)
-    made = replace(World({START: 50.0}).propose("job0"), errors=ERRORS, asked=150.0)
-    assert made.capacity_of(other) == pytest.approx((40 + 0.8 * 160, 200.0, 40 + 160 / 0.8))
-    assert made.optimistic(other) == 150.0
-    assert WORTHWHILE < 0.1
+def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
+    """Only a part of a rate is uncertain, if some sources have theirs in any layout."""
+    made = World({START: 50.0}).propose("job0")
+    other = Candidate("found", {"src": ["b"]}, RateInterval(90.0, 100.0, 110.0), kept=100.0)
+    assert made.optimistic(other) == pytest.approx(100.0 + 10.0 * exp(UNLIKE))
+    asked = replace(made, question=replace(made.question, rate=105.0))
+    assert asked.optimistic(other) == 105.0
 
 
 def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
     """No CPU is known of the job, so that its layouts carry any rate; JSON has no such number."""
-    free = Candidate("found", {"src": ["b"]}, interval([inf], 0.03))
-    made = World({START: 100.0}).propose("job0")
-    document = replace(made, decision=decide(made.decision.present, [free])).to_json()
+    free = Candidate("found", {"src": ["b"]}, RateInterval(inf, inf, inf))
+    document = replace(World({START: 100.0}).propose("job0"), candidates=(free,)).to_json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["layouts"][0]["value"] is None
+
+
+def test_the_table_of_layouts_fits_a_screen() -> None:
+    """With eight layouts, three tries and millions of tuples per second, on 24 lines of 80."""
+    carries = {START: 1e6} | {f"shares by speed #{i}": 2.2e6 / (i + 1) for i in range(8)}
+    world = World(carries)
+    report = str(world.improved().report()).splitlines()
+    told = [line for line in world.told if not line.startswith("try ")]
+    assert len(report) + len(told) <= 20
+    assert max(map(len, report)) <= 80
 
 
 def on_stock_flink(flink: ShopFlink) -> FlinkEngine:
@@ -277,7 +365,7 @@ def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_tried_elsewhere(shop:
     told: list[str] = []
     held = JobImprover(on_stock_flink(shop(blocked=2.0)), None, tell=told.append)
     made = held.propose("job")
-    assert made.is_contradicted
+    assert made.question.rates.contradiction is not None
     assert made.target is not None
     assert made.measured.held_back == {"src"}
     assert told[0].startswith("note: the model is off by +")
@@ -293,8 +381,8 @@ def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     told: list[str] = []
     engine = on_stock_flink(flink)
     improver = JobImprover(engine, None, tell=told.append)
-    candidates = improver.propose("job").decision.candidates
-    others = [one for one in candidates if one.name != PRESENT and one.can_be_pinned]
+    candidates = improver.propose("job").candidates
+    others = [one for one in candidates if one.can_be_pinned]
     assert {one.name for one in others} >= {"even spread", "found by search"}
     used = {device for one in others for devices in one.layout.values() for device in devices}
     assert used == {"dev-0", "dev-1"}

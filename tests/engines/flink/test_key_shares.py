@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from flink_layouts import judged
+from flink_layouts import found_for
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
@@ -16,7 +16,7 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
-from streamplace.engines.flink.decide.candidates import BY_SPEED, EVEN, FOUND, Question, decision
+from streamplace.engines.flink.decide.candidates import BY_SPEED, EVEN, FOUND, Question
 from streamplace.engines.flink.measure.consistency import Present, Usage, consistency
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
@@ -26,7 +26,6 @@ from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError
 from streamplace.model.expansion import expand
-from streamplace.placers.registry import Budget
 
 SRC = FlinkTask("v0", "src", "src", 1, ("src",))
 SUM = FlinkTask("v1", "sum", "sum", 2, ("sum",))
@@ -234,23 +233,17 @@ LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
 """The subtask with the popular keys is on the fast device."""
 
 
-def test_a_job_whose_popular_keys_are_where_they_should_be_stays() -> None:
-    """Pins do not say which subtask goes where, so each layout may put them on the slow device."""
-    answer = decision(asked(UNEQUAL, LUCKY), budget=Budget(evaluations=500))
-    assert answer.stays
-    even = next(one for one in answer.candidates if one.name == EVEN)
-    assert even.carries.low < 0.5 * answer.present.carries.value
-
-
-def test_a_layout_is_worth_what_its_worst_order_carries() -> None:
-    """All on the fast device is certain: four fifths of the tuples cannot meet the slow one."""
+def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
+    """They do not say which subtask goes where, and four fifths of the tuples may be on slow."""
+    question = asked(UNEQUAL, LUCKY)
+    now = question.rates.of(LUCKY)
+    even = question.rates.if_pinned(found_for(question)[EVEN].layout)
+    assert even < 0.5 * now
+    assert question.rates.if_pinned(LUCKY) == pytest.approx(even)
     unlucky = {**LUCKY, "sum": ["slow", "fast"], "out": ["slow", "fast"]}
-    answer = decision(asked(UNEQUAL, unlucky), budget=Budget(evaluations=500))
-    chosen = answer.chosen
-    assert chosen.name in (FOUND, BY_SPEED)
-    assert set(chosen.layout["sum"]) == {"fast"}
-    same = judged(asked(UNEQUAL, unlucky), LUCKY)
-    assert same.stays
+    best = max(found_for(asked(UNEQUAL, unlucky)).values(), key=lambda one: one.predicted.low)
+    assert best.name in (FOUND, BY_SPEED)
+    assert set(best.layout["sum"]) == {"fast"}
 
 
 def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:

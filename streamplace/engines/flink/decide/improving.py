@@ -10,6 +10,7 @@
 Every move is a transaction: if the job does not run in a layout, it is back where it was, and the
 layout counts as tried. The optimistic rate of a layout is the upper end of its interval
 (`Proposal.optimistic`), so a model that is uncertain makes the job try more, and refuses nothing.
+Whatever interrupts the trials, the job goes back to the best layout that was measured.
 """
 
 import logging
@@ -18,23 +19,21 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import mean
 from types import MappingProxyType
-from typing import Any
 
 from streamplace.engines.flink.decide.candidates import (
+    Candidate,
     Question,
     can_spread,
+    candidates,
     configured_mode,
-    contradiction,
-    decision,
     is_placed,
     known_modes,
     names_of,
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.decide.decision import PREDICTED, Candidate, Decision
 from streamplace.engines.flink.decide.layouts import Layout
-from streamplace.engines.flink.decide.proposal import HEAD, Proposal, Trial
+from streamplace.engines.flink.decide.proposal import Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.measure.fit import Observed
@@ -45,6 +44,7 @@ from streamplace.engines.flink.move.move import FlinkMove, moves_between
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.move.settling import seconds_for
+from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
@@ -56,64 +56,12 @@ from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
 from streamplace.model.messages import listed
-from streamplace.model.report import Report, Sheet, duration
+from streamplace.model.report import duration
 from streamplace.model.trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)
-BY, BEFORE = "flink move", "layout before"
-
-
-@dataclass(frozen=True, slots=True)
-class Improved:
-    """A job after its trials."""
-
-    job: str  # id of the job that runs now
-    trials: Sequence[Trial]  # layouts that were measured or did not run, the first one first
-    best: Trial  # the layout in which it runs, or ran best if it has finished
-    proposal: Proposal  # predictions after the last trial
-    savepoint: str | None = None  # that the running job was started from; None if it never moved
-
-    @property
-    def outage(self) -> float | None:
-        """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
-        known = [trial.outage for trial in self.trials if trial.outage is not None]
-        return sum(known) if known else None
-
-    @property
-    def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-        """Operators that moved, with the numbers of their subtasks by device before and now."""
-        return moves_between(self.trials[0].layout, self.best.layout)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the trials and the predictions as a JSON document."""
-        return {
-            **self.proposal.to_json(),
-            "trials": [trial.to_json() for trial in self.trials],
-            "runs": self.best.name,
-            "measured": self.best.rate,
-            "configuration": self.best.line or None,
-        }
-
-    def report(self) -> Report:
-        """The table of layouts, with what was measured and what was only predicted."""
-        first, *others = self.trials
-        before = replace(first, name=BEFORE)
-        tried = [before.row(is_best=first is self.best)]
-        tried += [trial.row(is_best=trial is self.best) for trial in others]
-        untried = [
-            self.proposal.row(one)
-            for one in self.proposal.decision.candidates
-            if not any(trial.is_at(one.layout) for trial in self.trials)
-        ]
-        return Report((Sheet(HEAD, (*tried, *untried)), *self._last_words()))
-
-    def _last_words(self) -> list[str]:
-        """How to make the layout last, if Flink produces it by itself."""
-        line = self.best.line
-        if not line:
-            return []
-        return [f"Flink's own setting gives this layout without pins: {line}"]
+BY = "flink move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +82,9 @@ class JobImprover:
     tries: int = TRIES  # most layouts that are tried
     most_interruption: float = inf  # most seconds for which the job may be stopped in all
     agrees: Callable[[str], bool] = field(default=lambda _: True)  # asked before every trial
-    decides: Callable[[Question], Decision] = decision  # finds layouts, and predicts them
+    decides: Callable[[Question], Sequence[Candidate]] = (
+        candidates  # finds layouts, and predicts them
+    )
 
     def propose(
         self, job: str, observed: Observed = MappingProxyType({}), trials: Sequence[Trial] = ()
@@ -147,7 +97,6 @@ class JobImprover:
         rest = self.engine.rest
         engine = replace(self.engine, tell=LOG.info) if trials else self.engine
         measured = engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
-        errors = errors_for(measured.graph, self.confidence)
         question = Question(
             measured,
             self._present(job),
@@ -157,9 +106,9 @@ class JobImprover:
             occupied_devices(rest, job),
             known_modes(rest),
             configured_mode(rest),
-            0.0 if self.confidence == 0 else PREDICTED,
             left_without(rest, job),
             is_placed(rest, job),
+            errors_for(measured.graph, self.confidence),
         )
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out and not trials:
@@ -168,19 +117,12 @@ class JobImprover:
                 "to use it, add the output of 'streamplace flink config' to its config.yaml and "
                 "restart it"
             )
-        against = contradiction(question)
-        if against is not None and not trials:
+        if (against := question.rates.contradiction) is not None and not trials:
             self.tell(f"note: {against}; layouts are tried all the same, and measured")
-        return Proposal(
-            job,
-            measured,
-            self.decides(question),
-            self._pause(job, trials),
-            errors=errors,
-            asked=self.rate,
-            is_contradicted=against is not None,
-            trials=(*trials, Trial.present(names_of(measured.graph, question.present), measured)),
-        )
+        found = tuple(self.decides(question))
+        present = Trial.present(names_of(measured.graph, question.present), measured)
+        pause = self._pause(job, trials)
+        return Proposal(job, question, found, pause, (*trials, present), present)
 
     def _pause(self, job: str, trials: Sequence[Trial]) -> float:
         """Seconds for which a move is expected to stop a job: as its moves so far, if any."""
@@ -203,59 +145,57 @@ class JobImprover:
             return proposal
         return replace(proposal, plan=self.move.plan(proposal.job, by_operator(layout)))
 
-    def run(self, proposal: Proposal) -> Improved:
+    def run(self, proposal: Proposal) -> Proposal:
         """Try layouts, measure them, and end on the best one that was measured."""
-        savepoint: str | None = None
-        for _ in range(self.tries):
-            target = _named(proposal)
-            if target is None or not self._may_try(target, proposal):
-                break
+        try:
+            for _ in range(self.tries):
+                target = _named(proposal)
+                if target is None or not self._may_try(target, proposal):
+                    break
+                proposal = self._tried(proposal, target)
+                if not proposal.where.runs:  # it could not be measured, or the job has finished
+                    break
+            return proposal if proposal.best is proposal.where else self._returned(proposal)
+        except KeyboardInterrupt:
+            self.tell(f"interrupted; the job goes back to {proposal.best.name}")
             try:
-                moved = self._moved(proposal, target.layout)
-            except (Undecided, MoveUnderWay):
-                raise
+                self._returned(proposal)
             except StreamplaceError as error:
-                self.tell(f"{target.name} does not run: {error}")
-                job = self._running(proposal.job, error)
-                proposal = proposal.after(job, Trial.failed(target, str(error)))
-                continue
-            savepoint = moved.savepoint
-            try:
-                proposal = self._measured(proposal, target, moved)
-            except KeyboardInterrupt:
-                self.tell(f"interrupted; the job goes back to {proposal.best.name}")
-                self._moved(replace(proposal, job=moved.job), proposal.best.layout)
-                raise
-            if not proposal.where.runs:  # it could not be measured, or the job has finished
-                break
-        best, trials, job = proposal.best, proposal.trials, proposal.job
-        if best is proposal.where:
-            return Improved(job, trials, best, proposal, savepoint)
-        if self.engine.rest.state(job) == FINISHED:
-            self.tell("the job has finished")
-        else:
-            moved = self._moved(proposal, best.layout)
-            self.tell(f"back in {best.name}, the best layout that was measured")
-            back = replace(best, outage=(best.outage or 0.0) + (moved.outage or 0.0))
-            trials = tuple(back if one is best else one for one in trials)
-            job, savepoint, best = moved.job, moved.savepoint, back
-        return Improved(job, trials, best, proposal, savepoint)
+                self.tell(str(error))
+            raise
 
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
-        """Whether the user pays for one more trial."""
-        spent = sum(trial.outage or 0.0 for trial in proposal.trials)
-        if spent + proposal.outage > self.most_interruption:
+        """Whether the user pays for one more trial, and for going back if it is worse."""
+        failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
+        spent = (proposal.stopped or 0.0) + 2 * proposal.outage * failed
+        once = duration(proposal.outage)
+        if spent + 2 * proposal.outage > self.most_interruption:
             self.tell(
-                f"no further layout is tried: moving there stops the job for about "
-                f"{duration(proposal.outage)}, and {duration(self.most_interruption)} are allowed "
-                f"in all, of which {duration(spent)} are used"
+                f"no further layout is tried: moving there stops the job for about {once}, and so "
+                f"does going back; {duration(self.most_interruption)} are allowed in all, of which "
+                f"{duration(spent)} are used"
             )
             return False
-        carries = proposal.capacity_of(target)
         return self.agrees(
-            f"try {target.name}: {carries}; moving there stops the job for about "
-            f"{duration(proposal.outage)}"
+            f"try {target.name}: {target.predicted}; moving there stops the job for about {once}"
         )
+
+    def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
+        """Move a job to a layout, and measure it there."""
+        trial = Trial(target.name, target.layout, line=target.line)
+        try:
+            moved = self._moved(proposal, target.layout)
+        except (Undecided, MoveUnderWay):
+            raise
+        except StreamplaceError as error:
+            self.tell(f"{target.name} does not run: {error}")
+            if self._has_finished(proposal.job):
+                return proposal.after(proposal.job, trial)
+            if (job := self._running(proposal.job)) is None:
+                raise
+            return proposal.after(job, replace(trial, failure=str(error)))
+        trial = replace(trial, outage=moved.outage)
+        return self._measured(proposal, target, trial, moved)
 
     def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
         """Move a job to a layout; its rate is not a condition, because it is measured there."""
@@ -265,48 +205,70 @@ class JobImprover:
             plan = move.plan(job, by_operator(layout))
         return move.run(replace(plan, varies=proposal.measured.varies))
 
-    def _measured(self, proposal: Proposal, target: Candidate, moved: FlinkMoved) -> Proposal:
+    def _measured(
+        self, proposal: Proposal, target: Candidate, trial: Trial, moved: FlinkMoved
+    ) -> Proposal:
         """Measure a job in a new layout, and fit the model again if that is possible."""
         rest = self.engine.rest
-        unmeasured = Trial(target.name, target.layout, 0.0, outage=moved.outage, line=target.line)
         try:
             now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
         except FlinkError as error:
-            if rest.state(moved.job) == FINISHED:
-                return proposal.after(moved.job, unmeasured)
+            if self._has_finished(moved.job):
+                return proposal.after(moved.job, trial, moved.savepoint)
             self.tell(f"{target.name} is not measured well: {error}")
             seconds = seconds_for(varies=proposal.measured.varies)
             flow = flow_there(rest, moved.job, self.tell, seconds)
-            trial = unmeasured if flow is None else unmeasured.measured(flow)
-            return proposal.after(moved.job, trial)
+            if flow is not None:
+                trial = replace(trial, rate=flow.rate, is_limited=flow.is_limited)
+            return proposal.after(moved.job, trial, moved.savepoint)
         there = now.where
-        flow = SourceFlow(there.rate, is_limited=there.is_limited)
         stopped = "" if moved.outage is None else f", stopped for {duration(moved.outage)}"
-        self.tell(f"  {digits(flow.rate)} tuples/s were measured there{stopped}")
-        self._record(proposal, target, flow)
-        trial = replace(unmeasured.measured(flow), layout=there.layout)
-        return replace(now, trials=(*proposal.trials, trial))
+        self.tell(f"  {digits(there.rate)} tuples/s were measured there{stopped}")
+        self._record(proposal, target, there)
+        trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
+        trials = (*proposal.trials, trial)
+        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint)
 
-    def _record(self, proposal: Proposal, target: Candidate, flow: SourceFlow) -> None:
+    def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
         """Append to the ledger what a layout was predicted to carry and what it carries."""
-        graph, errors = proposal.measured.graph, proposal.errors
+        graph, errors = proposal.measured.graph, proposal.question.errors
         predicted = Prediction(
             graph.name,
-            proposal.capacity_of(target),
+            target.predicted,
             None if errors is None else errors.supported,
             profile_drift(graph),
             target.kept,
             profile_spread(graph),
         )
+        flow = SourceFlow(there.rate, is_limited=there.is_limited)
         note(BY, predicted, flow, self.tell)
 
-    def _running(self, job: str, error: StreamplaceError) -> str:
-        """Id of the job after a trial that failed; raise the error if no single copy runs."""
+    def _returned(self, proposal: Proposal) -> Proposal:
+        """Move a job back to the best layout that was measured, unless it is there."""
+        best, job = proposal.best, self._running(proposal.job) or proposal.job
+        if self._has_finished(job):
+            self.tell("the job has finished")
+            return proposal
+        if best.is_at(self._present(job)):
+            return replace(proposal, job=job, where=best)
+        moved = self._moved(replace(proposal, job=job), best.layout)
+        self.tell(f"back in {best.name}, the best layout that was measured")
+        back = replace(best, outage=(best.outage or 0.0) + (moved.outage or 0.0))
+        trials = tuple(back if one is best else one for one in proposal.trials)
+        return replace(
+            proposal, job=moved.job, trials=trials, where=back, savepoint=moved.savepoint
+        )
+
+    def _running(self, job: str) -> str | None:
+        """Id of a job or its successor that runs; None unless there is exactly one."""
         states = chain_states(self.engine.rest, job)
         running = [one for one, state in states.items() if state == "RUNNING"]
-        if len(running) != 1:
-            raise error
-        return running[0]
+        return running[0] if len(running) == 1 else None
+
+    def _has_finished(self, job: str) -> bool:
+        """Whether a job has ended by itself, and was not stopped with a savepoint."""
+        rest = self.engine.rest
+        return rest.state(job) == FINISHED and stopped_with(rest, job) is None
 
     def _present(self, job: str) -> Layout:
         """Operator → device of each of its subtasks, in order."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
-from streamplace.engines.flink.decide.decision import is_better
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.plans import CLEAR, JobModel, WatchPlan
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.messages import counted
@@ -248,7 +247,7 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
     if level == model.level and present.carries.low >= wanted_rate(seen):
         return None
     found, now = (one.carries.value - model.kept for one in (plan, present))
-    return plan if is_better(found, now) else None
+    return plan if found > (1 + CLEAR) * now else None
 
 
 def state_words(seen: WatchRound, model: JobModel | None) -> str:

@@ -9,7 +9,6 @@ from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import (
     Question,
     can_spread,
-    check_model,
     occupied_devices,
     slots_for,
 )
@@ -27,7 +26,7 @@ from streamplace.engines.flink.watch.plans import (
     JobModel,
     job_model,
 )
-from streamplace.errors import StreamplaceError
+from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
@@ -87,8 +86,10 @@ class JobModeller:
             occupied=occupied_devices(rest, look.job) | self._absent(look),
             managers=left_without(rest, look.job),
         )
-        if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
-            self.tell(f"warning: {warning}")
+        if (wrong := question.rates.contradiction) is not None:
+            if not self.trusts_profile:
+                raise ProblemError(f"{wrong}, so nothing that it predicts means much")
+            self.tell(f"warning: {wrong}")
         errors = errors_for(measured.graph, self.confidence)
         model = job_model(look.job, question, errors, self.at_most, self.budget)
         spread = profile_spread(measured.graph)

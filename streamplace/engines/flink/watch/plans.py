@@ -5,7 +5,7 @@ fewer leaves the same ones free. The present layout is the plan for its number o
 unless one was found there that carries more, beyond the error of comparisons.
 
 While some sources are held back and others keep up, plans differ in what the former may send, see
-`streamplace.engines.flink.decide.held_back`. Such plans say nothing about lower rates of the
+`streamplace.engines.flink.decide.rates`. Such plans say nothing about lower rates of the
 others, so the job is measured again when no source is held back any more.
 """
 
@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
-from streamplace.engines.flink.decide.decision import MEASURED, interval, is_better
+from streamplace.engines.flink.decide.candidates import Question, searched
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.flink.decide.proposal import NOISE
+from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.model.cluster import Cluster
@@ -29,6 +30,8 @@ MOST_PLANS = 8
 """Most plans; with more, a policy could cost more in the worst case (2K - 1 times the best)."""
 AMPLE = 4.0
 """Layouts are searched for this multiple of what an even spread carries, so all are too small."""
+CLEAR = 0.142
+"""Least predicted gain over the present layout beyond the errors with which they are compared."""
 BETTER = 0.02
 """Least gain of a plan over the one with fewer TaskManagers; below, it takes over its layout."""
 
@@ -87,15 +90,15 @@ def job_model(
     """Find plans for a measured job; without errors, predictions are regarded as exact."""
     measured = question.measured
     graph, cluster = measured.graph, measured.cluster
-    judge = Judge(replace(question, rate=None))
-    now = names_of(graph, question.present)
+    judge = replace(question, rate=None).rates
+    now = judge.present
     order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
     used = len({device for vector in now.values() for device in vector})
     most = len(order) if at_most is None else min(at_most, len(order))
     present = present_plan(judge, now, used, measured.is_limited, errors)
     ample = None if judge.kept else AMPLE * graph.source_rate
     if question.spreads and order and ample:
-        ample = AMPLE * max(graph.source_rate, judge.by_model(even_layout(graph, order)))
+        ample = AMPLE * max(graph.source_rate, judge.if_pinned(even_layout(graph, order)))
     plans: list[WatchPlan] = []
     carried, kept = 0.0, judge.kept
     for number in sorted({*plan_sizes(most), used}):
@@ -103,14 +106,14 @@ def job_model(
             plans.append(replace(present, machines=number))
             continue
         layout = _best(question, judge, order[:number], ample, budget)
-        if plans and judge.by_model(layout) - kept < (1 + BETTER) * (carried - kept):
+        if plans and judge.if_pinned(layout) - kept < (1 + BETTER) * (carried - kept):
             layout = plans[-1].layout
-        found = judge.carried_if_pinned(layout)
-        if number == used and not is_better(found - kept, judge.carried(now) - kept):
+        found = judge.if_pinned(layout)
+        if number == used and found - kept <= (1 + CLEAR) * (judge.of(now) - kept):
             plans.append(present)
         else:
             plans.append(WatchPlan(number, layout, predicted(found, errors, kept)))
-        carried = max(carried, judge.by_model(plans[-1].layout))
+        carried = max(carried, judge.if_pinned(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
     limit = limit_of(measured, now)
     return JobModel(job, graph.name, tuple(plans), level, present, limit, kept, measured.varies)
@@ -153,7 +156,7 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
 
 def _best(
     question: Question,
-    judge: Judge,
+    judge: JobRates,
     devices: Sequence[str],
     rate: float | None,
     budget: Budget | None,
@@ -166,11 +169,11 @@ def _best(
     others = frozenset(names).difference(devices)
     asked = replace(question, occupied=others, rate=rate)
     graph = question.measured.graph
-    layouts = [searched(asked, Judge(asked), budget=budget)]
+    layouts = [searched(asked, budget)]
     even = question.pinnable(even_layout(graph, devices)) if question.spreads else None
     if even is not None:
         layouts.append(even)
-    return max(layouts, key=judge.by_model)
+    return max(layouts, key=judge.if_pinned)
 
 
 def predicted(rate: float, errors: PredictionErrors | None, kept: float) -> RateInterval:
@@ -184,14 +187,15 @@ def predicted(rate: float, errors: PredictionErrors | None, kept: float) -> Rate
 
 
 def present_plan(
-    judge: Judge,
+    judge: JobRates,
     layout: Layout,
     used: int,
     is_limited: bool,
     errors: PredictionErrors | None,
 ) -> WatchPlan:
     """Return the present layout: measured under back-pressure, otherwise predicted."""
-    carried = judge.carried(layout)
+    carried = judge.of(layout)
     if is_limited:
-        return WatchPlan(used, layout, interval([carried], MEASURED, [judge.kept]))
+        noise = NOISE * (carried - judge.kept)
+        return WatchPlan(used, layout, RateInterval(carried - noise, carried, carried + noise))
     return WatchPlan(used, layout, predicted(carried, errors, judge.kept))
