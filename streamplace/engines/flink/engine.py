@@ -137,6 +137,7 @@ class FlinkEngine:
             seen.held_back,
             rates_vary(seen),
             seen.observed,
+            seen.flow,
         )
 
     def cluster(

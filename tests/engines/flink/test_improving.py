@@ -116,7 +116,7 @@ class World:
         measured = Measurement(graph, devices, self.rate < self.offered)
         question = Question(measured, {"src": [self.where]}, {}, True, self.asked)
         others = [self.candidate(name) for name in self.carries if name != self.where]
-        present = Trial.present(question.present, measured)
+        present = Trial.present(question)
         self.known.append(self.where)
         return Proposal(job, question, tuple(others), 2.0, (*trials, present), present)
 

@@ -13,6 +13,7 @@ from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity, placed
+from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow
 from streamplace.placers.registry import Budget
 
 B = frozenset({"readings"})
@@ -79,6 +80,22 @@ def test_subtasks_of_a_source_without_shares_do_not_wait_for_each_other() -> Non
     assert rates(graph, present, shares={"readings": [0.8, 0.2]}).of(layout) == pytest.approx(
         2_500 / 0.8 * 0.4
     )
+
+
+def test_what_draining_subtasks_read_is_what_a_layout_sustains() -> None:
+    """Partitions are equal; the subtask on the slow device has a backlog, and the other has none.
+
+    So 2,000 tuples/s were emitted, of which the slow one could read 500, and 1,000 are sustained.
+    """
+    source = Operator("readings", ipt=1e6, rate=2_000.0, parallelism=2)
+    graph = StreamGraph.of("one", [source], [])
+    subtasks = SubtaskFlow(1_500.0, 1e6, (0.0, 0.0)), SubtaskFlow(500.0, 1e6, (9e4, 8e4))
+    flow = SourceFlow(2_000.0, is_limited=True, name="readings", subtasks=subtasks)
+    whole = SourceFlow(2_000.0, is_limited=True, sources={"readings": flow})
+    job = rates(graph, {"readings": ["d0", "slow"]}, flow=whole)
+    assert job.sustained.sum() == pytest.approx(1_000.0)
+    assert job.contradiction is None
+    assert job.of({"readings": ["d0", "d1"]}) == pytest.approx(5_000.0)
 
 
 def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on() -> None:

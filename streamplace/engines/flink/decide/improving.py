@@ -28,7 +28,6 @@ from streamplace.engines.flink.decide.candidates import (
     configured_mode,
     is_placed,
     known_modes,
-    names_of,
     occupied_devices,
     slots_for,
 )
@@ -120,7 +119,7 @@ class JobImprover:
         if (against := question.rates.contradiction) is not None and not trials:
             self.tell(f"note: {against}; layouts are tried all the same, and measured")
         found = tuple(self.decides(question))
-        present = Trial.present(names_of(measured.graph, question.present), measured)
+        present = Trial.present(question)
         pause = self._pause(job, trials)
         return Proposal(job, question, found, pause, (*trials, present), present)
 

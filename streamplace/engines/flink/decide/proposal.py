@@ -1,7 +1,7 @@
 """Proposals: predicted layouts of a measured job, its trials, and which layout is tried next."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import exp, inf
 from typing import Any
@@ -53,9 +53,10 @@ class Trial:
     failure: str = ""  # why the job did not run there
 
     @classmethod
-    def present(cls, layout: Mapping[str, list[str]], measured: Measurement) -> "Trial":
-        """The layout in which a job was measured."""
-        return cls(PRESENT, dict(layout), measured.graph.source_rate, measured.is_limited)
+    def present(cls, question: Question) -> "Trial":
+        """The layout in which a job was measured, and the rate that it sustains there."""
+        measured, rates = question.measured, question.rates
+        return cls(PRESENT, rates.present, float(rates.sustained.sum()), measured.is_limited)
 
     @property
     def runs(self) -> bool:
@@ -173,9 +174,13 @@ class Proposal:
         """Sentences on the measured rate, and on what is done next."""
         measured, rate = self.measured, self.where.rate
         yield f"now: {digits(rate)} tuples/s (measured)"
+        if measured.flow is not None and (pending := measured.flow.pending):
+            change = "grow" if measured.flow.growth > 0 else "shrink"
+            growth = abs(measured.flow.growth)
+            yield f"{digits(pending)} tuples wait, and {change} by {digits(growth)} per second"
         streams = measured.graph.streams
         keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
-        for name, shares in measured.shares.items():
+        for name, shares in self.question.rates.shares.items():
             why = (
                 f"keys of {quoted(name)} are skewed"
                 if name in keyed

@@ -23,6 +23,7 @@ measured there: 1 if the model is exact, and for sources that keep up.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -46,6 +47,8 @@ STUCK = 1e15
 """Load that stands for an infinite one: a device that constant loads exceed carries nothing."""
 NOTHING = 1e-9
 """Multiple of a rate below which nothing is carried."""
+UNEVEN = 0.05
+"""Relative difference of shares below which they are equal."""
 MOST_STEPS, CONVERGED = 30, 1e-9
 """Steps, and the relative error that ends them, in which factors of costs are found."""
 MOST_FACTOR = 1e4
@@ -116,15 +119,43 @@ class JobRates:
         return self.measured.kept_rate if self.is_open else 0.0
 
     @cached_property
+    def shares(self) -> dict[str, Sequence[float]]:
+        """Operator → shares of its subtasks where they are uneven, by keys or by what arrived."""
+        shares = dict(self.measured.shares)
+        for name, parts in self._read.items():
+            if max(parts) > (1 + UNEVEN) * min(parts):
+                shares[name] = parts
+        return shares
+
+    @cached_property
+    def _read(self) -> dict[str, list[float]]:
+        """Source → shares of its subtasks in what has arrived, for those that report their lag."""
+        flow, answer = self.measured.flow, {}
+        for name, one in flow.sources.items() if flow is not None else ():
+            if total := sum(subtask.arrived for subtask in one.subtasks):
+                answer[name] = [subtask.arrived / total for subtask in one.subtasks]
+        return answer
+
+    @cached_property
+    def sustained(self) -> Floats:
+        """Tuples/s of each source that the present layout was measured to sustain, by its row."""
+        operators, flow = self.measured.graph.operators, self.measured.flow
+        rates = operators.rate.copy()
+        for name, one in flow.sources.items() if flow is not None else ():
+            if one.is_limited and one.sustained is not None:
+                rates[operators.index(name)] = one.sustained
+        return rates
+
+    @cached_property
     def factors(self) -> Floats:
         """Factor of the costs of each source, by its row."""
         measured = self.measured
         now, answer = self._flows(self.present), np.ones(measured.graph.n_operators)
-        rates = np.bincount(now.source, now.rates, len(answer))
+        rates = self.sustained if self.is_open else np.full(len(answer), self.sustained.sum())
         for _ in range(MOST_STEPS):
             flows = now.costing(answer)
             carried = np.bincount(now.source, now.rates * flows.filled(), len(answer))
-            known = (rates > 0) & (carried > NOTHING * rates) & (carried < inf)
+            known = (carried > NOTHING * rates) & (carried < inf)
             if not measured.is_limited:  # it may carry more than it was offered
                 known &= carried < rates
             off = np.where(known, carried / np.where(known, rates, 1.0), 1.0)
@@ -144,7 +175,7 @@ class JobRates:
         """
         graph = self.measured.graph
         trust, modelled = trust_of(graph), self._flows(self.present).total
-        error = modelled / graph.source_rate - 1 if modelled < inf else 0.0
+        error = modelled / self.sustained.sum() - 1 if modelled < inf else 0.0
         if 1 + error < NOTHING:
             trust = Trust(-1.0, "")
         elif self.measured.is_limited and (trust is None or trust.error > abs(error)):
@@ -157,7 +188,7 @@ class JobRates:
 
     def if_pinned(self, layout: Layout) -> float:
         """Tuples/s that a layout carries at least, whichever of its subtasks Flink puts where."""
-        return min(map(self.of, possible_orders(layout, self.measured.shares)))
+        return min(map(self.of, possible_orders(layout, self.shares)))
 
     def at_rate(self, rate: float) -> StreamGraph:
         """Graph that the model must carry for a total rate; what keeps up has its own rate."""
@@ -178,7 +209,7 @@ class JobRates:
         from streamsim.filling import flow_shares
 
         measured = self.measured
-        job = placed(measured.graph, measured.cluster, layout, measured.shares)
+        job = placed(measured.graph, measured.cluster, layout, self.shares)
         sources = job.problem.instance.sources
         rows = job.expansion.operator[sources]  # [S] operator of each subtask of a source
         flow = self._flow_of(rows)
@@ -196,8 +227,8 @@ class JobRates:
         """[S] number of the flow of each subtask of a source, [S] rows of their operators."""
         if not self.is_open:
             return np.zeros(len(rows), np.int64)
-        names, shares = self.measured.graph.operators.name, self.measured.shares
-        keys = [(row, 0 if names[row] in shares else i) for i, row in enumerate(rows.tolist())]
+        names, tied = self.measured.graph.operators.name, {*self.shares, *self._read}
+        keys = [(row, 0 if names[row] in tied else i) for i, row in enumerate(rows.tolist())]
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         return np.array([number[key] for key in keys], np.int64)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamplace.engines.flink.measure.fit import Observation
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 
@@ -29,6 +30,7 @@ class Measurement:
     varies: bool = False  # whether the rate of a source varied during the measurement
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
+    flow: SourceFlow | None = None  # what its sources did; None if that is unknown
 
     @property
     def kept_rate(self) -> float:
