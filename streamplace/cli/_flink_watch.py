@@ -212,13 +212,14 @@ def history_(job: str | None, confidence: float, output: Path | None, as_json: b
     from streamplace.drawing.figures import check_suffix, save
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import user_runs
-    from streamplace.io.watch_store import KEPT, WatchStore
+    from streamplace.io.store import Store
+    from streamplace.io.watch_store import read_records
     from streamplace.model.report import Report
 
     if output is not None:
         check_suffix(output)
     history = PredictionHistory(user_runs(), confidence, job)
-    records = WatchStore.usual().records(KEPT)
+    records = read_records(Store.usual())
     watches = WatchHistory([one for one in records if job in (None, one.name)])
     if output is not None:
         if not any(record.rounds for record in watches.records):

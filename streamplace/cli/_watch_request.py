@@ -69,13 +69,13 @@ class WatchRequest:
             first_job,
             settled,
         )
-        from streamplace.io.watch_store import WatchStore
+        from streamplace.io.store import Store
 
         check_nic(self.nic, {"--cluster": self.cluster_file})
         guards, judge = self._guards(), self._judge()
         with ExitStack() as stack:
             stack.enter_context(interruptible())
-            store = WatchStore.usual()
+            store = Store.usual()
             job = first_job(rest, store, self.job)
             document = rest.job(job)
             check_watchable(rest, job, document)
@@ -84,7 +84,6 @@ class WatchRequest:
             program = self._program(rest, job, given)
             name = str(document["name"])
             log = WatchLog.claimed(store, job, name, say)
-            stack.callback(log.release)
             engine = self._engine(rest, home)
             rounds = self._rounds(engine, program, log, guards, judge)
             if self.metrics is not None:

@@ -201,6 +201,19 @@ class Holder(BaseModel):
         return f"process {self.process} of {shown(self.user)} on {shown(host)}"
 
 
+class Claimed(BaseModel):
+    """A row that one process at a time carries on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    holder: Holder | None = None  # None if its command has left it
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the process that carries it on still runs on this machine."""
+        return self.holder is not None and self.holder.runs
+
+
 def _host() -> str:
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())

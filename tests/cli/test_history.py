@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.watch.log import is_same_job
+from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.store import Store
-from streamplace.io.watch_store import WatchDecision, WatchRound, WatchStore
+from streamplace.io.watch_store import WatchDecision, WatchRound
 
 RUNS = [
     LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "flink move", "2026-01-02T10:00:00"),
@@ -70,19 +70,18 @@ def test_no_ledger_is_no_error(run: Callable) -> None:
 @pytest.fixture
 def watched() -> None:
     """A watch of one job with two rounds, and one of another without any."""
-    store = WatchStore.usual()
-    watch = store.claim("b" * 32, "clicks", is_same_job)
-    store.claim("c" * 32, "orders", is_same_job)
+    log = WatchLog.claimed(Store.usual(), "b" * 32, "clicks", print)
+    WatchLog.claimed(Store.usual(), "c" * 32, "orders", print)
     for minute, machines in ((0, 1), (1, 2)):
         at = f"2026-01-02T10:0{minute}:00+00:00"
         seen = WatchRound(at, 60.0 * minute, "a" * 32, 95.0, 95.0, False, 0.0, machines)
         layout = {"low": 90.0 * machines, "value": 100.0 * machines, "high": 110.0 * machines}
-        store.add_round(watch, replace(seen, **layout, words=f"{machines} carry it"))
+        log.add(replace(seen, **layout, words=f"{machines} carry it"))
     decision = WatchDecision(
         "2026-01-02T10:00:30+00:00", "move", "a" * 32, "b" * 32, {"map": "d"}, (1, 2), "it grew",
         180.0, 200.0, 220.0, "moved", "interrupted for 1.5 s", "b" * 32, 96.0,
     )  # fmt: skip
-    store.begin(watch, decision)
+    log.begin(decision)
 
 
 def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: None) -> None:

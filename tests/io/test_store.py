@@ -14,10 +14,11 @@ from stores import damage, fill_disk
 
 from streamplace.engines.flink.move.journal import Journal, MoveStore, MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.watch.log import is_same_job
+from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished
 from streamplace.io.ledger import LedgerEntry, append_entries, user_runs
 from streamplace.io.store import VERSION, Holder, Store, StoreError
-from streamplace.io.watch_store import JobWatched, WatchDecision, WatchStore
+from streamplace.io.watch_store import WatchDecision
 
 HERE = Path(__file__).parent
 JOB = "a" * 32
@@ -86,22 +87,22 @@ def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(
 
 def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
     """The claim of a process that was killed is void: the move is resumed, the watch goes on."""
-    moves, watches = MoveStore.usual(), WatchStore.usual()
+    moves, store = MoveStore.usual(), Store.usual()
     claims = (
         "MoveStore.usual().begin(journal())",
-        "WatchStore.usual().claim(JOB, '', is_same_job)",
+        "WatchLog.claimed(Store.usual(), JOB, '', print)",
     )
     with process(*claims) as other:
         for claim in (lambda: moves.begin(journal()), lambda: moves.take(JOB)):
             with pytest.raises(MoveUnderWay, match=f"is being moved, by process {other.pid} of"):
                 claim()
         with pytest.raises(JobWatched, match=f"has been watched by process {other.pid} of"):
-            watches.claim("c" * 32, "", lambda *_: True)
-        assert watches.claim("d" * 32, "", is_same_job) == 2
+            WatchLog.claimed(store, successor(JOB), "", print)
+        assert WatchLog.claimed(store, "d" * 32, "", print).watch == 2
     with pytest.raises(FlinkError, match="was interrupted; finish it with: move --resume"):
         moves.begin(journal())
     assert moves.take(JOB).journal.holder == Holder.current()
-    assert watches.claim(JOB, "", is_same_job) == 1
+    assert WatchLog.claimed(store, JOB, "", print).watch == 1
 
 
 def test_processes_that_write_at_once_lose_nothing() -> None:
@@ -114,16 +115,17 @@ def test_processes_that_write_at_once_lose_nothing() -> None:
 @pytest.mark.parametrize("table", ["moves", "watches", "decisions", "rates"])
 def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> None:
     """Without it, a job could be started twice."""
-    moves, watches = MoveStore.usual(), WatchStore.usual()
+    moves, store = MoveStore.usual(), Store.usual()
     moves.begin(journal())
-    watch = watches.claim(JOB, "", is_same_job)
-    watches.begin(watch, WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
+    WatchLog.claimed(store, JOB, "", print).begin(
+        WatchDecision("", "move", JOB, "", {}, (1, 1), "")
+    )
     append_entries([RUN])
     damage(Store.usual(), table, '{"job": "later", "a field of a later version": 1}')
     readers = {
         "moves": lambda: moves.begin(journal("e" * 32)),
-        "watches": lambda: watches.claim("e" * 32, "", is_same_job),
-        "decisions": watches.unfinished,
+        "watches": lambda: WatchLog.claimed(store, "e" * 32, "", print),
+        "decisions": lambda: unfinished(store),
         "rates": user_runs,
     }
     told = f"store.sqlite cannot be used: table {table} has a row that cannot be read; check"

@@ -12,7 +12,7 @@ from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.plans import WatchPlan
 from streamplace.io.store import Store
-from streamplace.io.watch_store import WatchStore
+from streamplace.io.watch_store import read_records
 from streamplace.model.intervals import RateInterval
 
 OLD = "a" * 32
@@ -33,9 +33,9 @@ class Killed(BaseException):
     """The watch is killed: nothing after this happens."""
 
 
-def outcome(store: WatchStore) -> tuple[str, str]:
+def outcome(store: Store) -> tuple[str, str]:
     """State of the only decision, and the id of the job that it left."""
-    (decision,) = store.records(9)[0].decisions
+    (decision,) = read_records(store)[0].decisions
     return decision.state, decision.after
 
 
@@ -59,11 +59,6 @@ def plan(*devices: str) -> WatchPlan:
     rate = 100.0 * len(devices)
     carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
     return WatchPlan(len(devices), {"map": [*devices]}, carries)
-
-
-def quick_store(folder: Path) -> WatchStore:
-    """A store without watches."""
-    return WatchStore(Store(folder / "watches.sqlite"))
 
 
 def write_program(folder: Path) -> None:

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from watched_jobs import plan, quick_store
+from watched_jobs import plan
 
 from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.engines.flink.move.state import CheckpointTotals
@@ -17,6 +16,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rounds import JobRounds
+from streamplace.io.store import Store
 from streamplace.io.watch_store import MOVED, WatchDecision, WatchRound, utc_now
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
@@ -137,7 +137,7 @@ class Scene:
     @property
     def seen(self) -> list[WatchRound]:
         """Rounds that were recorded."""
-        return self.log.store.rounds(self.log.watch, 999)
+        return self.log.rounds(999)
 
     @property
     def decisions(self) -> list[WatchDecision]:
@@ -145,9 +145,9 @@ class Scene:
         return [*self.log.decisions.values()]
 
 
-def scene_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A job that nobody has watched yet."""
     told: list[str] = []
-    made = Scene(WatchLog.claimed(quick_store(folder), "job", "shop", told.append), told=told)
+    made = Scene(WatchLog.claimed(Store.usual(), "job", "shop", told.append), told=told)
     monkeypatch.setattr(passing, "look_at", made.look_at)
     return made

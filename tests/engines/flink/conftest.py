@@ -6,11 +6,10 @@ import pytest
 from lazy_flink import Clock, with_clock
 from moving_cases import MoveCase
 from shop_flink import Shop, shop_maker
-from watched_jobs import quick_store
 from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.io.watch_store import WatchStore
+from streamplace.io.store import Store
 
 collect_ignore = ["python"]
 
@@ -35,12 +34,12 @@ def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> WatchStore:
-    """A store without watches."""
-    return quick_store(tmp_path)
+def store() -> Store:
+    """The user's store, which is empty."""
+    return Store.usual()
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A job that nobody has watched yet."""
-    return scene_of(tmp_path, monkeypatch)
+    return scene_of(monkeypatch)

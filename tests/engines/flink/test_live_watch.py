@@ -15,7 +15,8 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.io.watch_store import WatchStore
+from streamplace.io.store import Store
+from streamplace.io.watch_store import read_records
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROUNDS = 20_000
@@ -101,5 +102,5 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
         rest.cancel(successor(job))
         assert process.wait(60) == 0
     assert second.read_text().endswith(f"job {successor(job)} is CANCELED\n")
-    (record,) = WatchStore.usual().records(100)
+    (record,) = read_records(Store.usual())
     assert [(one.state, one.after) for one in record.decisions] == [("moved", successor(job))]

@@ -22,7 +22,8 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.io.watch_store import WatchStore
+from streamplace.io.store import Store
+from streamplace.io.watch_store import read_records
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
 LATEST = {
@@ -415,7 +416,7 @@ def test_a_watch_goes_on_where_it_cannot_write_the_placement(
     assert "warning: " in answer.err
     assert ("p.json: cannot be read" in answer.err) == (lacks == "the given placement")
     assert "job new is CANCELED" in answer.err
-    (record,) = WatchStore.usual().records(9)
+    (record,) = read_records(Store.usual())
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
 

@@ -31,10 +31,8 @@ from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import user_runs
-from streamplace.io.store import StoreError
-from streamplace.io.watch_store import (
-    WatchStore,
-)
+from streamplace.io.store import Store, StoreError
+from streamplace.io.watch_store import read_records
 from streamplace.model.intervals import RateInterval
 
 NEW, BACK = successor(OLD), successor(successor(OLD))
@@ -95,7 +93,7 @@ MakeMover = Callable[[Moves], WatchMover]
 
 
 @pytest.fixture
-def mover(store: WatchStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeMover:
+def mover(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeMover:
     """What a new process moves the job with."""
 
     def make(moves: Moves) -> WatchMover:
@@ -110,18 +108,18 @@ def mover(store: WatchStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_move_is_written_with_what_it_predicted_and_measured(
-    mover: MakeMover, store: WatchStore, tmp_path: Path
+    mover: MakeMover, store: Store, tmp_path: Path
 ) -> None:
     one = mover(Moves())
     told: list[str] = []
     assert replace(one, tell=told.append).carry_out(MODEL, THERE, "the rate grew") == NEW
     assert told[-1] == "no job has a slot on 'a' any more"
-    (decision,) = store.records(9)[0].decisions
+    (decision,) = read_records(store)[0].decisions
     assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
     assert (decision.value, decision.measured) == (100.0, 95.0)
-    assert store.jobs() == [NEW]
+    assert read_records(store)[0].job == NEW
     (entry,) = user_runs()
     assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)
 
@@ -131,7 +129,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(
     [("before", 0, ("not begun", OLD)), ("in", 1, ("moved", NEW)), ("after", 1, ("moved", NEW))],
 )
 def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
-    mover: MakeMover, store: WatchStore, killed: str, starts: int, found: tuple[str, str]
+    mover: MakeMover, store: Store, killed: str, starts: int, found: tuple[str, str]
 ) -> None:
     """Before the move, after the job was stopped, and after its successor was started."""
     moves = Moves(killed=killed)
@@ -140,7 +138,7 @@ def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
     assert outcome(store) == ("begun", "")
     moves.killed = ""
     again = mover(moves)
-    ((number, decision),) = store.decisions(again.log.watch).items()
+    ((number, decision),) = again.log.decisions.items()
     assert again.finish(number, decision, "shop") == found[1]
     assert outcome(store) == found
     assert moves.starts == starts
@@ -155,7 +153,7 @@ def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
     ],
 )
 def test_the_outcome_of_a_move_that_fails_is_looked_up(
-    mover: MakeMover, store: WatchStore, states: dict[str, str], found: tuple[str, str]
+    mover: MakeMover, store: Store, states: dict[str, str], found: tuple[str, str]
 ) -> None:
     moves = Moves(states, failure=FlinkError("it was slower"))
     assert mover(moves).carry_out(MODEL, THERE, "") == (found[1] or OLD)
@@ -164,7 +162,7 @@ def test_the_outcome_of_a_move_that_fails_is_looked_up(
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
-    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
+    mover: MakeMover, store: Store, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
 ) -> None:
     """Flink may have restarted it, so this is told apart from moves that were not begun."""
 
@@ -184,7 +182,7 @@ def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
 
 @pytest.mark.parametrize("is_begun", [False, True])
 def test_a_job_that_others_have_stopped_is_not_started_again(
-    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+    mover: MakeMover, store: Store, monkeypatch: pytest.MonkeyPatch, is_begun: bool
 ) -> None:
     """Neither by the watch that would have moved it, nor by one that finishes its move."""
 
@@ -203,7 +201,7 @@ def test_a_job_that_others_have_stopped_is_not_started_again(
 @pytest.mark.parametrize("silence", [NoAnswer("no Flink answers"), FlinkError("no such folder")])
 def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
     mover: MakeMover,
-    store: WatchStore,
+    store: Store,
     monkeypatch: pytest.MonkeyPatch,
     silence: StreamplaceError,
 ) -> None:
@@ -231,7 +229,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
 
 
 def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
-    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    mover: MakeMover, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No job of it runs meanwhile, so it is not given up."""
     moves = Moves(killed="in")
@@ -248,7 +246,7 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
     monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(moves, "resume", resume)
     moves.failure = Undecided("'b' is lost")
-    ((number, decision),) = store.decisions(one.log.watch).items()
+    ((number, decision),) = one.log.decisions.items()
     with pytest.raises(Undecided, match="has to join the cluster"):
         one.settle(number, decision, "shop", "")
     assert outcome(store) == ("begun", "")
@@ -256,13 +254,13 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
     assert outcome(store) == ("moved", NEW)
 
 
-def test_a_move_of_another_command_is_not_touched(mover: MakeMover, store: WatchStore) -> None:
+def test_a_move_of_another_command_is_not_touched(mover: MakeMover, store: Store) -> None:
     with pytest.raises(MoveUnderWay):
         mover(Moves(failure=MoveUnderWay("by process 1"))).carry_out(MODEL, THERE, "")
     assert outcome(store) == ("not begun", OLD)
 
 
-def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: WatchStore) -> None:
+def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: Store) -> None:
     """Nothing is begun; the watch says why."""
 
     def changed() -> None:
@@ -271,7 +269,7 @@ def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: W
     moves = Moves()
     with pytest.raises(SettingError, match="not the jar any more"):
         replace(mover(moves), check_program=changed).carry_out(MODEL, THERE, "")
-    assert (moves.starts, store.records(9)[0].decisions) == (0, ())
+    assert (moves.starts, read_records(store)[0].decisions) == (0, ())
 
 
 def test_what_cannot_be_written_is_not_done(
@@ -285,7 +283,7 @@ def test_what_cannot_be_written_is_not_done(
     assert moves.starts == 0
 
 
-def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover, store: WatchStore) -> None:
+def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover, store: Store) -> None:
     """A watch that only looks says what is needed, if the job does not run."""
     moves = Moves(killed="in")
     with pytest.raises(Killed):

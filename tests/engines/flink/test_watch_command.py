@@ -27,11 +27,12 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import first_job
 from streamplace.errors import SettingError
+from streamplace.io.store import Store
 from streamplace.io.watch_store import (
     MOVED,
     WatchDecision,
     WatchRound,
-    WatchStore,
+    read_records,
     utc_now,
 )
 from streamplace.model.intervals import RateInterval
@@ -70,7 +71,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert "dev-0, dev-1 should carry 200 tuples/s (180 to 220)" in first
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
-    (record,) = WatchStore.usual().records(9)
+    (record,) = read_records(Store.usual())
     assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
     assert record.rounds[0].capacity == (90.0, 180.0)
     assert record.decisions == ()
@@ -153,7 +154,7 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
             ("--apply",): "name its jar and arguments",
         }.items():
             assert told in refusal("flink", "watch", "--rest", flink.url, *options), options
-    assert WatchStore.usual().records(9) == [] or not WatchStore.usual().records(9)[0].rounds
+    assert read_records(Store.usual()) == [] or not read_records(Store.usual())[0].rounds
 
 
 def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
@@ -194,10 +195,10 @@ def test_a_watch_ends_in_order_however_it_is_asked_to(
 
 def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:
     """A job that has ended leads to the later one that was watched, another one to itself."""
-    store, rest = WatchStore.usual(), Rest(flink.url)
+    store, rest = Store.usual(), Rest(flink.url)
     flink.answers[f"GET /jobs/{OLD}"] = job("shop", "FINISHED", {})
     flink.answers["GET /jobs/other"] = job("shop", "RUNNING", {})
-    store.claim(successor(OLD), "shop", log.is_same_job)
+    log.WatchLog.claimed(store, successor(OLD), "shop", print)
     assert first_job(rest, store, OLD) == successor(OLD)
     assert first_job(rest, store, "other") == "other"
     assert first_job(rest, store, None) == successor(OLD)
@@ -211,10 +212,9 @@ def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
     seen: list[PlacedJob] = []
     monkeypatch.setattr(watching.Watch, "run", lambda _, placed: seen.append(placed))
     new, layout = successor(OLD), {"map": ["dev-0"]}
-    own = log.WatchLog.claimed(WatchStore.usual(), OLD, "shop", print)
+    own = log.WatchLog.claimed(Store.usual(), OLD, "shop", print)
     decision = WatchDecision(utc_now(), "move", OLD, new, {**layout}, (1, 1), "")
     own.end(own.begin(decision), decision, MOVED, "", new)
-    own.release()
     flink.answers |= {
         f"GET /jobs/{OLD}": job("shop", "FINISHED", {}),
         f"GET /jobs/{new}": job("shop", state, {"map": "RUNNING"}),

@@ -15,7 +15,7 @@ from fake_flink import FakeFlink, failure
 from flink_documents import KEPT, healthy, job, jobs, task_manager
 from lazy_flink import Clock
 from moving_cases import FAILED, SAVED, UNKNOWN, cluster_jar
-from watched_jobs import OLD, Killed, outcome, quick_store
+from watched_jobs import OLD, Killed, outcome
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
@@ -185,12 +185,12 @@ class Scene:
 
     def __init__(self, folder: Path, managers: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flink = LosingFlink(OLD, BOTH, *managers)
-        self.store = quick_store(folder)
+        self.store = Store.usual()
         self.told: list[str] = []
         self.program = Program(folder / "a.jar", "my.Main")
         self.program.jar.touch()
         self.clock = Clock()
-        MoveStore.usual().path.unlink(missing_ok=True)
+        Store.usual().path.unlink(missing_ok=True)
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
         monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
@@ -287,7 +287,7 @@ def killed(scene: Callable[[str], Scene], tmp_path: Path) -> Scene:
     """A scene in which a command has stopped the job to move it, and was killed."""
     whole = scene("abc")
     whole.moves(FEWER)
-    (tmp_path / "watches.sqlite").unlink()
+    Store.usual().path.unlink()
     site = scene("abc")
     asked = [request for request, _ in whole.flink.asked]
     site.flink.kill_at = asked.index(f"POST /jobs/{OLD}/stop") + 1
@@ -334,7 +334,7 @@ def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
     asked = [request for request, _ in whole.flink.asked]
     moments = [(n, late) for n, one in enumerate(asked) for late in (False, one[:4] != "GET ")]
     for at, late in dict.fromkeys(moments):
-        (tmp_path / "watches.sqlite").unlink()
+        Store.usual().path.unlink()
         site = scene("abc")
         site.flink.losses["start"] = "a"
         site.flink.kill_at, site.flink.kills_late = at, late

@@ -31,7 +31,8 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import PlacementError
-from streamplace.io.watch_store import WatchDecision, WatchStore
+from streamplace.io.store import Store
+from streamplace.io.watch_store import WatchDecision, read_records
 
 NEW = successor(OLD)
 RUNNING = job("shop", "RUNNING", {"map": "RUNNING"})
@@ -92,7 +93,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Vectors]:
 
 @pytest.mark.parametrize("killed", ["before", "in", "after"])
 def test_a_replacement_is_written_first_and_finished_once(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, killed: str
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
     """The watch is killed before it cancels the job, before it starts it, and while it starts."""
     told: list[str] = []
@@ -133,7 +134,7 @@ def test_a_replacement_is_written_first_and_finished_once(
 
 
 def test_a_job_that_its_user_cancels_meanwhile_is_not_started_again(
-    flink: FakeFlink, store: WatchStore, started: list[Vectors]
+    flink: FakeFlink, store: Store, started: list[Vectors]
 ) -> None:
     """It is looked at right before it would be cancelled."""
     lose_device(flink, *[RESTARTING] * 2, job("shop", "CANCELED", {}))
@@ -144,7 +145,7 @@ def test_a_job_that_its_user_cancels_meanwhile_is_not_started_again(
 
 
 def test_a_job_keeps_the_settings_that_it_was_submitted_with(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those that the watch was not given: the state of RocksDB fits no other backend."""
     given: list[Program] = []
@@ -172,7 +173,7 @@ def test_a_job_keeps_the_settings_that_it_was_submitted_with(
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_job_continues_from_what_it_has_saved_until_it_ended(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
     """Flink was silent for a while, and deletes older checkpoints."""
     later = {"completed": {"id": 9, "external_path": "s3://b/chk-9"}}
@@ -209,7 +210,7 @@ def test_a_job_continues_from_what_it_has_saved_until_it_ended(
 
 
 def test_the_other_task_managers_take_over_where_none_is_free(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, started: list[Vectors]
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, started: list[Vectors]
 ) -> None:
     """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
@@ -223,7 +224,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
         "whole": ["dev-0", "dev-0"],
     }
     watch_of(flink, own, told).run(PlacedJob(OLD, vectors))
-    (decision,) = store.decisions(own.watch).values()
+    (decision,) = own.decisions.values()
     assert started == [
         {
             "map": ["dev-1", "dev-2", "dev-1", "dev-2"],
@@ -236,7 +237,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
 
 
 def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
-    flink: FakeFlink, store: WatchStore, started: list[Vectors]
+    flink: FakeFlink, store: Store, started: list[Vectors]
 ) -> None:
     """Flink shows no layout of a job that restarts, but the decision to move it does."""
     present = flink.answers["GET /taskmanagers"]
@@ -267,7 +268,7 @@ def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
 
 
 def test_a_replacement_whose_job_still_ends_is_finished(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watch was killed after it had cancelled the job, whose tasks take a while to end."""
     starts_by(monkeypatch, lambda *_, **__: "new")
@@ -282,7 +283,7 @@ def test_a_replacement_whose_job_still_ends_is_finished(
 
 
 def test_whether_a_suspended_job_was_cancelled_for_its_replacement_is_waited_for(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next leading JobManager tells; a job that goes on is not replaced any more."""
     starts_by(monkeypatch, lambda *_, **__: "new")
@@ -301,7 +302,7 @@ def test_whether_a_suspended_job_was_cancelled_for_its_replacement_is_waited_for
 
 
 def test_a_job_without_state_that_a_killed_watch_has_ended_is_not_said_to_be_cancelled(
-    flink: FakeFlink, store: WatchStore
+    flink: FakeFlink, store: Store
 ) -> None:
     """The next watch says what to do, and does not end as if a user had ended the job."""
     own = WatchLog.claimed(store, OLD, "shop", print)
@@ -314,7 +315,7 @@ def test_a_job_without_state_that_a_killed_watch_has_ended_is_not_said_to_be_can
 
 
 def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk was full when the outcome of the replacement was to be written."""
     started: list[Any] = []
@@ -326,13 +327,13 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     flink.answers["GET /jobs"] = jobs({OLD: "CANCELED", "newer": "RUNNING"})
     assert settled(watch_of(flink, own, []), None, own, "newer") == "newer"
     assert started == []
-    first, second = store.records(9)[0].decisions
+    first, second = read_records(store)[0].decisions
     assert (first.state, second.state) == ("not begun", "moved")
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started_again(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
     """Its last subtasks were on TaskManagers that are there; all that it read was told."""
     started: list[Any] = []
@@ -351,7 +352,7 @@ def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started
 
 @pytest.mark.parametrize("has_moved", [False, True])
 def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
-    flink: FakeFlink, store: WatchStore, has_moved: bool
+    flink: FakeFlink, store: Store, has_moved: bool
 ) -> None:
     told: list[str] = []
     own = WatchLog.claimed(store, OLD, "shop", told.append)
@@ -448,7 +449,7 @@ def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
 
 @pytest.mark.parametrize("later", [["new"], chain_of(OLD, 12)[1:]])
 def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(
-    flink: FakeFlink, store: WatchStore, later: list[str]
+    flink: FakeFlink, store: Store, later: list[str]
 ) -> None:
     """The same command finds it: after a replacement, and after many moves."""
     own, now = WatchLog.claimed(store, OLD, "shop", print), OLD

@@ -14,14 +14,12 @@ from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.watch.judging import QuietHours, RateJudge
-from streamplace.engines.flink.watch.log import WatchLog, is_same_job
+from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Store, StoreError
 from streamplace.io.watch_store import (
-    JobWatched,
     WatchDecision,
     WatchRound,
-    WatchStore,
     utc_now,
 )
 from streamplace.model.intervals import RateInterval
@@ -338,7 +336,7 @@ def test_a_watch_that_another_process_has_taken_over_ends(
         with monkeypatch.context() as patch:
             patch.setattr(Holder, "current", lambda: other)
             patch.setattr(Holder, "runs", False)
-            scene.log.store.claim("job", "shop", is_same_job)
+            WatchLog.claimed(scene.log.store, "job", "shop", print)
 
     if act == "move":
         monkeypatch.setattr(WatchLog, "add", take_over)
@@ -347,10 +345,9 @@ def test_a_watch_that_another_process_has_taken_over_ends(
     with pytest.raises(JobWatched, match="another command has watched the job since 20"):
         scene.passes(rounds, look(95))
     assert scene.decisions == []
-    scene.log.release()
     monkeypatch.setattr(Holder, "runs", True)
     with pytest.raises(JobWatched, match=r"has been watched by process .* on elsewhere since"):
-        scene.log.store.claim("job", "shop", is_same_job)
+        WatchLog.claimed(scene.log.store, "job", "shop", print)
 
 
 def test_a_round_without_an_answer_is_no_round(scene: Scene) -> None:
@@ -381,7 +378,7 @@ def test_a_watch_that_was_killed_decides_as_if_it_had_gone_on(scene: Scene, tmp_
     """The policy remembers what has arrived: the move comes in the same round."""
 
     def move_of(kill_at: int | None) -> int:
-        store = WatchStore(Store(tmp_path / f"{kill_at}.sqlite"))
+        store = Store(tmp_path / f"{kill_at}.sqlite")
         scene.log = WatchLog.claimed(store, "job", "shop", scene.told.append)
         rounds = scene.rounds("work-function", acts=False)
         for number in range(100):

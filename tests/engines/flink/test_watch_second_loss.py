@@ -22,7 +22,8 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Notices, Replacing
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import WatchDecision, WatchStore
+from streamplace.io.store import Store
+from streamplace.io.watch_store import WatchDecision
 
 NEW = "b" * 32
 HEALTHY = healthy("dev-0", "dev-1", "dev-2")
@@ -107,7 +108,7 @@ def replaced(flink: FakeFlink, subtasks: int = 1, **facts: Any) -> tuple[PlacedJ
 
 
 def test_a_spare_that_is_lost_while_the_job_starts_is_replaced_in_turn(
-    flink: FakeFlink, starts: Callable[..., Starts], store: WatchStore
+    flink: FakeFlink, starts: Callable[..., Starts], store: Store
 ) -> None:
     """Flink notices its loss later than the start fails, and the job goes on from the same state.
 
@@ -228,7 +229,7 @@ def test_a_start_without_state_that_flink_did_not_answer_is_not_repeated(
 
 
 def test_a_replacement_that_was_begun_is_finished_without_what_was_lost_since(
-    flink: FakeFlink, starts: Callable[..., Starts], store: WatchStore
+    flink: FakeFlink, starts: Callable[..., Starts], store: Store
 ) -> None:
     """The watch was killed after the job had been ended, and its spare is gone, too."""
     log = WatchLog.claimed(store, OLD, "shop", print)

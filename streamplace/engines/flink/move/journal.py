@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Holder, Rows, Store, StoreError, Table
+from streamplace.io.store import Claimed, Holder, Rows, Store, StoreError, Table
 from streamplace.model.messages import listed, quoted
 
 
-class Journal(BaseModel):
+class Journal(Claimed):
     """Parameters and progress of a move."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str  # address of the cluster, without name and password
     job: str  # the job that is moved
@@ -33,7 +31,8 @@ class Journal(BaseModel):
     before: dict[str, list[str]]
     after: dict[str, list[str]]
     folder: str  # path or URI of the folder of savepoints
-    settings: dict[str, str] = {}  # settings of the running job that its successors get
+    # Settings of the running job that its successors get.
+    settings: dict[str, str] = Field(default_factory=dict)
     allow_non_restored: bool = False
     # Savepoint or checkpoint that the next job of the move starts from, once known.
     savepoint: str | None = None
@@ -49,13 +48,6 @@ class Journal(BaseModel):
     digest: str = ""
     resume_by: str = ""  # the command that finishes the move
     began: datetime
-    # The process that moves the job; None if its command has left the move unfinished.
-    holder: Holder | None = None
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the process that moves the job still runs on this machine."""
-        return self.holder is not None and self.holder.runs
 
     def concerns(self, job: str) -> bool:
         """Whether a job is the moved one, or one that may be started in its place."""

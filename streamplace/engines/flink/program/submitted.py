@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -29,34 +30,20 @@ UPLOADS = "flink-web-upload"
 
 
 class SubmittedProgram(BaseModel):
-    """Program of a job as it is stored."""
+    """Program of a job, with absolute paths."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     job: str
-    # Jar → its SHA-256 at the submission; the first jar contains the main class.
-    digests: dict[Path, str]
-    entry_class: str | None
-    arguments: tuple[str, ...]
-    classpaths: tuple[str, ...]
-    settings: dict[str, str]
-    parallelism: int | None
-    managed_mb: int | None
+    program: Program
+    digests: dict[Path, str]  # jar → its SHA-256 at the submission
 
     @classmethod
     def of(cls, program: Program, job: str = "") -> "SubmittedProgram":
-        """Return the stored form of the program of a job, with absolute paths."""
-        jars = [jar.resolve() for jar in (program.jar, *program.libraries)]
-        return cls(
-            job=job,
-            digests={jar: digest(jar) for jar in jars},
-            entry_class=program.entry_class,
-            arguments=tuple(program.arguments),
-            classpaths=tuple(program.classpaths),
-            settings=dict(program.settings),
-            parallelism=program.parallelism,
-            managed_mb=program.managed_mb,
-        )
+        """Return the program of a job, as it is stored."""
+        jar, *libraries = [jar.resolve() for jar in (program.jar, *program.libraries)]
+        digests = {jar: digest(jar) for jar in (jar, *libraries)}
+        return cls(job=job, program=replace(program, jar=jar, libraries=libraries), digests=digests)
 
     def check(self) -> None:
         """Raise SettingError if a jar has changed since, or cannot be read any more."""
@@ -70,24 +57,6 @@ class SubmittedProgram(BaseModel):
                     "the jar and its arguments as the job was submitted with, as in: JAR -- "
                     "ARGUMENTS"
                 )
-
-    def program(self) -> Program:
-        """Return the program.
-
-        A jar that has changed since the submission raises SettingError.
-        """
-        self.check()
-        jar, *libraries = self.digests
-        return Program(
-            jar,
-            self.entry_class,
-            self.arguments,
-            libraries,
-            self.classpaths,
-            self.settings,
-            self.parallelism,
-            self.managed_mb,
-        )
 
 
 def digest(jar: Path) -> str:
@@ -119,7 +88,11 @@ def remembered_program(job: str) -> Program | None:
         chain = chain_of(known.job)
         if job in chain:
             near[chain.index(job)] = known
-    return near[min(near)].program() if near else None
+    if not near:
+        return None
+    known = near[min(near)]
+    known.check()
+    return known.program
 
 
 def known_program(rest: Rest, job: str) -> Program:

@@ -1,19 +1,31 @@
-"""Log of a watch in the store: rounds may be missing from it, decisions may not."""
+"""Log of a watch in the user's store: rounds may be missing from it, decisions may not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.rest.job_ids import chain_of
-from streamplace.io.store import StoreError
+from streamplace.errors import SettingError
+from streamplace.io.store import Holder, Rows, Store, StoreError
 from streamplace.io.watch_store import (
     BEGUN,
+    DECISIONS,
+    KEPT,
     MOVED,
+    ROUNDS,
     UNBEGUN,
     UNSAVED,
+    WATCHES,
     WatchDecision,
+    WatchedJob,
     WatchRound,
-    WatchStore,
+    utc_now,
 )
+from streamplace.model.messages import quoted
+
+
+class JobWatched(SettingError):
+    """Another command watches the job."""
 
 
 @dataclass(slots=True)
@@ -24,25 +36,52 @@ class WatchLog:
     on. A decision that cannot be written raises an error, so that it is not carried out.
     """
 
-    store: WatchStore
+    store: Store
     watch: int
     tell: Callable[[str], None]
     _is_failing: bool = field(default=False, init=False)
 
     @classmethod
-    def claimed(
-        cls, store: WatchStore, job: str, name: str, tell: Callable[[str], None]
-    ) -> "WatchLog":
-        """Become the only watch of a job.
+    def claimed(cls, store: Store, job: str, name: str, tell: Callable[[str], None]) -> "WatchLog":
+        """Become the only watch of a job, or go on with an earlier one.
 
-        Raises JobWatched when another process watches it.
+        Raises JobWatched while another process watches it.
         """
-        return cls(store, store.claim(job, name, is_same_job), tell)
+        mine = WatchedJob(name=name, ids=(job,), since=utc_now(), holder=Holder.current())
+        with store.transaction() as rows:
+            for number, known in rows.all(WATCHES).items():
+                if not _is_of(known, job):
+                    continue
+                if known.is_held and known.holder != mine.holder:
+                    raise JobWatched(
+                        f"job {quoted(job)} has been watched by {known.holder} since "
+                        f"{_minute(known)} UTC; stop that command first"
+                    )
+                ids = (*(one for one in known.ids if one != job), job)
+                rows.put(WATCHES, number, mine.model_copy(update={"ids": ids}))
+                return cls(store, number, tell)
+            return cls(store, rows.add(WATCHES, name, mine), tell)
+
+    @contextmanager
+    def _own(self) -> Iterator[Rows]:
+        """One transaction; JobWatched if another process has claimed the watch since.
+
+        As one on another machine with this folder, where nothing tells that this process runs.
+        """
+        with self.store.transaction() as rows:
+            known = rows.all(WATCHES)[self.watch]
+            if known.holder != Holder.current():
+                raise JobWatched(
+                    f"another command has watched the job since {_minute(known)} UTC; this one ends"
+                )
+            yield rows
 
     def add(self, seen: WatchRound) -> None:
-        """Append a round, if that is possible."""
+        """Append a round, if that is possible; the oldest ones are forgotten."""
         try:
-            self.store.add_round(self.watch, seen)
+            with self._own() as rows:
+                rows.add(ROUNDS, str(self.watch), seen)
+                rows.forget(ROUNDS, KEPT, str(self.watch))
         except StoreError as error:
             if not self._is_failing:
                 self.tell(
@@ -57,7 +96,8 @@ class WatchLog:
 
     def begin(self, decision: WatchDecision) -> int:
         """Write a decision before it is carried out; raise StoreError if that is not possible."""
-        return self.store.begin(self.watch, decision)
+        with self._own() as rows:
+            return rows.add(DECISIONS, str(self.watch), decision)
 
     def end(
         self, number: int, decision: WatchDecision, state: str, outcome: str, after: str
@@ -70,14 +110,23 @@ class WatchLog:
     def amend(self, number: int, decision: WatchDecision) -> None:
         """Replace a decision; where this fails, the next process finds out the outcome again."""
         try:
-            self.store.end(self.watch, number, decision)
+            with self.store.transaction() as rows:
+                rows.put(DECISIONS, number, decision)
+                known = rows.all(WATCHES)[self.watch]
+                if decision.after not in ("", known.job):
+                    ids = (*known.ids, decision.after)
+                    rows.put(WATCHES, self.watch, known.model_copy(update={"ids": ids}))
         except StoreError as error:
             self.tell(f"warning: {error}")
+
+    def rounds(self, most: int) -> list[WatchRound]:
+        """Return the last rounds, in order."""
+        return [*self.store.rows(ROUNDS, str(self.watch), most).values()]
 
     @property
     def decisions(self) -> dict[int, WatchDecision]:
         """Decisions of this watch by number, in order."""
-        return self.store.decisions(self.watch)
+        return self.store.rows(DECISIONS, str(self.watch))
 
     @property
     def has_started(self) -> bool:
@@ -95,14 +144,26 @@ class WatchLog:
         found = [one for one in self.decisions.values() if one.after == job and one.state == MOVED]
         return dict(found[-1].layout) if found else {}
 
-    def release(self) -> None:
-        """End the watch."""
-        try:
-            self.store.release(self.watch)
-        except StoreError as error:
-            self.tell(f"warning: {error}")
+
+def watched_ids(store: Store, job: str) -> list[str]:
+    """Present ids of watched jobs that a job may be, before or after starts elsewhere."""
+    jobs = store.rows(WATCHES).values()
+    return [one.job for one in jobs if _is_of(one, job)]
 
 
-def is_same_job(one: str, other: str) -> bool:
-    """Whether one id belongs to the job of the other, before or after moves."""
-    return other in chain_of(one) or one in chain_of(other)
+def unfinished(store: Store) -> dict[str, WatchDecision]:
+    """Present ids of watched jobs whose last start elsewhere has no outcome, with that decision."""
+    last = {
+        one.job: [*store.rows(DECISIONS, str(number), 1).values()]
+        for number, one in store.rows(WATCHES).items()
+    }
+    return {job: did[0] for job, did in last.items() if did and did[0].state == BEGUN}
+
+
+def _is_of(known: WatchedJob, job: str) -> bool:
+    """Whether a job is a watched one, before or after starts elsewhere."""
+    return job in known.ids or known.job in chain_of(job) or job in chain_of(known.job)
+
+
+def _minute(known: WatchedJob) -> str:
+    return known.since[:16].replace("T", " ")

@@ -26,7 +26,7 @@ from streamplace.engines.flink.watch.judging import (
     target_of,
     wanted_rate,
 )
-from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.engines.flink.watch.look import (
     JobLook,
     arrived_since,
@@ -39,7 +39,7 @@ from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.io.watch_store import JobWatched, WatchRound, utc_now
+from streamplace.io.watch_store import WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
 
 FRESH_SECONDS = 300.0
@@ -86,7 +86,7 @@ class JobRounds:
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
-        rounds = self.log.store.rounds(self.log.watch, recalled(self.every))
+        rounds = self.log.rounds(recalled(self.every))
         self.judge.recall(rounds)
         if rounds:
             self._passed = rounds[-1].time

@@ -27,7 +27,7 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.settings import is_adaptive, job_fault
 from streamplace.engines.flink.watch.acting import WatchMover
-from streamplace.engines.flink.watch.log import WatchLog, is_same_job
+from streamplace.engines.flink.watch.log import WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.look import (
     FAILED,
     Health,
@@ -39,7 +39,8 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
 from streamplace.engines.flink.watch.replacing import Notices, Replacing, answer_of
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import BEGUN, UNBEGUN, WatchStore
+from streamplace.io.store import Store
+from streamplace.io.watch_store import BEGUN, UNBEGUN
 from streamplace.model.messages import listed
 
 LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
@@ -206,12 +207,12 @@ def _forgotten(job: str) -> FlinkError:
     )
 
 
-def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
+def first_job(rest: Rest, store: Store, given: str | None) -> str:
     """Id by which the given job is watched, else the only one that runs or was interrupted.
 
     Of a job that was started elsewhere while it was watched, the id counts that the watch knows.
     """
-    begun = store.unfinished()
+    begun = unfinished(store)
     try:
         given = only_job(rest, given)
     except SettingError:
@@ -225,9 +226,7 @@ def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
             rest, given, decision.job, decision.transaction
         ):
             return job
-    known_ids = [job for job in store.jobs() if is_same_job(job, given)]
-    # Ids of replacements are not derived, and those of moves up to a number only.
-    known_ids = known_ids or store.later_ids(given)
+    known_ids = watched_ids(store, given)
     return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
 
 
