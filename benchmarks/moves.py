@@ -17,7 +17,6 @@ from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.tasks import read_vertices
@@ -58,7 +57,7 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
             flink,
             program,
             lambda _: None,
-            MoveSettings((Path(folder) / "saved").as_uri(), settling=Settling(0.0)),
+            MoveSettings((Path(folder) / "saved").as_uri(), settle=0.0),
         )
         outages = []
         for i in range(moves):

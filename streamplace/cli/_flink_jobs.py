@@ -59,8 +59,8 @@ def apply_(
     Operators for which the job sets no parallelism get the parallelism of the placement.
     """
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.saved_files import refuse_moved
-    from streamplace.engines.flink.move.state import Savepoint, left_behind
+    from streamplace.engines.flink.move.others import refuse_moved
+    from streamplace.engines.flink.move.saving import Savepoint, left_behind
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.pin.pinning import read_vectors
     from streamplace.engines.flink.rest.answers import finished
@@ -102,8 +102,7 @@ def cancel_(
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
-    from streamplace.engines.flink.move.state import saved_by
-    from streamplace.engines.flink.move.stopping import stop
+    from streamplace.engines.flink.move.saving import saved_by, stop
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
     from streamplace.engines.flink.rest.job_ids import only_job

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +142,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     in the best layout that was measured. If a line of Flink's configuration gives that layout, the
     command prints it. A job that keeps up is not moved, unless --rate asks for more.
     """
-    from streamplace.engines.flink.move.resuming import resume_words
+    from streamplace.engines.flink.move.commands import resume_typed
     from streamplace.engines.flink.pin.pinning import read_vectors
 
     request = MoveRequest(**{field.name: options.pop(field.name) for field in fields(MoveRequest)})
@@ -151,7 +152,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     if program is None:
         _improve(request.improver(engine, None), engine.job(request.job), request)
         return
-    move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
+    move = engine.moving(program, partial(resume_typed, sys.argv[1:], program.jar))
     if request.resume:
         _show(move.resume(request.job), request.job or "", {}, request.as_json)
         return

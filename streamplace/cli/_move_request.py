@@ -73,8 +73,6 @@ class MoveRequest:
         from streamplace.engines.flink.engine import FlinkEngine
         from streamplace.engines.flink.measure.cards import parse_cards
         from streamplace.engines.flink.move.settings import MoveSettings
-        from streamplace.engines.flink.move.settling import Settling
-        from streamplace.engines.flink.move.stopping import Saving
 
         return FlinkEngine(
             rest,
@@ -84,8 +82,9 @@ class MoveRequest:
                 self.folder,
                 self.allow_non_restored,
                 self.timeout,
-                Saving(self.savepoint_timeout, self.native),
-                Settling(self.settle),
+                self.savepoint_timeout,
+                self.native,
+                self.settle,
             ),
             tell=say,
             cards=parse_cards(self.nic),
@@ -142,7 +141,7 @@ class MoveRequest:
 
     def follow(self, move: "FlinkMove", moved: "FlinkMoved") -> None:
         """Compare what a moved job emits with what its placement was predicted to carry."""
-        from streamplace.engines.flink.move.comparing import compare
+        from streamplace.engines.flink.move.settling import compare
         from streamplace.io.placements import read_prediction
 
         assert self.placement is not None

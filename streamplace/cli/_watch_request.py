@@ -198,14 +198,12 @@ class WatchRequest:
         from streamplace.engines.flink.engine import FlinkEngine
         from streamplace.engines.flink.measure.cards import parse_cards
         from streamplace.engines.flink.move.settings import MoveSettings
-        from streamplace.engines.flink.move.settling import Settling
-        from streamplace.engines.flink.move.stopping import Saving
 
         moves = MoveSettings(
             self.folder,
             seconds=self.timeout,
-            saving=Saving(native=self.native),
-            settling=Settling(never_slower=True),
+            native=self.native,
+            never_slower=True,
         )
         cards = parse_cards(self.nic)
         return FlinkEngine(rest, home, self.mips, moves=moves, tell=say, cards=cards)

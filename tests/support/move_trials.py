@@ -22,7 +22,7 @@ from moved_jobs import write_spread
 from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.pin.apply import check_made
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
@@ -116,7 +116,7 @@ class Trial:
         return self.type(
             *("flink", "move", str(self.jar), "--placement", placed, "--rest", self.proxy.url),
             *("--flink-home", str(self.flink.home), "--entry-class", "OnceJob"),
-            *("--savepoints", self.saved, "--settle", "3", "--least-rate", "0", *options),
+            *("--savepoints", self.saved, "--settle", "3", *options),
             *("--", *self.arguments),
         )
 
@@ -171,7 +171,7 @@ class Trial:
         place = ("--rest", self.proxy.url, "--flink-home", str(self.flink.home))
         saved = ("--entry-class", "OnceJob", "--savepoints", self.saved, "--settle", "3")
         return [
-            *("flink", "move", str(self.jar), *place, *saved, "--least-rate", "0", "--resume"),
+            *("flink", "move", str(self.jar), *place, *saved, "--resume"),
             *("--", *self.arguments),
         ]
 

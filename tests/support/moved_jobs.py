@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.rest.client import ENDED, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
 

@@ -12,10 +12,9 @@ import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 
-from streamplace.engines.flink.move import endings, transaction
+from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import Journal, MoveStore, now
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
@@ -104,7 +103,7 @@ class MoveCase:
         monkeypatch.setattr(transaction, "submit", self._submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
         monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
-        monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
+        monkeypatch.setattr(transaction, "STEADY_SECONDS", 0.2)
 
     def _submit(
         self,
@@ -160,7 +159,6 @@ class MoveCase:
             self.store.begin(journal),
             ways,
             lambda _: None,
-            MoveSettings(seconds=5.0, settling=Settling(0.0)),
+            MoveSettings(seconds=5.0, settle=0.0),
             None,
-            "move --resume",
         )

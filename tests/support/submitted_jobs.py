@@ -8,9 +8,8 @@ from typing import Any
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
+from streamplace.engines.flink.move.saving import resumable
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import resumable
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
@@ -53,7 +52,7 @@ def mover(
 ) -> FlinkMove:
     """What moves a job by savepoints in a folder, and does not watch it afterwards."""
     saved = (folder / "saved").as_uri()
-    return FlinkMove(rest, flink, program, tell, MoveSettings(saved, settling=Settling(0.0)))
+    return FlinkMove(rest, flink, program, tell, MoveSettings(saved, settle=0.0))
 
 
 def tally(jobs: Path, folder: Path, rate: str = "500") -> Program:

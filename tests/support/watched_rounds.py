@@ -8,7 +8,7 @@ import pytest
 from watched_jobs import plan
 
 from streamplace.control.policy import POLICIES, MakePolicy
-from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import Guards, RateJudge

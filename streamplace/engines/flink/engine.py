@@ -1,6 +1,6 @@
 """Flink as an engine: measure, place, verify and move its running jobs from Python."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,10 +20,10 @@ from streamplace.engines.flink.measure.steady import (
     warm_profile,
 )
 from streamplace.engines.flink.move.move import FlinkMove, Tell
+from streamplace.engines.flink.move.others import refuse_moved
 from streamplace.engines.flink.move.outcomes import FlinkMoved
-from streamplace.engines.flink.move.saved_files import refuse_moved
+from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors, by_operator, vectors_of
 from streamplace.engines.flink.pin.verify import Verification, verify
@@ -209,14 +209,14 @@ class FlinkEngine:
         """Ask Flink where every subtask of a job runs."""
         return verify(self.rest, job, _vectors(placement))
 
-    def moving(self, program: Program, resume_by: str = "") -> FlinkMove:
+    def moving(self, program: Program, resume_by: Callable[[str], str] | None = None) -> FlinkMove:
         """Return an object that plans, runs and resumes moves of a job step by step.
 
         Parameters
         ----------
         resume_by
-            The command that finishes a move, for messages; by default it is derived from the
-            program.
+            The command that finishes the move of a job, for messages; by default it is derived
+            from the program.
         """
         return FlinkMove(self.rest, self.flink, program, self.tell, self.moves, resume_by)
 

@@ -11,8 +11,8 @@ from flink_documents import config, failed_by, healthy, job, task_manager
 from watched_jobs import write_program
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.copies import free_id
-from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.move.others import free_id
+from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check, fitted
 from streamplace.engines.flink.program import submission

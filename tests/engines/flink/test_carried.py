@@ -13,9 +13,8 @@ from submitted_jobs import mover, submitted
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
 from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.saving import checkpoint_totals
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
 
@@ -56,13 +55,13 @@ def test_settings_and_maximum_parallelisms_are_kept(
     assert [v["maxParallelism"] for v in asked(rest, f"/jobs/{job}")["vertices"]] == [128, 12]
     program = Program(jobs, "MixedJob", ("200",))
     deadline = time.monotonic() + 60
-    while not checkpoint_counts(rest, job).completed:
+    while not checkpoint_totals(rest, job).completed:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
     move = FlinkMove(
-        rest, flink, program, steps.append, MoveSettings(saved, settling=Settling(5.0, 0.0))
+        rest, flink, program, steps.append, MoveSettings(saved, settle=5.0, least_rate=0.0)
     )
     for places in (APART, TOGETHER):
         job = move.run(move.plan(job, places)).job

@@ -16,8 +16,9 @@ from planning_cases import pipeline
 import streamplace
 from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.engines.flink.move import comparing, settling
-from streamplace.engines.flink.move.settling import Settling, settle
+from streamplace.engines.flink.move import settling
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, user_runs
@@ -41,12 +42,12 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
         flow: SourceFlow | None, should: Prediction = SHOULD, state: str = "RUNNING"
     ) -> tuple[list[str], tuple[LedgerEntry, ...]]:
         told: list[str] = []
-        monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
+        monkeypatch.setattr(settling, "source_flow", lambda *_: flow)
         answers = {
             "GET /jobs/job": job("shop", state, {}),
             "GET /jobs/job/exceptions": failed_by("a.B: c"),
         }
-        comparing.compare(FakeFlink(answers).rest, "job", should, told.append)
+        settling.compare(FakeFlink(answers).rest, "job", should, told.append)
         return told, user_runs()
 
     return run
@@ -135,5 +136,5 @@ def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_f
     flink = LazyFlink(clock, {"v0": source})
     flink.states = ["RUNNING"] * 4 + [state]
     with outcome:
-        settle(flink.rest, "job", Settling(0.1), SourceFlow(1000.0))
+        settle(flink.rest, "job", MoveSettings(settle=0.1), SourceFlow(1000.0))
     assert flink.states == [state]

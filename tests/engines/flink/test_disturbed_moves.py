@@ -18,9 +18,8 @@ from submitted_jobs import submitted
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.errors import SettingError, StreamplaceError
@@ -59,7 +58,7 @@ class Tally:
     def move(self, url: str = "", saved: str = "") -> FlinkMove:
         """A move by a REST interface, direct or disturbed, with savepoints in some folder."""
         rest = Rest(url or self.rest.url)
-        settings = MoveSettings(saved or self.saved, settling=Settling(0.0))
+        settings = MoveSettings(saved or self.saved, settle=0.0)
         return FlinkMove(rest, self.flink, self.program, lambda _: None, settings)
 
     def moved(self, url: str) -> None:

@@ -16,8 +16,8 @@ from move_trials import Trial, nth
 from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.move.resuming import await_devices
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import stop
+from streamplace.engines.flink.move.transaction import await_devices
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 

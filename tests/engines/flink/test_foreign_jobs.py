@@ -16,8 +16,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.state import Savepoint, left_behind
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import Savepoint, left_behind, stop
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits

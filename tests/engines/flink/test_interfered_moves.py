@@ -25,10 +25,9 @@ from moving_cases import (
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.copies import CopyRuns
-from streamplace.engines.flink.move.endings import EndedByOthers
 from streamplace.engines.flink.move.journal import MoveUnderWay, left_on_failure
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.others import CopyRuns, EndedByOthers, refuse_moved
 from streamplace.engines.flink.move.outcomes import (
     FlinkMoved,
     Forgotten,
@@ -37,9 +36,7 @@ from streamplace.engines.flink.move.outcomes import (
     Undecided,
     has_to_go_on,
 )
-from streamplace.engines.flink.move.saved_files import refuse_moved
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
@@ -89,10 +86,10 @@ def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails
             raise FlinkError(f"job {name} is {rest.state(name)} after its start")
 
     monkeypatch.setattr(transaction, "settle", settle)
-    watched, words = MoveSettings(seconds=5.0, settling=Settling(1.0)), list[str]()
+    watched, words = MoveSettings(seconds=5.0, settle=1.0), list[str]()
     with pytest.raises(error, match=told):
         replace(case.move(), settings=watched, tell=words.append).begin()
-    assert any("goes back" in line for line in words) is bool(returned_from)
+    assert any("the move failed" in line for line in words) is bool(returned_from)
     back = [(BACK, "here", returned_from)] if returned_from else []
     assert case.started == [(NEW, "there", "file:/s/savepoint-1"), *back]
 
@@ -306,7 +303,7 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     saved = complete(case.folder / "savepoint-old-new", 10)
     complete(case.folder / "savepoint-old-older", 20)
     complete(case.folder / "savepoint-old-from-before-the-move", 100)
-    with pytest.raises(Forgotten, match=rf"savepoint is {saved}\. .*--resume"):
+    with pytest.raises(Forgotten, match=rf"state is {saved}\. .*--resume"):
         moving.begin()
     assert case.started == []
     moved = moving.conclude()
@@ -388,7 +385,7 @@ def test_a_job_that_others_cancel_first_is_not_started(case: MoveCase) -> None:
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
         f"GET /jobs/{OLD}/checkpoints/config": KEPT,
     }
-    told = r"cancelled by another user; nothing was started\. Its state is in s3://b/chk-3"
+    told = r"cancelled by another user; nothing was started; its state is in s3://b/chk-3"
     with pytest.raises(FlinkError, match=told):
         case.move().begin()
     assert case.started == []
@@ -419,7 +416,7 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     [
         ("CANCELED", FlinkError, r"cancelled by another .*state is in s3://b/chk-3", []),
         ("FAILED", FlinkError, GOES_BACK, [(BACK, "here", "s3://b/chk-3")]),
-        (None, Forgotten, r"savepoint is file:///.*/savepoint-old-new\. .*--resume", []),
+        (None, Forgotten, r"state is file:///.*/savepoint-old-new\. .*--resume", []),
         ("RUNNING", NotSaved, "goes on where it ran", []),
     ],
 )

@@ -17,7 +17,7 @@ from submitted_jobs import TALLY, WatchThread, placed, tally
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify

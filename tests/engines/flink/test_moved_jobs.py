@@ -10,7 +10,7 @@ from moved_jobs import FAST, SLOW, Watched, settings, write_spread
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]

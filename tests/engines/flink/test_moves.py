@@ -14,7 +14,7 @@ from moved_jobs import check_windows, lines, settings, tells_more_windows
 from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.stopping import stop
+from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.pin.apply import placed_upload
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.pin.verify import verify

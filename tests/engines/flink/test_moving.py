@@ -25,11 +25,9 @@ from moving_cases import (
     Started,
 )
 
-from streamplace.engines.flink.move import settling, stopping, transaction
+from streamplace.engines.flink.move import saving, settling, transaction
 from streamplace.engines.flink.move.outcomes import NotSaved, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import return_trigger
@@ -45,7 +43,7 @@ def slower(monkeypatch: pytest.MonkeyPatch) -> MoveSettings:
         raise FlinkError("slower")
 
     monkeypatch.setattr(transaction, "settle", settle)
-    return MoveSettings(seconds=5.0, settling=Settling(0.1))
+    return MoveSettings(seconds=5.0, settle=0.1)
 
 
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(case: MoveCase) -> None:
@@ -92,7 +90,7 @@ def test_a_move_waits_for_a_job_that_restores_its_state_and_is_finished_when_it_
     case: MoveCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is neither cancelled nor started elsewhere, however short the timeout."""
-    moving = replace(case.move(), settings=MoveSettings(seconds=0.2, settling=Settling(0.0)))
+    moving = replace(case.move(), settings=MoveSettings(seconds=0.2, settle=0.0))
     monkeypatch.setattr(transaction, "wait_started", wait_started)
     case.flink.answers[f"GET /jobs/{NEW}"] = RESTORING
     with pytest.raises(
@@ -121,7 +119,7 @@ def test_a_live_job_on_its_previous_devices_is_never_said_to_be_down(
     """Whoever started it again from the savepoint would have two copies; nobody cancels it."""
     moving = replace(
         case.move(FlinkError("no slots")),
-        settings=MoveSettings(seconds=0.2, settling=Settling(0.0)),
+        settings=MoveSettings(seconds=0.2, settle=0.0),
     )
     monkeypatch.setattr(transaction, "wait_started", wait_started)
     case.flink.answers |= {
@@ -140,7 +138,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
 ) -> None:
     """Flink stops it all the same."""
     case.flink.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
-    sleep, calls = stopping.time.sleep, []
+    sleep, calls = saving.time.sleep, []
 
     def interrupted(seconds: float) -> None:
         calls.append(seconds)
@@ -149,7 +147,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
         sleep(seconds)
 
     moving = case.move()
-    monkeypatch.setattr(stopping.time, "sleep", interrupted)
+    monkeypatch.setattr(saving.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         moving.begin()
     assert case.started == [(BACK, "here", "file:/s/savepoint-1")]
@@ -223,7 +221,7 @@ def test_a_savepoint_of_which_flink_does_not_tell_is_left_to_be_resumed(
     """The job still runs, and ends with it: Flink cannot be told to give it up."""
     running = {f"GET /jobs/{OLD}": RUNNING, "GET /jobs": jobs({OLD: "RUNNING"})}
     case.flink.answers |= {STOP: answer} | running
-    moves = MoveSettings(seconds=5.0, saving=Saving(0.2))
+    moves = MoveSettings(seconds=5.0, savepoint_seconds=0.2)
     with pytest.raises(Undecided, match=rf"{told}.*move --resume"):
         replace(case.move(), settings=moves).begin()
     assert case.started == []
@@ -267,7 +265,8 @@ def test_a_move_is_resumed_from_whatever_is_the_case(
     if states.get(OLD) == "RUNNING":  # it had not been asked to stop
         case.flink.answers[STOP] = InTurn(failure("no operation"), SAVED)
         case.flink.answers[f"GET /jobs/{OLD}"] = InTurn(RUNNING, RUNNING, FINISHED)
-    moving = case.move(asked=NEW if NEW in states else "")
+    begun = {"asked": NEW, "savepoint": "file:/s/savepoint-1"} if NEW in states else {}
+    moving = case.move(**begun)
     if outcome == "moved":
         moved = moving.conclude()
         assert (moved.job, moved.savepoint) == (NEW, "file:/s/savepoint-1")
@@ -292,7 +291,7 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
         f"GET /jobs/{NEW}": asked(RUNNING, FINISHED),
         f"GET /jobs/{NEW}/savepoints/{trigger}": asked(failure("no operation"), saved),
     }
-    moving = replace(case.move(), settings=replace(slower, saving=Saving(native=native)))
+    moving = replace(case.move(), settings=replace(slower, native=native))
     with pytest.raises(FlinkError, match=r"^slower; the job runs on its previous devices again"):
         moving.begin()
     assert case.started[-1] == (BACK, "here", "file:/s/savepoint-2")
@@ -333,7 +332,7 @@ def test_what_may_be_written_twice_is_told(case: MoveCase) -> None:
         replace(case.move(FlinkError("no slots")), tell=told.append).begin()
     assert case.started[-1] == (BACK, "here", "s3://b/chk-3")
     written = "what it wrote since then may be written twice"
-    assert f"note: job {NEW} goes back to s3://b/chk-3; {written}" in told
+    assert f"note: job {NEW} continues from s3://b/chk-3; {written}" in told
 
 
 def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
@@ -373,7 +372,7 @@ def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
         f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
     }
     monkeypatch.setattr(settling, "time", Clock())
-    moving = replace(case.move(), settings=MoveSettings(seconds=5.0, settling=Settling(30.0)))
+    moving = replace(case.move(), settings=MoveSettings(seconds=5.0, settle=30.0))
     if not fails:
         assert moving.begin().job == NEW
         return

@@ -30,7 +30,6 @@ from streamplace.engines.flink.local.session import (
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin.apply import check
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
@@ -89,7 +88,7 @@ def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
     running: Run, flink: Flink, tmp_path: Path, request_: str
 ) -> None:
     """The one that leads ends just before it would stop the job, or start it again."""
-    settings = MoveSettings((tmp_path / "saved").as_uri(), settling=Settling(0.0))
+    settings = MoveSettings((tmp_path / "saved").as_uri(), settle=0.0)
     with faulty_proxy(running.rest.url) as proxy:
         move = FlinkMove(Rest(proxy.url), flink, running.program, lambda _: None, settings)
         plan = move.plan(running.job, {**TALLY, "Map": ["dev-2"]})

@@ -15,7 +15,6 @@ from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
@@ -113,9 +112,7 @@ def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
         "a": {"dev-a"},
         "b": {"dev-b"},
     }
-    engine = FlinkEngine(
-        rest, home=flink.home, moves=MoveSettings(tmp_path.as_uri(), settling=Settling(0.0))
-    )
+    engine = FlinkEngine(rest, home=flink.home, moves=MoveSettings(tmp_path.as_uri(), settle=0.0))
     program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
     first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}
     second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}

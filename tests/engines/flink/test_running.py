@@ -11,7 +11,6 @@ import streamplace
 from streamplace.engines.flink import FlinkEngine, Program
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
 
@@ -48,7 +47,7 @@ def case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Iterator[
     engine = FlinkEngine(
         rest,
         flink.home,
-        moves=MoveSettings((tmp_path / "saved").as_uri(), settling=Settling(0.0)),
+        moves=MoveSettings((tmp_path / "saved").as_uri(), settle=0.0),
         patience=0.0,
     )
     devices = tuple(rest.offered())

@@ -17,8 +17,8 @@ from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import (
-    Settling,
     seconds_for,
     settle,
 )
@@ -71,12 +71,12 @@ def test_a_job_that_was_held_back_must_not_be_slower(
     """Where nobody has said where it shall run; else it must reach the least rate."""
     measuring([900.0, 900.0])
     with pytest.raises(FlinkError, match=r"reads 900 tuples/s, 90% of the 1000 .*not be slower"):
-        settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
+        settle(REST, "job", MoveSettings(settle=0.1, never_slower=True), BEFORE)
     measuring([900.0])
-    settle(REST, "job", Settling(0.1), BEFORE)
+    settle(REST, "job", MoveSettings(settle=0.1), BEFORE)
     measuring([700.0])
     with pytest.raises(FlinkError, match="at least 80% required"):
-        settle(REST, "job", Settling(0.1), BEFORE)
+        settle(REST, "job", MoveSettings(settle=0.1), BEFORE)
 
 
 def one_source(
@@ -118,7 +118,7 @@ def test_a_job_that_kept_up_must_not_be_held_back_below_that(
     flink = one_source(clock, 900.0, **activity)
     with refused if is_slower else nullcontext():
         before = SourceFlow(1000.0, 10.0)
-        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=never_slower), before)
 
 
 def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) -> None:
@@ -128,7 +128,7 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) ->
     first = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": 90_000.0}
     flink.vertices["v0"] = Vertex("Source: a", first)
     with pytest.raises(FlinkError, match=r"^source 'a' of job job .* 90% of"):
-        settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=True), before)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
 ) -> None:
     """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
     flink = one_source(clock, rate, **activity)
-    for conditions in (Settling(0.1, never_slower=True), Settling(0.1)):
+    for conditions in (MoveSettings(settle=0.1, never_slower=True), MoveSettings(settle=0.1)):
         refused = pytest.raises(FlinkError, match=f"reads {rate:g} .*{rate / 10:g}% of the 1000")
         with refused if is_behind else nullcontext():
             settle(flink.rest, "job", conditions, BEFORE)
@@ -163,7 +163,7 @@ def test_less_may_arrive_during_a_move(
     flink = one_source(clock, 250.0, pending)
     refused = pytest.raises(FlinkError, match=r"reads 250 tuples/s, 25% of the 1000")
     with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", Settling(0.1), SourceFlow(1000.0, 10.0))
+        settle(flink.rest, "job", MoveSettings(settle=0.1), SourceFlow(1000.0, 10.0))
 
 
 def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
@@ -198,7 +198,7 @@ def test_no_source_that_was_held_back_must_be_slower(
         FlinkError, match=r"^source 'b' of job job reads 3000 tuples/s, 60% of the 5000 before"
     )
     with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=never_slower), before)
 
 
 def test_what_becomes_faster_is_waited_for(
@@ -206,7 +206,7 @@ def test_what_becomes_faster_is_waited_for(
 ) -> None:
     """Code is compiled anew after a start, which the output of all sources may hardly show."""
     measuring([500.0, 700.0, 900.0, 1000.0])
-    settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
+    settle(REST, "job", MoveSettings(settle=0.1, never_slower=True), BEFORE)
 
     def flow(slow: float) -> SourceFlow:
         one = SourceFlow(slow, 10.0, is_limited=True)
@@ -214,7 +214,7 @@ def test_what_becomes_faster_is_waited_for(
 
     flows = map(flow, (2000.0, 3000.0, 4000.0, 4950.0))
     monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
-    settle(REST, "job", Settling(0.1, never_slower=True), flow(5000.0))
+    settle(REST, "job", MoveSettings(settle=0.1, never_slower=True), flow(5000.0))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_source_may_end_during_a_move(clock: Clock, first: float, *, is_slower
     flink.vertices["v1"].ends = clock.now
     refused = pytest.raises(FlinkError, match="90% of the 1e\\+05 before")
     with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=True), before)
 
 
 def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
@@ -338,11 +338,11 @@ def test_bursts_do_not_move_a_job_back(
     flink = fetched_rarely(clock, rate, 200.0, 30.0)
     refused = pytest.raises(FlinkError, match="of the 1000 before")
     with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=never_slower), before)
 
 
 def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(clock: Clock) -> None:
     flink = fetched_rarely(clock, 1000.0, 0.0, 0.0)
     before, began = source_flow(flink.rest, "job", seconds_for(varies=False)), clock.now
-    settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
+    settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=True), before)
     assert clock.now - began < 25

@@ -9,7 +9,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import DELETED, KEPT, healthy, job
 
-from streamplace.engines.flink.move.state import left_behind, saved_by
+from streamplace.engines.flink.move.saving import left_behind, saved_by
 from streamplace.engines.flink.rest.client import Rest
 
 SAVED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}

@@ -23,7 +23,7 @@ from moving_cases import (
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay, broken_off
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, ending
-from streamplace.engines.flink.move.state import checkpoint_totals, outlives
+from streamplace.engines.flink.move.saving import checkpoint_totals, outlives
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.program.submission import submit

@@ -12,7 +12,7 @@ from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.state import Savepoint, resumable
+from streamplace.engines.flink.move.saving import Savepoint, resumable
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest

@@ -16,7 +16,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 from watched_jobs import OLD
 
-from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import log, modelling, rounds

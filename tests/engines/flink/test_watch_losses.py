@@ -23,7 +23,6 @@ from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveStore, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin import verify as verifying
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import Verification
@@ -207,7 +206,7 @@ class Scene:
             Flink(Path(), "2.3.0"),
             self.program,
             self.told.append,
-            MoveSettings("file:///s", settling=Settling(0.0)),
+            MoveSettings("file:///s", settle=0.0),
             without_lost=partial(move_without_lost, rest, ()),
         )
 
@@ -318,7 +317,7 @@ def test_a_move_that_is_being_finished_is_finished_by_nobody_else_of_its_process
 def test_a_move_that_is_finished_later_tells_that_it_compares_no_rates(killed: Scene) -> None:
     """The rate before it was measured by the command that was killed."""
     site = killed
-    settings = MoveSettings("file:///s", settling=Settling(1.0))
+    settings = MoveSettings("file:///s", settle=1.0)
     assert replace(site.mover.move, settings=settings).resume(OLD).job == NEW
     told = "the rate before the interruption is not known, so the rates before and after the move"
     assert sum(told in line for line in site.told) == 1

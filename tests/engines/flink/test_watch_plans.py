@@ -17,7 +17,7 @@ from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.steady import UnsteadyJob
-from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.watch.judging import stay_words, target_of, wanted_rate
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModeller

@@ -19,7 +19,7 @@ from watched_jobs import (
 )
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest

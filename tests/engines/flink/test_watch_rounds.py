@@ -11,7 +11,7 @@ from watched_rounds import DEVICES, PLANS, Scene, look
 
 from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.watch.judging import QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog

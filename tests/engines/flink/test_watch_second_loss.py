@@ -11,7 +11,7 @@ from lazy_flink import Clock
 from watched_jobs import CHECKPOINTED, OLD, RESTORED, SAVED, lacking
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.others import CopyRuns
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.program import Program

@@ -50,7 +50,7 @@ from streamplace.engines.flink.measure.steady import (
     check_rates,
     warm_profile,
 )
-from streamplace.engines.flink.move.pause import expected_pause
+from streamplace.engines.flink.move.interruption import expected_interruption
 from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_streams
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
@@ -256,7 +256,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
         here, _ = fast_enough(here, measured, layout, seen.shares)
         seen.doubts.extend([raised] if raised else [])
     taken = (java or 0.0) * speed
-    pause = expected_pause(rest, job, (seen.name, [*seen.tasks], [*seen.edges]))
+    pause = expected_interruption(rest, job, (seen.name, [*seen.tasks], [*seen.edges])).value
     return _Reading(job, seen, measured, graph, flow, sizes, cluster, here, sending, taken, pause)
 
 

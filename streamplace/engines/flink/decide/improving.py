@@ -17,7 +17,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from statistics import mean
 from types import MappingProxyType
 
 from streamplace.engines.flink.decide.candidates import (
@@ -37,13 +36,17 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.engines.flink.move.comparing import flow_there, note
+from streamplace.engines.flink.move.interruption import (
+    Interruption,
+    expected_interruption,
+    sent_since,
+    warm_up_seconds,
+)
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, moves_between
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.move.settling import seconds_for
-from streamplace.engines.flink.move.state import stopped_with
+from streamplace.engines.flink.move.saving import stopped_with
+from streamplace.engines.flink.move.settling import flow_there, note, seconds_for
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
@@ -120,13 +123,15 @@ class JobImprover:
             self.tell(f"note: {against}; layouts are tried all the same, and measured")
         found = tuple(self.decides(question))
         present = Trial.present(question)
-        pause = self._pause(job, trials)
+        pause = self._interruption(job, trials)
         return Proposal(job, question, found, pause, (*trials, present), present)
 
-    def _pause(self, job: str, trials: Sequence[Trial]) -> float:
-        """Seconds for which a move is expected to stop a job: as its moves so far, if any."""
+    def _interruption(self, job: str, trials: Sequence[Trial]) -> Interruption:
+        """How long a move is expected to interrupt a job: as its moves so far, if any."""
         known = [trial.outage for trial in trials if trial.outage is not None]
-        return mean(known) if known else expected_pause(self.engine.rest, job)
+        if known:
+            return Interruption.measured(known)
+        return expected_interruption(self.engine.rest, job)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the next layout, so that errors are found while the job runs.
@@ -166,9 +171,9 @@ class JobImprover:
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether the user pays for one more trial, and for going back if it is worse."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
-        spent = (proposal.stopped or 0.0) + 2 * proposal.outage * failed
-        once = duration(proposal.outage)
-        if spent + 2 * proposal.outage > self.most_interruption:
+        spent = (proposal.stopped or 0.0) + 2 * proposal.outage.value * failed
+        once = proposal.outage
+        if spent + 2 * once.value > self.most_interruption:
             self.tell(
                 f"no further layout is tried: moving there stops the job for about {once}, and so "
                 f"does going back; {duration(self.most_interruption)} are allowed in all, of which "
@@ -209,6 +214,7 @@ class JobImprover:
     ) -> Proposal:
         """Measure a job in a new layout, and fit the model again if that is possible."""
         rest = self.engine.rest
+        sent = sent_since(rest, moved.job)
         try:
             now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
         except FlinkError as error:
@@ -221,7 +227,11 @@ class JobImprover:
                 trial = replace(trial, rate=flow.rate, is_limited=flow.is_limited)
             return proposal.after(moved.job, trial, moved.savepoint)
         there = now.where
-        stopped = "" if moved.outage is None else f", stopped for {duration(moved.outage)}"
+        stopped = ""
+        if moved.outage is not None:
+            warm_up = warm_up_seconds(sent, sent_since(rest, moved.job), there.rate)
+            trial = replace(trial, outage=moved.outage + warm_up)
+            stopped = f", interrupted for {duration(moved.outage + warm_up)}"
         self.tell(f"  {digits(there.rate)} tuples/s were measured there{stopped}")
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)

@@ -10,6 +10,7 @@ from streamplace.engines.flink.decide.candidates import Candidate, Question, mov
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import finite
+from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.engines.flink.move.move import MovePlan, moves_between
 from streamplace.model.messages import listed, quoted
 from streamplace.model.report import Report, Sheet, duration
@@ -94,7 +95,7 @@ class Proposal:
     job: str  # id of the job
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
-    outage: float  # seconds for which a move is expected to stop it
+    outage: Interruption  # seconds for which a move is expected to interrupt it
     trials: tuple[Trial, ...]  # layouts in which it was, the first one first
     where: Trial  # the layout in which it is
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
@@ -205,7 +206,7 @@ class Proposal:
         else:
             yield (
                 f"to be tried first: {target.name}; each trial stops the job for about "
-                f"{duration(self.outage)}"
+                f"{self.outage}"
             )
 
     def report(self) -> Report:
@@ -241,7 +242,7 @@ class Proposal:
             "errors": None if errors is None else errors.to_json(),
             "layouts": [self._row(candidate) for candidate in self.candidates],
             "next": None if target is None else target.name,
-            "outage": self.outage,
+            "outage": self.outage.value,
         }
         if len(self.trials) > 1:
             document |= {

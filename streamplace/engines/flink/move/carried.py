@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.move.state import completed_path, suppress_missing
+from streamplace.engines.flink.move.saving import completed_path, suppress_missing
 from streamplace.engines.flink.rest.answers import CheckpointSettings
 from streamplace.engines.flink.rest.client import Rest
 

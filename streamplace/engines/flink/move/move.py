@@ -16,6 +16,8 @@ from streamplace.engines.flink.move.carried import (
     lost,
     running_settings,
 )
+from streamplace.engines.flink.move.commands import resume_command
+from streamplace.engines.flink.move.interruption import note_slow_start
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
@@ -27,22 +29,11 @@ from streamplace.engines.flink.move.journal import (
     now,
     refuse_held,
 )
-from streamplace.engines.flink.move.outcomes import (
-    FlinkMoved,
-    Forgotten,
-    ending,
-    has_to_go_on,
-    leaving_untouched,
-    remembered,
-    resumable,
-)
-from streamplace.engines.flink.move.pause import note_slow_start
-from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
-from streamplace.engines.flink.move.saved_files import folder_uri
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten, ending, has_to_go_on
+from streamplace.engines.flink.move.saving import UNDER_WAY, savepoint_folder, stop_status
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import seconds_for
-from streamplace.engines.flink.move.stopping import UNDER_WAY, stop_status
-from streamplace.engines.flink.move.transaction import Transaction, Way
+from streamplace.engines.flink.move.transaction import Transaction, Way, await_devices
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.pin.pinning import Vectors, counts
@@ -56,14 +47,12 @@ from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder
 
-LOG = logging.getLogger(__name__)
+LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
 DevicesOf = dict[str, list[str]]
 """Operator → device of each of its subtasks."""
 PATIENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
-TRIAL_SECONDS = 5.0
-"""Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 UNCOMPARED = "the rates before and after the move are not compared"
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 """The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
@@ -118,20 +107,14 @@ class FlinkMove:
     program: Program
     tell: Tell  # function that receives a message for every step
     settings: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
-    # The command that finishes the move, for messages; by default it is derived from the rest.
-    resume_by: str = ""
+    # The command that finishes the move of a job, for messages; by default derived from the rest.
+    resume_by: Callable[[str], str] | None = None
     # Placements after and before a move, without devices that were lost; None waits for these.
     without_lost: Callable[[Journal], tuple[DevicesOf, DevicesOf]] | None = None
 
     def for_trials(self) -> "FlinkMove":
-        """Return the same, for moves after which the job is measured.
-
-        So its rate is no condition, and it is watched only until it seems to run. Steps are logged.
-        """
-        seconds = min(TRIAL_SECONDS, self.settings.settling.seconds)
-        settling = replace(self.settings.settling, seconds=seconds, least_rate=0.0)
-        settings = replace(self.settings, settling=settling)
-        return replace(self, settings=settings, tell=LOG.info)
+        """Return the same, for moves after which the job is measured; their steps are logged."""
+        return replace(self, settings=self.settings.for_trials(), tell=LOG.info)
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
@@ -173,25 +156,17 @@ class FlinkMove:
         """Move a job, provided that the JobManager is not restarted."""
         rest = self._patient()
         self._end_earlier(plan.job)
-        with leaving_untouched(), ExitStack() as stack:
-            rate = self.rate(plan)
-            journal = self._journal(plan)
-            claim = MoveStore.usual().begin(journal)
-            stack.enter_context(ending(claim, rest, self.tell))
-            with remembered(rest, journal.job, journal.resume_by):
-                transaction = stack.enter_context(
-                    self._transaction(rest, claim, rate, plan.after, plan.before)
-                )
-                for way in transaction.ways:
-                    way.jar()
-            held = stack.pop_all()
-        with held:
+        rate = self.rate(plan)
+        claim = MoveStore.usual().begin(self._journal(plan))
+        places = plan.after, plan.before
+        with ending(claim, rest, self.tell), self._transaction(rest, claim, rate, *places) as move:
+            move.prepare()
             remember(plan.job, self.program)
-            return transaction.begin()
+            return move.begin()
 
     def rate(self, plan: MovePlan) -> SourceFlow | None:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
-        if self.settings.settling.compares_rates:
+        if self.settings.compares_rates:
             with suppress(Refusal):
                 flow = source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
                 if flow is None:
@@ -239,14 +214,13 @@ class FlinkMove:
         found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
         claim = MoveStore.usual().take(found.job)
         journal = claim.journal
-        line = self.resume_line(journal.job)
-        with left_on_failure(claim), resumable(line), ExitStack() as stack:
+        with left_on_failure(claim), ExitStack() as stack:
             if journal.digest and journal.digest != digest(self.program.jar):
                 self.tell(
                     f"note: {self.program.jar} differs from {journal.jar}, with which the move "
                     "was begun"
                 )
-            if self.settings.settling.compares_rates:
+            if self.settings.compares_rates:
                 self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
             places = journal.after, journal.before
             if self.without_lost is not None:
@@ -258,12 +232,13 @@ class FlinkMove:
 
     def savepoint_folder(self) -> str:
         """Folder of the savepoint; SettingError if none is known."""
-        return folder_uri(self.rest, self.settings.savepoints, self.program.settings)
+        return savepoint_folder(self.rest, self.settings.savepoints, self.program.settings)
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job."""
-        made = self.resume_by or resume_command(self.program, self.rest.url, self.settings)
-        return with_job(made, job)
+        if self.resume_by is not None:
+            return self.resume_by(job)
+        return resume_command(self.program, self.rest.url, self.settings, job)
 
     def running_job(self, given: str | None) -> str:
         """Id of the given job, else of the only one that has not ended.
@@ -373,7 +348,6 @@ class FlinkMove:
                 self.tell,
                 self.settings,
                 rate,
-                self.resume_line(journal.job),
                 awaits_lost=self.without_lost is None,
             )
 

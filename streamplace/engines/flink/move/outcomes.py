@@ -1,19 +1,17 @@
-"""Outcomes of a move, messages on jobs that did not move, and blocks that complete them."""
+"""Outcomes of a move: its result, its errors, and whether it has to be resumed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from streamplace.engines.flink.move.endings import last_kept
-from streamplace.engines.flink.move.journal import (
-    Journal,
-    MoveClaim,
-    MoveUnderWay,
-    left_on_failure,
+from streamplace.engines.flink.move.journal import Journal, MoveClaim, left_on_failure
+from streamplace.engines.flink.move.saving import (
+    UNDER_WAY,
+    last_on_files,
+    state_clause,
+    stop_status,
+    stopped_with,
 )
-from streamplace.engines.flink.move.saved_files import last_on_files
-from streamplace.engines.flink.move.state import stopped_with
-from streamplace.engines.flink.move.stopping import UNDER_WAY, stop_status
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import (
     ENDED,
@@ -27,9 +25,6 @@ from streamplace.engines.flink.rest.job_ids import return_trigger
 from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import shown
-
-NOT_TOUCHED = "The job was not touched"
-ABANDONED = "the move is abandoned"
 
 
 class Undecided(FlinkError):
@@ -78,68 +73,50 @@ def reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def untouched(error: StreamplaceError) -> None:
-    """Add to an error that the job was not touched, unless it says so already."""
-    if NOT_TOUCHED not in str(error):
-        error.args = (f"{str(error).rstrip('.')}. {NOT_TOUCHED}", *error.args[1:])
-
-
-def ended_before(rest: Rest, job: str, state: str) -> str:
-    """Sentence on a job that ended before the move could stop it and save its state."""
+def ended_before(rest: Rest, job: str, state: str) -> FlinkError:
+    """Error about a job that ended before the move could stop it and save its state."""
     if state == FINISHED:
-        return f"job {job} finished before it could be saved; there is nothing to move"
-    if state == "FAILED":
-        ending = f"job {job} has failed: {rest.failure(job)}; nothing was started"
-    else:
-        ending = f"job {job} was cancelled by another user; nothing was started"
-    path = stopped_with(rest, job) or last_kept(rest, job)
-    return ending if path is None else f"{ending}. Its state is in {shown(path, 300)}"
+        return FlinkError(f"job {job} finished before it could be saved; there is nothing to move")
+    is_failure = state == "FAILED"
+    why = f"has failed: {rest.failure(job)}" if is_failure else "was cancelled by another user"
+    return FlinkError(f"job {job} {why}; nothing was started{state_clause(rest, job)}")
 
 
-def finish_with(resume_by: str) -> str:
-    """Advice to finish a move."""
-    return f". Finish the move with: {resume_by}"
-
-
-def forgotten(journal: Journal, resume_by: str) -> FlinkError:
-    """Error about a job that the JobManager no longer knows, with advice."""
+def forgotten(journal: Journal) -> FlinkError:
+    """Error about a job that the JobManager no longer knows; Forgotten if its state is known."""
     text = (
         f"the JobManager no longer knows job {journal.job}, because it was restarted "
         "without high availability"
     )
     state = last_on_files(journal)
-    if state is None and journal.savepoint is None:
-        return FlinkError(f"{text}, and {unsaved(journal)}")
-    words = f"its state is in {journal.savepoint}" if state is None else state.words
-    return Forgotten(f"{text}; {words}", finish_with(resume_by))
+    path = journal.savepoint if state is None else state.path
+    if path is None:
+        return FlinkError(
+            f"{text}, and no complete savepoint of it is known to this machine; if "
+            f"{shown(journal.folder, 300)} contains one, start the job from that with "
+            "'streamplace flink apply --savepoint', else as it was first submitted"
+        )
+    clause = f"{text}; its last complete state is {path}"
+    return Forgotten(clause, f". Finish the move with: {journal.resume_by}")
 
 
-def unsaved(journal: Journal) -> str:
-    """Clause on a move of which no state is known, with advice."""
-    return (
-        f"no complete savepoint of it is known to this machine; if {shown(journal.folder, 300)} "
-        "contains one, start the job from that with 'streamplace flink apply --savepoint', else as "
-        "it was first submitted"
-    )
-
-
-def undecided(error: FlinkError, journal: Journal, resume_by: str) -> Undecided:
+def undecided(error: FlinkError, journal: Journal) -> Undecided:
     """Error about a move whose job still starts, or of which Flink tells nothing; with advice."""
     if isinstance(error, StillStarting):
         return Undecided(
             f"{error}. It is not stopped, and nothing else is started",
-            f"; to wait for it again and finish the move, perhaps with a longer --timeout: "
-            f"{resume_by}",
+            "; to wait for it again and finish the move, perhaps with a longer --timeout: "
+            f"{journal.resume_by}",
         )
     return Undecided(
         f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
         "known",
-        f"; when Flink answers again, finish the move by: {resume_by}",
+        f"; when Flink answers again, finish the move by: {journal.resume_by}",
     )
 
 
 def not_returned(
-    why: str, failure: StreamplaceError, path: str, resume_by: str, live: str | None
+    why: str, failure: StreamplaceError, path: str, journal: Journal, live: str | None
 ) -> Undecided:
     """Error about a job that could not be started on its previous devices; with advice.
 
@@ -149,69 +126,21 @@ def not_returned(
     if live is not None:
         return Undecided(
             f"{words}. Job {live} has not ended, so do not start another one from {path}",
-            f"; when it runs or has ended, finish the move by: {resume_by}",
+            f"; when it runs or has ended, finish the move by: {journal.resume_by}",
         )
     return NotRunning(
-        f"{words}. The job is not running. Its state is in {path}", f"; start it with: {resume_by}"
+        f"{words}. The job is not running. Its state is in {path}",
+        f"; start it with: {journal.resume_by}",
     )
 
 
 @contextmanager
-def leaving_untouched() -> Iterator[None]:
-    """Add to errors of the block that nothing has happened to the job."""
-    try:
-        yield
-    except StreamplaceError as error:
-        untouched(error)
-        raise
-
-
-def moved_by_others(job: str, later: str) -> MoveUnderWay:
-    """Error about a job that another command has moved, so that it continues as a later one."""
-    return MoveUnderWay(
-        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
-        "command started nothing"
-    )
-
-
-@contextmanager
-def remembered(rest: Rest, job: str, resume_by: str) -> Iterator[None]:
-    """Raise Forgotten for errors of the block whose cause is a restarted JobManager.
-
-    Raises MoveUnderWay for those whose cause is that another command has moved the job.
-    """
-    try:
-        yield
-    except StreamplaceError as error:
-        if isinstance(error, NoAnswer):
-            raise
-        states = chain_states(rest, job)
-        if job not in states:
-            clause = f"the JobManager no longer knows job {job}: {error}"
-            raise Forgotten(clause, finish_with(resume_by)) from None
-        later = next(reversed(states))
-        if later != job and states[later] not in ENDED:
-            raise moved_by_others(job, later) from None
-        raise
-
-
-@contextmanager
-def resumable(line: str) -> Iterator[None]:
-    """Add to errors of the block how the move can be finished."""
-    try:
-        yield
-    except StreamplaceError as error:
-        error.args = (str(error).rstrip(".") + finish_with(line), *error.args[1:])
-        raise
-
-
-@contextmanager
-def decided(journal: Journal, resume_by: str) -> Iterator[None]:
+def decided(journal: Journal) -> Iterator[None]:
     """Raise Undecided for errors of the block which say that Flink does not answer."""
     try:
         yield
     except NoAnswer as silence:
-        raise undecided(silence, journal, resume_by) from None
+        raise undecided(silence, journal) from None
 
 
 def has_to_go_on(rest: Rest, journal: Journal) -> bool:
@@ -259,12 +188,7 @@ def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterato
         except StreamplaceError:
             claim.end()
             raise
-        with decided(claim.journal, claim.journal.resume_by):
-            states = chain_states(rest, claim.journal.job)
-        if not states:
-            raise Forgotten(
-                f"the JobManager no longer knows job {claim.journal.successor}, because it was "
-                "restarted without high availability",
-                finish_with(claim.journal.resume_by),
-            )
+        with decided(claim.journal):
+            if not chain_states(rest, claim.journal.job):
+                raise forgotten(claim.journal)
     claim.end()

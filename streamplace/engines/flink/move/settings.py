@@ -1,9 +1,11 @@
-"""Settings of moves, the same for the engine, for the moves of a job and for their transactions."""
+"""Settings of moves."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.stopping import Saving
+from streamplace.model.defaults import SAVEPOINT_SECONDS
+
+TRIAL_SECONDS = 5.0
+"""Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,25 @@ class MoveSettings:
     allow_non_restored: bool = False
     # Maximum number of seconds for the start of a job, with its state restored.
     seconds: float = 120.0
-    saving: Saving = field(default_factory=Saving)  # how the state of a job is saved
-    # How the moved job is checked after its start.
-    settling: Settling = field(default_factory=Settling)
+    savepoint_seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
+    # Whether savepoints have the format of the state backend: faster, but for this backend only.
+    native: bool = False
+    # Seconds for which a moved job is checked after its start; 0 omits the check.
+    settle: float = 30.0
+    # Share of the previous rate that its sources must reach; 0 compares no rates.
+    least_rate: float = 0.8
+    # Whether the job must not become slower at all where it is held back before or afterwards, if
+    # both rates are known.
+    never_slower: bool = False
+
+    @property
+    def compares_rates(self) -> bool:
+        """Whether the rates before and after are compared."""
+        return self.settle > 0 and self.least_rate > 0
+
+    def for_trials(self) -> "MoveSettings":
+        """Return the same, for moves after which the job is measured.
+
+        So its rate is no condition, and it is watched only until it seems to run.
+        """
+        return replace(self, settle=min(TRIAL_SECONDS, self.settle), least_rate=0.0)

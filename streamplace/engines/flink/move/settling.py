@@ -1,38 +1,40 @@
-"""Settling: check that a job that was just started keeps running as well as before."""
+"""Settling: check that a job that was just started keeps running as well as before.
 
+Afterwards its rate is compared with what was predicted for its placement.
+"""
+
+import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
 
 from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
-from streamplace.engines.flink.move.pause import draining_seconds
-from streamplace.engines.flink.move.state import checkpoint_totals
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.move.interruption import draining_seconds
+from streamplace.engines.flink.move.saving import checkpoint_totals, state_clause
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.rest.client import (
+    ENDED,
+    FINISHED,
+    FlinkError,
+    NoAnswer,
+    Refusal,
+    Rest,
+)
+from streamplace.errors import FormatError
+from streamplace.io.ledger import LedgerEntry, append_entries
+from streamplace.io.placements import Prediction
 from streamplace.model.messages import quoted
 from streamplace.model.units import digits
 
+LOG = logging.getLogger(__package__)
+BY = "flink move --placement"
 LOOK_SECONDS = 0.5
 VARYING_SECONDS = 60.0
 """Duration of each measurement of a varying rate, as of windows that fire once a minute."""
 MOST_LOOKS = 6
 """Maximum number of measurements while a job becomes faster, as its code is compiled."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settling:
-    """Conditions that a moved job must meet after its start; otherwise it is moved back."""
-
-    seconds: float = 30.0  # duration of the check; 0 omits it
-    # Share of the previous rate that its sources must reach; 0 compares no rates.
-    least_rate: float = 0.8
-    # Whether the job must not become slower at all where it is held back before or afterwards, if
-    # both rates are known.
-    never_slower: bool = False
-
-    @property
-    def compares_rates(self) -> bool:
-        """Whether the rates before and after are compared."""
-        return self.seconds > 0 and self.least_rate > 0
 
 
 def source_rate(rest: Rest, job: str) -> float | None:
@@ -49,7 +51,7 @@ def seconds_for(*, varies: bool) -> float:
 def settle(
     rest: Rest,
     job: str,
-    settling: Settling,
+    settings: MoveSettings,
     before: SourceFlow | None,
     checkpoint_seconds: float = 0.0,
 ) -> None:
@@ -59,7 +61,7 @@ def settle(
     before.
     """
     failed = checkpoint_totals(rest, job).failed
-    deadline = time.monotonic() + settling.seconds
+    deadline = time.monotonic() + settings.settle
     while True:
         if _has_finished(rest, job):
             return
@@ -68,8 +70,8 @@ def settle(
             break
         time.sleep(min(LOOK_SECONDS, left))
     try:
-        _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
-        check_rate(rest, job, settling, before)
+        _check_checkpoint(rest, job, settings.settle, checkpoint_seconds, failed)
+        check_rate(rest, job, settings, before)
     except NoAnswer:
         raise
     except FlinkError:
@@ -88,7 +90,7 @@ def _has_finished(rest: Rest, job: str) -> bool:
     return False
 
 
-def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
+def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow | None) -> None:
     """Raise FlinkError if a job is slower than before, and does not become faster.
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
@@ -96,11 +98,11 @@ def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | No
     and falls behind now must not be, nor one that is held back now, unless its sources wait for
     input nevertheless. Its rate is measured for as long as it was before.
     """
-    if not settling.compares_rates or before is None or not before.rate:
+    if not settings.compares_rates or before is None or not before.rate:
         return
     flow = source_flow(rest, job, before.seconds)
     for _ in range(MOST_LOOKS):
-        if flow is None or not settling.never_slower or not (slower := flow.slower(before)):
+        if flow is None or not settings.never_slower or not (slower := flow.slower(before)):
             break
         earlier, flow = flow, source_flow(rest, job, before.seconds)
         if flow is not None and not flow.rises(earlier, slower):
@@ -110,9 +112,9 @@ def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | No
     before = before.without_ended(flow)
     if flow.keeps_up and (before.is_limited or flow.knows_backlog):
         return
-    changes = flow.slower(before) if settling.never_slower else {}
-    if flow.misses(before, settling.least_rate):
-        required = f"at least {settling.least_rate:.0%} required"
+    changes = flow.slower(before) if settings.never_slower else {}
+    if flow.misses(before, settings.least_rate):
+        required = f"at least {settings.least_rate:.0%} required"
         changes = {"": (before, flow)}
     elif changes:
         required = "it must not be slower where it is held back"
@@ -156,3 +158,68 @@ def _check_checkpoint(
             f"job {job} has completed no checkpoint {seconds:g} s after its start, though one was "
             f"due every {interval:g} s" + (f" and takes {duration:.2g} s" if duration else "")
         )
+
+
+def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], None]) -> None:
+    """Measure a moved job, and report and record its rate with what was predicted.
+
+    A job that is held back below the lower end of the prediction is told to be planned again.
+    """
+    flow = flow_there(rest, job, tell)
+    if flow is None or flow.rate <= 0:
+        return
+    carries = predicted.carries
+    tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
+    note(BY, predicted, flow, tell)
+    if flow.is_limited and flow.rate + flow.error < carries.low:
+        tell(
+            "its sources are held back at less than was predicted; 'streamplace flink advise' "
+            "measures it there, scales its costs by that, and plans it again"
+        )
+
+
+def flow_there(
+    rest: Rest, job: str, tell: Callable[[str], None], seconds: float = RATE_SECONDS
+) -> SourceFlow | None:
+    """Measure the output of the sources of a moved job; None if that is not possible.
+
+    Raises FlinkError when the job has failed or was cancelled since the move.
+    """
+    try:
+        if (flow := source_flow(rest, job, seconds)) is not None:
+            return flow
+    except FlinkError as error:
+        tell(f"note: the rate of the moved job is not measured: {error}")
+    state = None
+    with suppress(FlinkError):  # Flink does not answer, or has forgotten the job
+        state = rest.state(job)
+    if state in ENDED and state != FINISHED:
+        raise FlinkError(
+            f"job {job} was moved, and is {state} since: {rest.failure(job)}"
+            f"{state_clause(rest, job)}"
+        )
+    return None
+
+
+def note(by: str, predicted: Prediction, flow: SourceFlow, tell: Callable[[str], None]) -> None:
+    """Append to the ledger what a moved job was predicted to carry and what its sources emit."""
+    low, value, high = predicted.carries
+    if not (0 < flow.rate < inf and 0 < value < inf):
+        return
+    entry = LedgerEntry(
+        predicted.graph,
+        value,
+        flow.rate,
+        flow.is_limited,
+        low,
+        high,
+        predicted.confidence or None,
+        by,
+        drift=predicted.drift or None,
+        kept=predicted.kept or None,
+        spread=predicted.spread or None,
+    )
+    try:
+        append_entries([entry])
+    except FormatError as error:  # the job runs, and its move does not fail because of its ledger
+        tell(f"warning: {error}")

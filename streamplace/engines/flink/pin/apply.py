@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.copies import free_id, refuse_copy
-from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.move.others import free_id, refuse_copy
+from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.pin.fitting import (
     check_cluster,
     check_upload,

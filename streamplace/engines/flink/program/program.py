@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.program.jars import MAIN, check_jar, main_class
 from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import spot

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -10,13 +9,11 @@ from urllib.parse import quote
 from streamplace.engines.flink.pin.pinning import devices_of, without_devices
 from streamplace.engines.flink.program.identity import TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, Subtask
-from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, NoAnswer, Rest
 from streamplace.model.messages import quoted
 
 INITIALIZING = "INITIALIZING"
 """State of a task that has its slots and restores its state."""
-DEPLOYING = "DEPLOYING"
-"""State before that: its TaskManager fetches its classes and starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,31 +135,6 @@ def refuse_restoring(document: Mapping[str, Any], job: str, seconds: float) -> N
     states = {vertex["status"] for vertex in waiting}
     if document["state"] == "RUNNING" and states == {INITIALIZING}:
         raise StillStarting(job, seconds, waiting[0]["name"])
-
-
-def restored_seconds(rest: Rest, job: str, document: Mapping[str, Any]) -> float:
-    """Longest time for which a subtask of a job initialized before it ran; 0 if unknown."""
-    return _seconds_until_running(rest, job, document, INITIALIZING)
-
-
-def started_seconds(rest: Rest, job: str) -> float:
-    """Longest time from the deployment of a subtask of a job until it ran; 0 if unknown."""
-    with suppress(FlinkError):
-        return _seconds_until_running(rest, job, rest.job(job), DEPLOYING)
-    return 0.0
-
-
-def _seconds_until_running(rest: Rest, job: str, document: Mapping[str, Any], since: str) -> float:
-    """Longest time from a state of a subtask of a job until it ran; 0 if unknown."""
-    root, longest = f"/jobs/{quote(job, safe='')}/vertices", 0.0
-    with suppress(FlinkError):
-        for vertex in document["vertices"]:
-            path = f"{root}/{quote(vertex['id'], safe='')}/subtasktimes"
-            for row in rest.get(path)["subtasks"]:
-                began, ran = (row["timestamps"].get(s, 0.0) for s in (since, "RUNNING"))
-                if 0 < began <= ran:
-                    longest = max(longest, ran - began)
-    return longest / 1000
 
 
 def seconds_running(document: Job) -> float:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.measure.sources import source_flow
-from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import (
@@ -20,6 +19,7 @@ from streamplace.engines.flink.move.outcomes import (
     StoppedByOthers,
     Undecided,
 )
+from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest

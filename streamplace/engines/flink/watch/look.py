@@ -10,7 +10,7 @@ from urllib.parse import quote
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.sampling import pending_of
 from streamplace.engines.flink.measure.sources import source_flow
-from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_totals
+from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.answers import Job, Metric
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.tasks import layout_of, source_names

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from streamplace.engines.flink.decide.candidates import occupied_devices
-from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.move import RETENTION, Tell
-from streamplace.engines.flink.move.state import restored_path, suppress_missing
+from streamplace.engines.flink.move.others import same_place
+from streamplace.engines.flink.move.saving import restored_path, suppress_missing
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of, without_devices
 from streamplace.engines.flink.program.program import Program

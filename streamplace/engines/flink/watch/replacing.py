@@ -12,11 +12,10 @@ from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import submitted_settings
-from streamplace.engines.flink.move.copies import CopyRuns
-from streamplace.engines.flink.move.endings import CANCELLED
+from streamplace.engines.flink.move.commands import apply_command
 from streamplace.engines.flink.move.move import Tell
-from streamplace.engines.flink.move.resuming import apply_command
-from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
+from streamplace.engines.flink.move.others import CANCELLED, CopyRuns
+from streamplace.engines.flink.move.saving import Savepoint, resumable, saved_by
 from streamplace.engines.flink.pin.apply import apply, check_made, wait_started
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.verify import verify

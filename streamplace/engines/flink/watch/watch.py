@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streamplace.engines.flink.move.state import stopped_with
+from streamplace.engines.flink.move.saving import stopped_with
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.submission import chain_states

@@ -1,6 +1,7 @@
-"""Copies: jobs that already run from the savepoint that a move is about to use, or soon will.
+"""Others: jobs that other users or commands start from the state of a move, cancel, or stop.
 
 Flink lets any number of jobs start from one savepoint, and each of them would write its own output.
+What another user has ended is not started again.
 """
 
 import hashlib
@@ -9,16 +10,23 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from streamplace.engines.flink.move.state import restored_path, suppress_missing
-from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.move.journal import Journal, MoveStore, MoveUnderWay
+from streamplace.engines.flink.move.saving import restored_path, state_clause, stopped_with
+from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.model.messages import quoted, shown
 
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
 BEGUN = ("INITIALIZING", "CREATED")
+CANCELLED = frozenset({"CANCELLING", "CANCELED"})
+"""Flink itself never cancels a job."""
 _PREFIX = 6
 """Number of digits of a job's id in the names of its savepoints."""
+
+
+class EndedByOthers(FlinkError):
+    """Another user has cancelled or stopped a job, so it is not started again."""
 
 
 class CopyRuns(FlinkError):
@@ -35,6 +43,45 @@ class CopyRuns(FlinkError):
         self.clause = clause
 
 
+def refuse_ended(rest: Rest, job: str) -> None:
+    """Raise EndedByOthers if another user has cancelled a job, or stopped it with a savepoint."""
+    state = rest.state(job)
+    if state in CANCELLED:
+        rest.wait(job, ENDED)
+        raise EndedByOthers(
+            f"job {job} was cancelled by another user, and is not started again"
+            f"{state_clause(rest, job)}"
+        )
+    if state == FINISHED and (path := stopped_with(rest, job)) is not None:
+        raise EndedByOthers(
+            f"job {job} was stopped by another user, and is not started again; its state is in "
+            f"{shown(path, 300)}"
+        )
+
+
+def moved_by_others(job: str, later: str) -> MoveUnderWay:
+    """Error about a job that another command has moved, so that it continues as a later one."""
+    return MoveUnderWay(
+        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
+        "command started nothing"
+    )
+
+
+def refuse_moved(path: str) -> None:
+    """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
+    for journal in MoveStore.usual().unfinished():
+        if _concerns(journal, path):
+            raise CopyRuns(
+                f"{shown(path, 300)} belongs to a move of job {journal.job} that has not finished; "
+                f"nothing was started. Finish the move with: {journal.resume_by}"
+            )
+
+
+def _concerns(journal: Journal, path: str) -> bool:
+    """Whether a savepoint or checkpoint belongs to the jobs of a move."""
+    return _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint)
+
+
 def refuse_copy(rest: Rest, path: str) -> None:
     """Raise CopyRuns if a job that has not ended was started from a savepoint or checkpoint.
 
@@ -49,7 +96,7 @@ def refuse_copy(rest: Rest, path: str) -> None:
             "started",
         )
     for other, state in live.items():
-        if same_place(path, _restored(rest, other)):
+        if same_place(path, restored_path(rest, other)):
             raise _refused(other, state, path)
 
 
@@ -68,7 +115,7 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
     for other, state in states.items():
         if state in ENDED or other in chain:
             continue
-        restored = _restored(rest, other)
+        restored = restored_path(rest, other)
         if same_place(path, restored):
             raise _refused(other, state, path)
         if restored is not None and _is_of(restored, chain):
@@ -154,13 +201,6 @@ def _is_of(path: str | None, chain: Collection[str]) -> bool:
     return bool(made_by) and any(made_by in (job, job[:_PREFIX]) for job in chain)
 
 
-def _restored(rest: Rest, job: str) -> str | None:
-    """Savepoint or checkpoint that a job was started from, if Flink reports it."""
-    with suppress_missing():  # it takes no checkpoints, or has just disappeared
-        return restored_path(rest, job)
-    return None
-
-
 def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
     """Time at which a job entered one of these states, in ms; 0 if Flink does not report it."""
     timestamps = rest.job(job).get("timestamps", {})
@@ -178,15 +218,3 @@ def _parts(path: str) -> tuple[str, str, str]:
     """Scheme, host and path of a path or URI; the path has no duplicate slashes."""
     scheme, host, plain = _URI.findall(path)[0]
     return scheme, host, re.sub("/+", "/", plain).rstrip("/")
-
-
-def goes_on(rest: Rest, job: str, path: str) -> str | None:
-    """How a job that another user stopped continues; None if there is no sign that it does."""
-    for one, state in chain_states(rest, job).items():
-        if state not in ENDED:
-            return f"and continues as job {one} ({state})"
-    try:
-        refuse_other(rest, path, [job], "")
-    except CopyRuns as copy:
-        return f"and {copy.clause}"
-    return None

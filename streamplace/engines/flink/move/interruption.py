@@ -1,0 +1,238 @@
+"""The interruption of a job that is moved, as its sources show it: predicted and measured.
+
+It lasts from the last tuple before the savepoint to the first second at 90 % of the rate after:
+
+    stop     the savepoint waits for what is queued, as a checkpoint does: as long as the last one,
+             or until the queues are drained
+    submit   the main method runs, and the JobManager begins the new job
+    start    slots, classes, restored state: as long as the job's own start took
+    warm up  the sources run already, while Java loads and compiles the code of the job anew
+
+Flink tells nothing of warming up. It needs CPU of the same TaskManagers as the start, so it is
+expected to take up to `WARMING` times as long as that. Once a job was moved, the mean of what was
+measured is the better prediction.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import quote
+
+from streamplace.engines.flink.measure.sampling import sent_by
+from streamplace.engines.flink.move.saving import latest
+from streamplace.engines.flink.rest.answers import Job, Metric
+from streamplace.engines.flink.rest.client import FlinkError, Rest, turns
+from streamplace.engines.flink.rest.plan import JobPlan, read_plan
+from streamplace.engines.flink.rest.tasks import source_names
+from streamplace.model.report import duration
+
+INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
+OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
+"""Bytes in the queues before and behind a subtask."""
+READ = "numBytesInPerSecond"
+START_SECONDS = 1.0
+"""Least time for the start of a job, which is that of a small one (measured)."""
+SUBMIT_SECONDS = 1.0
+"""Time for its submission: half a second to three, the longer the more classes (measured)."""
+WARMING = 2.0
+"""Largest time for warming up, as a multiple of the start: nothing to this (measured)."""
+LEAST_WARM_UP = 2.0
+"""The same in seconds, also of a job that starts at once (measured)."""
+RECOVERED = 0.9
+"""Share of its rate from which a job counts as recovered."""
+FETCH_SECONDS = 11.0
+"""Time within which Flink fetches metrics anew; by default it does every ten seconds."""
+Sent = tuple[float, float]
+"""Seconds since all of a job ran, and tuples that its sources have sent since they began."""
+
+
+class Interruption(NamedTuple):
+    """Interval of the seconds for which a move interrupts a job."""
+
+    low: float
+    value: float
+    high: float
+
+    def __str__(self) -> str:
+        """Format the interval, or its value if that was measured.
+
+        >>> str(Interruption(5.0, 9.0, 20.0)), str(Interruption.measured([4.0, 6.0]))
+        ('5 to 20 s', '5 s')
+        """
+        if self.low == self.high:
+            return duration(self.value)
+        return f"{self.low:.0f} to {duration(self.high)}"
+
+    @classmethod
+    def measured(cls, seconds: Iterable[float]) -> "Interruption":
+        """Mean of the interruptions of earlier moves."""
+        known = [*seconds]
+        mean = sum(known) / len(known)
+        return cls(mean, mean, mean)
+
+
+def expected_interruption(rest: Rest, job: str, plan: JobPlan | None = None) -> Interruption:
+    """Predict the interruption of a running job by a move; its plan may have been read already."""
+    stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
+    start = max(START_SECONDS, started_seconds(rest, job))
+    low = stop + SUBMIT_SECONDS + start
+    high = low + max(LEAST_WARM_UP, WARMING * start)
+    return Interruption(low, (low + high) / 2, high)
+
+
+def note_slow_start(
+    rest: Rest, job: str, document: Job, seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Note that a job may restore its state for longer than a start may take.
+
+    It is moved with state of about that size, but on other devices; so twice the time is assumed.
+    """
+    took = max(map(_initializing, _times(rest, job, document)), default=0.0)
+    if 2 * took > seconds:
+        tell(
+            f"note: job {job} initialized for {took:.0f} s when it was started, and may take twice "
+            f"as long after the move; give --timeout {2 * took:.0f} or more"
+        )
+
+
+def interruption_of(rest: Rest, old: str, new: str) -> float | None:
+    """Seconds from the savepoint of a job to the moment when all of its successor ran.
+
+    None if Flink does not report them. The answers of its REST interface may arrive much later, so
+    the time that the command waits is no measure.
+    """
+    with suppress(FlinkError):
+        began = latest(rest, old).get("savepoint", {}).get("trigger_timestamp", 0)
+        ended = _ran(_times(rest, new, rest.job(new)))
+        if 0 < began <= ended:
+            return (ended - began) / 1000
+    return None
+
+
+def sent_since(rest: Rest, job: str) -> Sent | None:
+    """Read what the sources of a job have sent since it runs; None if Flink does not tell.
+
+    Flink answers with what it last fetched from the TaskManagers, so its next value is awaited.
+    """
+    with suppress(FlinkError):
+        ran, before = _ran(_times(rest, job, rest.job(job))), None
+        if not ran:
+            return None
+        for _ in turns(FETCH_SECONDS):
+            document = rest.job(job)
+            sent = _sent(rest, job, document)
+            if sent is None:
+                return None
+            if before is not None and sent != before:
+                return (document.get("now", 0.0) - ran) / 1000, sent
+            before = sent
+    return None
+
+
+def warm_up_seconds(first: Sent | None, last: Sent | None, rate: float) -> float:
+    """Seconds from the moment when all of a job ran until its sources had their rate.
+
+    They count as if they had sent nothing until then: the ``first`` reading says how much they lack
+    if they have had their rate since, else the ``last`` one does.
+
+    >>> warm_up_seconds((10.0, 400.0), (50.0, 4350.0), 100.0)
+    6.0
+    >>> warm_up_seconds((10.0, 0.0), (50.0, 3000.0), 100.0)
+    20.0
+    """
+    if first is None or last is None or rate <= 0:
+        return 0.0
+    has_recovered = last[1] - first[1] >= RECOVERED * rate * (last[0] - first[0])
+    seconds, tuples = first if has_recovered else last
+    return max(0.0, seconds - tuples / rate)
+
+
+def started_seconds(rest: Rest, job: str) -> float:
+    """Seconds from the deployment of the first subtask of a job until all ran; 0 if unknown."""
+    with suppress(FlinkError):
+        times = _times(rest, job, rest.job(job))
+        deployed = [one["DEPLOYING"] for one in times if one.get("DEPLOYING")]
+        if deployed:
+            return max(0.0, _ran(times) - min(deployed)) / 1000
+    return 0.0
+
+
+def last_checkpoint_seconds(rest: Rest, job: str) -> float:
+    """Duration of the last checkpoint of a job in seconds; 0 if there is none."""
+    return latest(rest, job).get("completed", {}).get("end_to_end_duration", 0) / 1000
+
+
+def _times(rest: Rest, job: str, document: Job) -> list[Mapping[str, float]]:
+    """State → time in ms at which it began, of each subtask of a job, if Flink tells."""
+    root, times = f"/jobs/{quote(job, safe='')}/vertices", list[Mapping[str, float]]()
+    with suppress(FlinkError):
+        for vertex in document["vertices"]:
+            rows = rest.get(f"{root}/{quote(vertex['id'], safe='')}/subtasktimes")["subtasks"]
+            times += [row["timestamps"] for row in rows]
+    return times
+
+
+def _ran(times: Iterable[Mapping[str, float]]) -> float:
+    """Time at which the last subtask began to run, in ms; 0 if unknown."""
+    return max((one.get("RUNNING", 0.0) for one in times), default=0.0)
+
+
+def _initializing(times: Mapping[str, float]) -> float:
+    """Seconds for which a subtask restored its state before it ran; 0 if unknown."""
+    began, ran = times.get("INITIALIZING", 0.0), times.get("RUNNING", 0.0)
+    return (ran - began) / 1000 if 0 < began <= ran else 0.0
+
+
+def _sent(rest: Rest, job: str, document: Job) -> float | None:
+    """Tuples that the sources of a job have sent since they began; None if Flink does not tell."""
+    total, root = 0.0, f"/jobs/{quote(job, safe='')}/vertices"
+    for vertex, name in source_names(document).items():
+        query = f"subtasks/metrics?agg=sum&get={quote(sent_by(name), safe='')}"
+        rows: list[Metric] = rest.get(f"{root}/{quote(vertex, safe='')}/{query}")
+        sums = [row.get("sum") for row in rows]
+        if not sums or not isinstance(sums[0], int | float):
+            return None
+        total += sums[0]
+    return total
+
+
+def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
+    """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
+
+    Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
+    senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
+    does not tell which of its outputs a queue is for; it is divided as its readers read bytes.
+    """
+    with suppress(FlinkError):
+        _, tasks, edges = plan or read_plan(rest, job)
+        waiting: dict[str, float] = {}
+        seen = {task.id: _largest(rest, job, task.id) for task in tasks}
+        number = {task.id: task.parallelism for task in tasks}
+        whole = {task: one.get(READ, 0.0) * number[task] for task, one in seen.items()}
+        left = {task: sum(whole[e.target] for e in edges if e.source == task) for task in number}
+        for task in tasks:
+            senders = [edge.source for edge in edges if edge.target == task.id]
+            sent = sum(
+                seen[sender].get(OUTPUT, 0.0) * number[sender] * whole[task.id] / left[sender]
+                for sender in senders
+                if left[sender] > 0
+            )
+            queued = seen[task.id].get(INPUT, 0.0) + sent / task.parallelism
+            read = seen[task.id].get(READ, 0.0)
+            own = queued / read if read > 0 else 0.0
+            waiting[task.id] = own + max((waiting[one] for one in senders), default=0.0)
+        return max(waiting.values(), default=0.0)
+    return 0.0
+
+
+def _largest(rest: Rest, job: str, vertex: str) -> dict[str, float]:
+    """Largest bytes in queues, and mean bytes/s read, of the subtasks of a task."""
+    root = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}/subtasks/metrics"
+    known = {row["id"] for row in rest.get(root)}
+    offered = [name for name in (INPUT, OUTPUT, READ) if name in known]
+    if not offered:
+        return {}
+    query = ",".join(quote(name, safe="") for name in offered)
+    rows: list[Metric] = rest.get(f"{root}?agg=max,avg&get={query}")
+    found = {row["id"]: row.get("avg" if row["id"] == READ else "max", 0.0) for row in rows}
+    return {name: value for name, value in found.items() if isinstance(value, int | float)}
