@@ -62,9 +62,9 @@ def test_advice_is_the_truth(usual: Advice) -> None:
     assert advice.plan.machines == {"small": 1}
     assert float(advice.plan.bound) == advice.plan.cost == 0.1
     assert advice.gain == pytest.approx(0.65)
-    assert advice.outage == 3.0
+    assert advice.outage == 7.0
     assert advice.plan.at_least is not None
-    assert advice.catch_up == pytest.approx(3 * 200 / (advice.plan.at_least - 200))
+    assert advice.catch_up == pytest.approx(advice.outage * 200 / (advice.plan.at_least - 200))
 
 
 def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
@@ -120,7 +120,7 @@ def test_the_report_says_it_in_words(usual: Advice) -> None:
         "What would narrow it most: move the job to where it is planned",
         "What limits is ",
         "Today's machines cost 0.75 per hour; the plan saves 0.65 per hour.",
-        "Changing stops the job once, for about 3 s, which is made up for in ",
+        "Changing stops the job once, for about 7 s, which is made up for in ",
         "# first start 1 × small # taskmanager.numberOfTaskSlots: at least 1 on small",
         "at least 1 on small flink stop -m flink:8081 --savepointPath SAVEPOINTS job",
         "flink run -d -m flink:8081 -c ENTRY_CLASS -s SAVEPOINT -p 1 JAR ARGUMENTS",

@@ -20,9 +20,10 @@ from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.proposal import PRESENT, UNLIKE, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import user_runs
@@ -118,7 +119,9 @@ class World:
         others = [self.candidate(name) for name in self.carries if name != self.where]
         present = Trial.present(question)
         self.known.append(self.where)
-        return Proposal(job, question, tuple(others), 2.0, (*trials, present), present)
+        return Proposal(
+            job, question, tuple(others), Interruption.measured([2.0]), (*trials, present), present
+        )
 
     def candidate(self, name: str) -> Candidate:
         """What the model says of a layout, with an error of 10 %."""
@@ -162,6 +165,7 @@ def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = JobImprover._present
     monkeypatch.setattr(JobImprover, "propose", propose)
     monkeypatch.setattr(JobImprover, "_present", present)
+    monkeypatch.setattr(improving, "sent_since", lambda *_: None)
     monkeypatch.setattr(improving, "chain_states", states)
     monkeypatch.setattr(
         improving, "stopped_with", lambda rest, job: None if job == rest.world.job else "savepoint"

@@ -272,7 +272,7 @@ def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
 
     def built_again(*given: Any, **facts: Any) -> None:
         stop(*given, **facts)
-        site.program.jar.unlink()
+        site.program.jar.unlink(missing_ok=True)
 
     monkeypatch.setattr(transaction, "begin_stop", built_again)
     if lost:

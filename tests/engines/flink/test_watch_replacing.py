@@ -432,7 +432,13 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) 
             {
                 f"GET /jobs/{OLD}/checkpoints": {
                     "counts": {"completed": 7},
-                    "latest": {"savepoint": {"id": 8, "external_path": "s3://b/sp"}},
+                    "latest": {
+                        "savepoint": {
+                            "id": 8,
+                            "external_path": "s3://b/sp",
+                            "checkpoint_type": "SYNC_SAVEPOINT",
+                        }
+                    },
                 }
             },
             "was stopped with a savepoint; its state is in s3://b/sp",

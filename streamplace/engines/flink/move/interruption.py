@@ -8,11 +8,13 @@ It lasts from the last tuple before the savepoint to the first second at 90 % of
     start    slots, classes, restored state: as long as the job's own start took
     warm up  the sources run already, while Java loads and compiles the code of the job anew
 
-Flink tells nothing of warming up. It needs CPU of the same TaskManagers as the start, so it is
-expected to take up to `WARMING` times as long as that. Once a job was moved, the mean of what was
-measured is the better prediction.
+Flink tells nothing of warming up, and both that and the start take CPU, which the new TaskManagers
+may have less of than the present ones. So the prediction is an interval, up to `SLOWER` times as
+long. Once a job was moved, the mean of what was measured is the better one.
 """
 
+import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -26,6 +28,7 @@ from streamplace.engines.flink.rest.plan import JobPlan, read_plan
 from streamplace.engines.flink.rest.tasks import source_names
 from streamplace.model.report import duration
 
+LOG = logging.getLogger(__package__)
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
@@ -34,10 +37,8 @@ START_SECONDS = 1.0
 """Least time for the start of a job, which is that of a small one (measured)."""
 SUBMIT_SECONDS = 1.0
 """Time for its submission: half a second to three, the longer the more classes (measured)."""
-WARMING = 2.0
-"""Largest time for warming up, as a multiple of the start: nothing to this (measured)."""
-LEAST_WARM_UP = 2.0
-"""The same in seconds, also of a job that starts at once (measured)."""
+SLOWER = 5.0
+"""How many times longer than its own start a job took until it was warm, at most (measured)."""
 RECOVERED = 0.9
 """Share of its rate from which a job counts as recovered."""
 FETCH_SECONDS = 11.0
@@ -75,9 +76,9 @@ def expected_interruption(rest: Rest, job: str, plan: JobPlan | None = None) -> 
     """Predict the interruption of a running job by a move; its plan may have been read already."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
     start = max(START_SECONDS, started_seconds(rest, job))
-    low = stop + SUBMIT_SECONDS + start
-    high = low + max(LEAST_WARM_UP, WARMING * start)
-    return Interruption(low, (low + high) / 2, high)
+    low, high = (stop + factor * (SUBMIT_SECONDS + start) for factor in (1.0, SLOWER))
+    LOG.debug("stopping job %s takes %.1f s, its own start took %.1f s", job, stop, start)
+    return Interruption(low, float(round(math.sqrt(low * high))), high)
 
 
 def note_slow_start(

@@ -215,10 +215,10 @@ def _kept(
     Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
     savepoint with which the job was not stopped.
     """
-    savepoint, checkpoint = rows.get("savepoint"), rows.get("completed")
+    savepoint, checkpoint = rows.get("savepoint") or {}, rows.get("completed") or {}
     last, other = _path(savepoint), _path(checkpoint)
-    is_later = other is None or _id(savepoint) >= _id(checkpoint)
-    if last is not None and is_later and _is_stop(savepoint):
+    is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
+    if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
         return last
     if other is not None and outlives(rest, job, is_failure=state == "FAILED"):
         return other
@@ -249,18 +249,18 @@ def state_clause(rest: Rest, job: str) -> str:
 
 def restored_path(rest: Rest, job: str) -> str | None:
     """Path of the savepoint or checkpoint that a job was started from, if Flink reports it."""
-    return _path(latest(rest, job).get("restored"))
+    return _path(latest(rest, job).get("restored", {}))
 
 
 def completed_path(rest: Rest, job: str) -> str | None:
     """Path of the last checkpoint of a job that is in a file."""
-    return _path(latest(rest, job).get("completed"))
+    return _path(latest(rest, job).get("completed", {}))
 
 
 def stopped_with(rest: Rest, job: str) -> str | None:
     """Path of the savepoint with which a job was stopped; None if it was not stopped."""
-    row = latest(rest, job).get("savepoint")
-    return _path(row) if _is_stop(row) else None
+    row = latest(rest, job).get("savepoint", {})
+    return _path(row) if row.get("checkpoint_type") == STOPPING else None
 
 
 def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
@@ -272,17 +272,9 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
     return False
 
 
-def _is_stop(row: CheckpointAnswer | None) -> bool:
-    return row is not None and row.get("checkpoint_type", STOPPING) == STOPPING
-
-
-def _id(row: CheckpointAnswer | None) -> int:
-    return 0 if row is None else row.get("id", 0)
-
-
-def _path(row: CheckpointAnswer | None) -> str | None:
+def _path(row: CheckpointAnswer) -> str | None:
     """Path of a checkpoint, if it is in a file."""
-    path = None if row is None else row.get("external_path")
+    path = row.get("external_path")
     return path if path and not path.startswith("<") else None
 
 
