@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from streamplace.errors import FormatError
 from streamplace.io.caches import user_state
-from streamplace.io.files import make_folder, spot
+from streamplace.io.files import spot
 from streamplace.model.messages import shown
 
 FILE = "store.sqlite"
@@ -36,7 +36,7 @@ _SCHEMA = "".join(
     f"CREATE INDEX owner_of_{name} ON {name} (owner, id);"
     for name in TABLES
 )
-ADVICE = "check that every job runs once, as a move may be unfinished, and move the file away"
+ADVICE = "a move may be unfinished: check that every job runs once, then move the file away"
 DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 T = TypeVar("T")
 
@@ -66,13 +66,23 @@ class Rows:
     def all(
         self, table: Table[T], owner: str | None = None, last: int | None = None
     ) -> dict[int, T]:
-        """Rows by number, in order: all or those of an owner, and of these the last ones.
+        """Rows by number, in order: all or those of an owner, and of these the last ones."""
+        which, values = ("TRUE", []) if owner is None else ("owner = ?", [owner])
+        return self._found(table, which, *values, -1 if last is None else last)
 
-        A row that is damaged makes the store unusable: without it, a job could be started twice.
+    def get(self, table: Table[T], number: int) -> T:
+        """One row; the store is unusable if it is gone."""
+        for row in self._found(table, "id = ?", number, 1).values():
+            return row
+        raise _NotUsable(f"row {number} of table {table.name} is gone")
+
+    def _found(self, table: Table[T], which: str, *values: str | int) -> dict[int, T]:
+        """Rows of a condition; one that is damaged makes the store unusable.
+
+        Without it, a job could be started twice.
         """
-        which, values = ("", []) if owner is None else ("WHERE owner = ?", [owner])
-        query = f"SELECT id, document FROM {table.name} {which} ORDER BY id DESC LIMIT ?"
-        found = self.database.execute(query, [*values, -1 if last is None else last]).fetchall()
+        query = f"SELECT id, document FROM {table.name} WHERE {which} ORDER BY id DESC LIMIT ?"
+        found = self.database.execute(query, values).fetchall()
         try:
             return {n: table.adapter.validate_json(text) for n, text in reversed(found)}
         except ValidationError:
@@ -94,9 +104,9 @@ class Rows:
 
     def forget(self, table: Table[Any], most: int, owner: str | None = None) -> None:
         """Delete all but the last rows: those of an owner, or of all."""
-        of, values = ("", []) if owner is None else ("WHERE owner = ?", [owner])
-        last = f"SELECT id FROM {table.name} {of} ORDER BY id DESC LIMIT 1 OFFSET ?"
-        query = f"DELETE FROM {table.name} {of or 'WHERE TRUE'} AND id <= ({last})"
+        which, values = ("TRUE", []) if owner is None else ("owner = ?", [owner])
+        last = f"SELECT id FROM {table.name} WHERE {which} ORDER BY id DESC LIMIT 1 OFFSET ?"
+        query = f"DELETE FROM {table.name} WHERE {which} AND id <= ({last})"
         self.database.execute(query, [*values, *values, most])
 
 
@@ -127,7 +137,6 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[Rows]:
         """One transaction, alone and on the disk when the block ends."""
-        make_folder(self.path.parent)
         with self._opened("BEGIN IMMEDIATE") as rows:
             if not _has_tables(rows.database):
                 for statement in _SCHEMA.split(";"):
@@ -139,7 +148,9 @@ class Store:
     def _opened(self, begin: str) -> Iterator[Rows]:
         """Open the file for a block; raise StoreError for what SQLite refuses."""
         try:
-            if begin != "BEGIN":  # it has arguments of jobs, which may be secret
+            if begin != "BEGIN":
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                # It has arguments of jobs, which may be secret.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             connected = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
             with closing(connected) as database:
@@ -152,12 +163,13 @@ class Store:
 
     def _unusable(self, error: sqlite3.Error | OSError) -> StoreError:
         """Error with what to do about it; the file may have an unfinished move, so it stays."""
-        where = spot(self.path)
-        if isinstance(error, _NotUsable):
-            return StoreError(f"{where} cannot be used: {error}; {ADVICE}")
-        if getattr(error, "sqlite_errorcode", -1) & 0xFF in DAMAGED:
-            return StoreError(f"{where} is damaged: {error}; {ADVICE}")
-        return StoreError(f"{where} cannot be used: {error}")
+        is_damaged = isinstance(error, _NotUsable) or (
+            getattr(error, "sqlite_errorcode", -1) & 0xFF in DAMAGED
+        )
+        reason = error.strerror if isinstance(error, OSError) else error
+        return StoreError(
+            f"{spot(self.path)} cannot be used: {reason}{f'; {ADVICE}' if is_damaged else ''}"
+        )
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:

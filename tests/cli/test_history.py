@@ -105,4 +105,4 @@ def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: N
 
 def test_a_damaged_store_is_refused_in_one_line(refusal: Callable[..., str], ledger: None) -> None:
     Store.usual().path.write_text("this is no database, however long it is" * 20)
-    assert "is damaged: file is not a database; check that every job" in refusal("flink", "history")
+    assert "cannot be used: file is not a database; a move may" in refusal("flink", "history")

@@ -92,13 +92,6 @@ def test_a_recorded_job_that_the_user_has_run_counts_once() -> None:
     assert known.supported == pytest.approx(2 / 3)
 
 
-def test_runs_of_other_jobs_do_not_count_as_runs_of_this_one() -> None:
-    recorded = runs("recorded", 0.5)
-    known = known_errors("clicks", runs("orders", *[0.97] * 50), 0.9, recorded)
-    assert known.origin == "1 recorded job and 1 job of the ledger"
-    assert known.least == pytest.approx(0.5)
-
-
 def test_recorded_runs_of_the_package_are_whole() -> None:
     found = recorded_runs()
     assert len({entry.job for entry in found}) >= 8

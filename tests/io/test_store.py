@@ -18,7 +18,7 @@ from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished
 from streamplace.io.ledger import LedgerEntry, append_entries, user_runs
 from streamplace.io.store import VERSION, Holder, Store, StoreError
-from streamplace.io.watch_store import WatchDecision
+from streamplace.io.watch_store import WatchDecision, WatchRound
 
 HERE = Path(__file__).parent
 JOB = "a" * 32
@@ -102,7 +102,17 @@ def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
     with pytest.raises(FlinkError, match="was interrupted; finish it with: move --resume"):
         moves.begin(journal())
     assert moves.take(JOB).journal.holder == Holder.current()
+    with pytest.raises(MoveUnderWay):
+        moves.take(JOB)
     assert WatchLog.claimed(store, JOB, "", print).watch == 1
+
+
+def test_a_process_is_known_by_its_machine_its_id_and_its_start() -> None:
+    """Another one may have got its id since."""
+    here = Holder.current()
+    for change in ({"started": here.started + 1}, {"process": 2**22 + 1}, {"host": "elsewhere"}):
+        assert not here.model_copy(update=change).runs
+    assert here.runs
 
 
 def test_processes_that_write_at_once_lose_nothing() -> None:
@@ -128,7 +138,7 @@ def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> No
         "decisions": lambda: unfinished(store),
         "rates": user_runs,
     }
-    told = f"store.sqlite cannot be used: table {table} has a row that cannot be read; check"
+    told = f"store.sqlite cannot be used: table {table} has a row that cannot be read; a move"
     with pytest.raises(StoreError, match=told):
         readers[table]()
 
@@ -137,8 +147,8 @@ def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> No
     path = Store.usual().path
     path.parent.mkdir(parents=True)
     for name, told in {
-        "text": "is damaged: file is not a database; check that every job runs once",
-        "another": rf"another version of streamplace wrote it \(format 99, not {VERSION}\); check",
+        "text": "cannot be used: file is not a database; a move may be unfinished: check that",
+        "another": rf"another version of streamplace wrote it \(format 99, not {VERSION}\); a move",
         "other tables": rf"another version of streamplace wrote it \(format 0, not {VERSION}\)",
     }.items():
         path.unlink(missing_ok=True)
@@ -155,6 +165,16 @@ def test_a_file_that_is_damaged_or_another_versions_is_refused_and_stays() -> No
 
 
 _TABLE = "CREATE TABLE a (b TEXT)"
+
+
+def test_a_watch_whose_file_was_moved_away_begins_nothing() -> None:
+    told: list[str] = []
+    log = WatchLog.claimed(Store.usual(), JOB, "", told.append)
+    Store.usual().path.unlink()
+    with pytest.raises(StoreError, match="row 1 of table watches is gone"):
+        log.begin(WatchDecision("", "move", JOB, "", {}, (1, 1), ""))
+    log.add(WatchRound("", 1.0, JOB, 1.0, 1.0, False, 0.0, 1))
+    assert "rounds are not recorded, and nothing is moved" in told[0]
 
 
 def test_a_full_disk_is_told_without_advice_to_move_the_file(

@@ -30,7 +30,6 @@ from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import return_trigger
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.store import Holder
 
 
 def interrupt() -> None:
@@ -99,23 +98,6 @@ def test_the_journal_stays_while_no_copy_is_sure_to_run(
     with error, ending(moving.claim, moving.rest, lambda _: None):
         way(moving)
     assert case.is_unfinished
-
-
-def test_a_move_is_claimed_by_one_process_until_that_has_ended(case: MoveCase) -> None:
-    """The claim of a process that has ended is void; it is known by its id and its start."""
-    journal = case.move().journal
-    for claim in (case.store.begin, lambda one: case.store.take(one.job)):
-        with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
-            claim(journal)
-    here = Holder.current()
-    case.store.write(
-        journal.model_copy(update={"holder": here.model_copy(update={"started": here.started + 1})})
-    )
-    with pytest.raises(FlinkError, match=r"was interrupted; finish it with: move --resume"):
-        case.store.begin(journal)
-    assert case.store.take(OLD).journal == journal
-    with pytest.raises(MoveUnderWay):
-        case.store.take(OLD)
 
 
 @pytest.mark.parametrize("job", [NEW, BACK])

@@ -69,7 +69,7 @@ class WatchLog:
         As one on another machine with this folder, where nothing tells that this process runs.
         """
         with self.store.transaction() as rows:
-            known = rows.all(WATCHES)[self.watch]
+            known = rows.get(WATCHES, self.watch)
             if known.holder != Holder.current():
                 raise JobWatched(
                     f"another command has watched the job since {_minute(known)} UTC; this one ends"
@@ -112,7 +112,7 @@ class WatchLog:
         try:
             with self.store.transaction() as rows:
                 rows.put(DECISIONS, number, decision)
-                known = rows.all(WATCHES)[self.watch]
+                known = rows.get(WATCHES, self.watch)
                 if decision.after not in ("", known.job):
                     ids = (*known.ids, decision.after)
                     rows.put(WATCHES, self.watch, known.model_copy(update={"ids": ids}))
