@@ -38,7 +38,7 @@ def shares(*devices: list[ThreadLoad]) -> list[dict[str, float]]:
         device: {load.name: load.cores for load in own if load.name in (SOURCE, MAP)}
         for device, own in by_device.items()
     }
-    return list(shares_of_helpers(by_device, tasks, {SOURCE}).values())
+    return list(shares_of_helpers(by_device, tasks, {SOURCE: 1.0}).values())
 
 
 def test_threads_that_name_a_task_are_its_own_and_limits_of_rates_are_the_sources() -> None:
@@ -56,7 +56,7 @@ def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with(name: s
     flushers = [ThreadLoad(0, f"OutputFlusher for {name}", 0.01) for name in (lookup, users)]
     cores = {lookup: 0.5, users: 0.1}
     own = [*flushers, *(ThreadLoad(0, *load) for load in cores.items())]
-    found = shares_of_helpers({"a": own}, {"a": cores}, ())
+    found = shares_of_helpers({"a": own}, {"a": cores}, {})
     assert found == {"a": pytest.approx({lookup: 0.01, users: 0.01})}
 
 
@@ -67,13 +67,36 @@ def test_threads_that_are_called_after_a_task_in_any_way_are_its_own(helper: str
     assert shares(own) == [pytest.approx({SOURCE: 0.0, MAP: 0.02})]
 
 
-def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
+def test_unnamed_threads_beyond_a_little_are_all_tasks_and_java_is_not() -> None:
     """In proportion to their CPU; the network and compilers are counted elsewhere."""
-    busy = loads(source=0.1, map=0.3, java=0.04, pool=0.04, network=9, compiler=9)
-    calm = loads(map=0.1, java=0.02, pool=0.02)
-    found, least = shares(busy, calm)
+    busy = loads(source=0.1, map=0.3, java=0.04, pool=0.09, network=9, compiler=9)
+    found, least = shares(busy, loads(map=0.1, java=0.9, pool=0.05))
     assert found == pytest.approx({SOURCE: 0.01, MAP: 0.03})
     assert least == pytest.approx({MAP: 0.0})
+
+
+PRODUCER = "kafka-producer-network-thread | producer"
+
+
+@pytest.mark.parametrize(
+    ("thread", "charged"),
+    [
+        (f"{PRODUCER}-orders-0-15", [0.08, 0.0]),  # transactions of the first subtask
+        (f"{PRODUCER}-7", [0.02, 0.06]),  # some sink's: by what they write
+        ("kafka-admin-client-thread | orders-0", [0.04, 0.04]),  # a source's; there is none
+    ],
+)
+def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
+    thread: str, charged: list[float]
+) -> None:
+    """Of the subtask that a transactional client is called after, if it is."""
+    writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
+    own = [ThreadLoad(0, name, 0.1) for name in writers] + [ThreadLoad(0, thread, 0.08)]
+    cores = {name: 0.1 for name in writers}
+    sinks = dict(zip(writers, (100.0, 300.0), strict=True))
+    found = shares_of_helpers({"a": own}, {"a": cores}, {}, sinks)["a"]
+    assert [found[name] for name in writers] == pytest.approx(charged)
+    assert share_of_others({"a": cores_by_kind(own)}) == 0
 
 
 @pytest.mark.parametrize("collector", ["VM Thread", "Concurrent Mark-Sweep", "Shenandoah GC T"])
@@ -90,28 +113,12 @@ def test_garbage_is_that_of_the_tasks_also_where_one_task_manager_runs_them_all(
     assert java_itself({"a": cores_by_kind(busy)}) == 0
 
 
-def test_a_task_manager_without_subtasks_does_not_tell_what_java_takes_beside_them() -> None:
-    """What the only busy one takes in threads of Java and Flink is not charged to its tasks."""
-    busy, idle = loads(map=0.3, java=0.04, pool=0.02), loads(java=0.01)
-    assert java_itself({"a": cores_by_kind(busy), "b": cores_by_kind(idle)}) == pytest.approx(0.06)
-    found, none = shares(busy, idle)
-    assert found == pytest.approx({MAP: 0.0})
-    assert none == {}
-
-
-def test_what_all_task_managers_take_evenly_is_their_tasks_too() -> None:
-    """Clients of other systems take more at higher rates, as garbage does; a little is Java's."""
-    kinds = {d: cores_by_kind(loads(map=0.2, pool=0.8, garbage=0.2, java=0.03)) for d in "ab"}
-    assert java_itself(kinds) == pytest.approx(0.08)
-    assert share_of_others(kinds) == pytest.approx(0.95 / 1.15)
-    found = shares(*[loads(map=0.2, pool=0.8, garbage=0.2, java=0.03)] * 2)
-    assert found == [pytest.approx({MAP: 0.95})] * 2
-    assert shares(*[loads(map=0.2, pool=0.03, java=0.3)] * 2) == [{MAP: 0.0}] * 2
-
-
-def test_java_itself_is_what_the_least_takes() -> None:
-    """Of its own threads and of others; if nothing runs, of all TaskManagers."""
+def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
+    """Of its own threads and a little of others; if nothing runs, of all TaskManagers."""
     few = cores_by_kind(loads(java=0.02, pool=0.01, map=1))
-    more = cores_by_kind(loads(java=0.04, map=1))
-    assert java_itself({"a": few, "b": more}) == pytest.approx(0.03)
-    assert java_itself({"a": cores_by_kind(loads(java=0.02)), "b": {}}) == java_itself({}) == 0
+    more = cores_by_kind(loads(java=0.04, pool=0.9, map=1))
+    idle = cores_by_kind(loads(java=0.02))
+    assert java_itself({"a": few, "b": more, "c": idle}) == pytest.approx(0.06)
+    assert java_itself({"a": idle, "b": {}}) == pytest.approx(0.01)
+    assert java_itself({}) == 0
+    assert share_of_others({"b": more}) == pytest.approx(0.85 / 1.85)

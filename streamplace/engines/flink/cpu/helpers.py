@@ -1,23 +1,30 @@
-"""CPU that jobs use in other threads than those of tasks; it is charged to operators, too.
+"""CPU of threads that are not those of tasks: to which task it is charged, and what is Java's.
 
-Threads whose names end with that of a task's thread are charged to the task: they flush its output,
-fire its timers, fetch and run its source, or are threads of its program. Threads that limit the
-rate of a source are charged to the sources. Garbage is that of tuples, so its collection is charged
-to all tasks of a TaskManager, in proportion to their CPU. Its remaining CPU, as in threads of the
-job, is compared with that of the TaskManager that uses least, of those with subtasks. The excess is
-charged to all tasks as well, and so is what that TaskManager uses beyond `MOST_UNNAMED`, except in
-threads of Flink and of Java itself.
+- Threads whose names end with that of a task's thread are the task's: they flush its output, fire
+  its timers, fetch and run its source, or are threads of its program.
+- Threads of Kafka's clients, and limiters of rates, are those of sinks and sources: of the subtask
+  that a transactional client is called after, else of all on the TaskManager by their records.
+- Garbage is that of tuples: its collection is all tasks', in proportion to their CPU.
+- Java's and Flink's own threads, and up to `MOST_UNNAMED` of others, work at any rate. They are a
+  constant of each TaskManager, and what others use beyond that is all tasks', too.
+
+Threads that send and receive are in `measure.sending_cost`; compilers are counted nowhere, because
+they have little to do once a job has run for a while.
 """
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from streamplace.engines.flink.cpu.threads import ThreadLoad
 from streamplace.engines.flink.pin.names import FUSED
 
+LOG = logging.getLogger(__name__)
 TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
-HELPERS, SOURCES, JAVA = "helpers of tasks", "helpers of sources", "Java itself"
+HELPERS, SOURCES, SINKS = "helpers of tasks", "helpers of sources", "helpers of sinks"
+JAVA = "Java itself"
 OTHERS = "other threads"
 OBSERVATION = "being looked at"
 MOST_UNNAMED = 0.05
@@ -37,11 +44,16 @@ _KINDS = (
     (re.compile(r"Attach Listener|JFR "), OBSERVATION),
     (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
     (re.compile(r"Shenandoah "), GARBAGE),
-    (re.compile(r"flink-rate-limiter"), SOURCES),
-    (re.compile(r"flink-(?:pekko|akka|metrics)|Flink Metric|FlinkComplet"), JAVA),
+    (re.compile(r"flink-rate-limiter|kafka-(?:admin-client|coordinator-heartbeat)-"), SOURCES),
+    (re.compile(r"kafka-producer-network-"), SINKS),
+    (re.compile(r"flink-|Flink Metric|FlinkComplet"), JAVA),
     (re.compile(r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp"), JAVA),
     (re.compile(r"Service Thread|Monitor Defl|Notification T"), JAVA),
 )
+
+
+_TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
+"""Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
 
 
 def kind_of(thread: str) -> str:
@@ -81,7 +93,7 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 
 
 def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
-    """Cores that Java itself uses in each TaskManager: the minimum of those with subtasks.
+    """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
 
     Idle TaskManagers count only if none has subtasks: Java uses less there than where it serves
     tasks. Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
@@ -89,58 +101,66 @@ def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
 
     ``kinds``: TaskManager → cores of its threads, by kind of work.
     """
-    serving = [one for one in kinds.values() if TASKS in one] or kinds.values()
-    return min(
-        (one.get(JAVA, 0.0) + min(MOST_UNNAMED, one.get(OTHERS, 0.0)) for one in serving),
-        default=0.0,
-    )
+    serving = [one for one in kinds.values() if TASKS in one] or [*kinds.values()]
+    own = [one.get(JAVA, 0.0) + min(MOST_UNNAMED, one.get(OTHERS, 0.0)) for one in serving]
+    return sum(own) / len(own) if own else 0.0
 
 
 def share_of_others(kinds: Mapping[str, Mapping[str, float]]) -> float:
-    """Part of the CPU that is charged to tasks which threads used that name no task.
+    """Part of the CPU that is charged to tasks which threads of no known purpose used.
 
     ``kinds``: TaskManager → cores of its threads, by kind of work.
     """
-    least, busy = java_itself(kinds), [one for one in kinds.values() if one.get(TASKS)]
-    charged = sum(_rest(one) - least for one in busy)
-    named = sum(one.get(kind, 0.0) for one in busy for kind in (TASKS, HELPERS, SOURCES))
+    busy = [one for one in kinds.values() if one.get(TASKS)]
+    charged = sum(_unnamed(one) for one in busy)
+    named = sum(one.get(k, 0.0) for one in busy for k in (TASKS, HELPERS, SOURCES, SINKS, GARBAGE))
     return charged / (named + charged) if busy else 0.0
 
 
-def _rest(kinds: Mapping[str, float]) -> float:
-    return sum(kinds.get(kind, 0.0) for kind in (JAVA, OTHERS, GARBAGE))
+def _unnamed(kinds: Mapping[str, float]) -> float:
+    return max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
 
 
 def shares_of_helpers(
     loads: Mapping[str, Iterable[ThreadLoad]],
     tasks: Mapping[str, Mapping[str, float]],
-    sources: Iterable[str],
+    sources: Mapping[str, float],
+    sinks: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, dict[str, float]]:
     """TaskManager → thread of a task → cores of other threads that are charged to it.
 
     ``tasks``: TaskManager → thread of a task → its own cores, including threads of the same name.
-    ``sources``: threads of tasks that are sources.
+    ``sources``, ``sinks``: thread of a task that is, or contains, one → records per second.
     """
-    kinds = {device: cores_by_kind(own) for device, own in loads.items()}
-    least, first = java_itself(kinds), frozenset(sources)
     shares = {}
     for device, own in tasks.items():
         more = dict.fromkeys(own, 0.0)
+        kinds = cores_by_kind(loads[device])
         for load in loads[device]:
             if load.name not in own and (task := task_of(load.name, own)) is not None:
                 more[task] += load.cores
-        fed = [thread for thread in own if thread in first] or own.keys()
-        _deal_out(kinds[device].get(SOURCES, 0.0), own, more, fed)
+                continue
+            if kind_of(load.name) == SINKS:
+                writers = {thread: sinks[thread] for thread in own if thread in sinks}
+                found = _TRANSACTIONAL.fullmatch(load.name)
+                mark = f"({int(found[1]) + 1}/" if found else ""
+                named = {thread: n for thread, n in writers.items() if mark and mark in thread}
+                _deal_out(load.cores, named or writers or own, more)
+        readers = {thread: sources[thread] for thread in own if thread in sources}
+        _deal_out(kinds.get(SOURCES, 0.0), readers or own, more)
         whole = {thread: own[thread] + more[thread] for thread in own}
-        _deal_out(_rest(kinds[device]) - least, whole, more, own.keys())
+        _deal_out(kinds.get(GARBAGE, 0.0) + _unnamed(kinds), whole, more)
         shares[device] = more
+        LOG.debug(
+            "threads of %s: %s; of Java and unnamed ones, %.4f cores are all tasks'; charged: %s",
+            *(device, kinds, _unnamed(kinds), more),
+        )
     return shares
 
 
-def _deal_out(
-    cores: float, weights: Mapping[str, float], more: dict[str, float], among: Iterable[str]
-) -> None:
-    """Add cores to some tasks, in proportion to their weights."""
-    total = sum(weights[thread] for thread in among)
-    for thread in among if total > 0 else ():
-        more[thread] += cores * weights[thread] / total
+def _deal_out(cores: float, weights: Mapping[str, float], more: dict[str, float]) -> None:
+    """Add cores to some tasks, in proportion to their weights; evenly if these are unknown."""
+    known = {thread: weight if weight > 0 else 0.0 for thread, weight in weights.items()}
+    total = sum(known.values())
+    for thread, weight in known.items():
+        more[thread] += cores * (weight / total if total else 1 / len(known))

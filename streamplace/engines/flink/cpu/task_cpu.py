@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -47,6 +47,8 @@ _COUNTED = {
 }
 """Fields of a subtask that grow → their names in Flink's answer."""
 _TOLD = "read-records-complete"
+WRITER = ": Writer"
+"""End of the name that Flink gives the operator of a sink that writes."""
 Key = tuple[str, str, int]
 """Job, vertex and index of a subtask."""
 
@@ -103,7 +105,10 @@ class ClusterInterval:
     loads: Mapping[str, list[ThreadLoad]]
     # TaskManager on this machine → its tasks, by its log.
     received: Mapping[str, list[ReceivedTask]]
-    sources: frozenset[str] = frozenset()  # threads of the tasks without input from others
+    # Threads of tasks without input from others, and of those that write to a sink, with the number
+    # of their records.
+    sources: Mapping[str, float] = field(default_factory=dict)
+    sinks: Mapping[str, float] = field(default_factory=dict)
     # Other jobs that are left out, because they could not be read.
     unread: frozenset[str] = frozenset()
 
@@ -180,7 +185,12 @@ def between(
         subtasks,
         loads,
         {device: received_tasks(pid) for device, pid in processes.items()},
-        frozenset(one.thread for one in subtasks if one.vertex in sources),
+        {one.thread: one.wrote for one in subtasks if one.vertex in sources},
+        {
+            one.thread: one.read if one.read > 0 else one.wrote
+            for one in subtasks
+            if WRITER in one.thread
+        },
         first.unread | second.unread,
     )
 
@@ -284,7 +294,7 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
         runs = owners(numbers, interval.received.get(device, ()))
         for name, same in threads.items():
             cpu |= _of_one_name(same, bearers[device, name], runs)
-    more = shares_of_helpers(interval.loads, own, interval.sources)
+    more = shares_of_helpers(interval.loads, own, interval.sources, interval.sinks)
     where = {one.key: (one.device, one.thread) for one in interval.subtasks}
     return {
         key: one._replace(cores=one.cores * _raised(own, more, *where[key]))
