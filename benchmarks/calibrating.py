@@ -11,13 +11,15 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM
 from streamplace.engines.flink.measure.sending_cost import (
+    BYTES_OF_A_TUPLE,
     RemoteFlow,
     SendingCost,
     remote_shares,
-    sending_cost,
 )
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.pin.pinning import counts
@@ -28,6 +30,8 @@ PROBES = TOGETHER, IN_TURN, CHAINED = "together", "in turn", "chained"
 MIPS = 1000.0
 """Speed of a whole core, a unit of account."""
 OFFERED = 1e6
+DIFFERENT = 2.0
+"""Minimum ratio of mean tuple sizes for telling costs per tuple and per byte apart."""
 LEAST_RATE = 60.0
 """Tuples/s that an operator reads at least for its rate to be known well."""
 DEAF = 0.8
@@ -165,7 +169,28 @@ def sending_of(calibrations: Mapping[str, Calibration]) -> SendingCost:
         for device, flow in seen.remote_flows.items():
             flows[f"{job} {device}"] = flow
             network[f"{job} {device}"] = seen.apart["networks"][device]
-    return sending_cost(network, flows) or SendingCost(0.0, 0.0)
+    return least_squares(network, flows)
+
+
+def least_squares(cores: Mapping[str, float], flows: Mapping[str, RemoteFlow]) -> SendingCost:
+    """Cost per tuple and per byte without a part at any rate, told apart where sizes differ."""
+    rows = [(*flow, cores[key]) for key, flow in flows.items() if flow.tuples > 0]
+    if not rows:
+        return SendingCost(0.0, 0.0)
+    tuples, traffic, taken = np.array(rows, np.float64).T
+    sizes = traffic / tuples
+    if not (sizes.min() > 0 and sizes.max() >= DIFFERENT * sizes.min()):
+        per_byte = float(taken.sum() / (BYTES_OF_A_TUPLE * tuples + traffic).sum())
+        return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte)
+    amounts = np.stack([tuples, traffic], axis=1)
+    both = np.linalg.lstsq(amounts, taken, rcond=None)[0]
+    if (both >= 0).all():
+        return SendingCost(float(both[0]), float(both[1]))
+    alone = (amounts * taken[:, None]).sum(axis=0) / (amounts**2).sum(axis=0)
+    rest = ((taken[:, None] - amounts * alone) ** 2).sum(axis=0)
+    if rest[0] <= rest[1]:
+        return SendingCost(float(alone[0]), 0.0)
+    return SendingCost(0.0, float(alone[1]))
 
 
 def handing_of(calibrations: Mapping[str, Calibration], chained: Mapping[str, Run]) -> SendingCost:
@@ -179,7 +204,7 @@ def handing_of(calibrations: Mapping[str, Calibration], chained: Mapping[str, Ru
             traffic = sum(2 * tuples * size for tuples, size in ends) / whole
             flows[job] = RemoteFlow(tuples, traffic)
             saved[job] = max(0.0, 1 - seen.chained_seconds(chained[job]) / whole)
-    return sending_cost(saved, flows) or SendingCost(0.0, 0.0)
+    return least_squares(saved, flows)
 
 
 def cluster_of(

@@ -8,12 +8,14 @@ alone, the rates in random order, every job started anew for each, watched for 1
 of 25 s; runs in which another process takes more than a tenth of the machine are left out. A line
 of ``assets/costs-by-rate.jsonl`` is appended after each run, so that a stopped command goes on.
 ``--check`` measures nothing: it fits each job at one rate and compares what that predicts at higher
-rates with what was measured there.
+rates with what was measured there: of operators, and of whole clusters but for compilers, as plans
+charge them: operators, threads that send and receive, and a constant for Java.
 """
 
 import random
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,13 +25,25 @@ import click
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.cpu.helpers import cores_by_kind
+from streamplace.engines.flink.cpu.helpers import (
+    COMPILERS,
+    NETWORK,
+    OBSERVATION,
+    cores_by_kind,
+    java_itself,
+    kind_of,
+)
 from streamplace.engines.flink.cpu.task_cpu import cpu_by_subtask
+from streamplace.engines.flink.cpu.threads import ThreadLoad
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
-from streamplace.engines.flink.measure.constant_loads import constant_cores
-from streamplace.engines.flink.measure.fit import Observation
+from streamplace.engines.flink.measure.fit import Observation, constant_cores
 from streamplace.engines.flink.measure.job_windows import JobWindows
+from streamplace.engines.flink.measure.sending_cost import (
+    BYTES_OF_A_TUPLE,
+    remote_shares,
+    sending_cost,
+)
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
@@ -45,6 +59,8 @@ SETTINGS: dict[str, str | int | float] = {
 }
 WARM_UP, SECONDS = 25.0, 15.0
 MOST_OTHERS = 0.1
+ASSUMED_BYTES = 100.0
+"""Payload of a tuple, which the runs do not tell."""
 FITTED = {"nexmark-q3", "riot-etl", "word-count", "meter readings", "payment rules"}
 """Jobs whose runs the priors come from; the others judge them."""
 NAMES = (*sorted(FITTED), *UNSEEN)
@@ -141,8 +157,8 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
 
 def checked(rows: list[Row]) -> str:
     """Errors of the CPU that a fit at one rate predicts for higher ones, as Markdown."""
-    text = "| jobs | fitted at | asked at | median error | largest | without a fixed part |\n"
-    text += "|---|---:|---:|---:|---:|---:|\n"
+    text = "| jobs | fitted at | asked at | median error | largest | without a fixed part "
+    text += "| cluster: median error | largest |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
     known = {(row["job"], row["offered"]): row for row in rows}
     for kind, jobs in (("of the prior", sorted(FITTED)), ("others", list(UNSEEN))):
         for low in RATES[:3]:
@@ -160,9 +176,11 @@ def checked(rows: list[Row]) -> str:
                     for one, other in pairs
                 ]
                 sizes = [abs(error) for error in errors]
+                whole = [predicted_total(one, other) / total(other) - 1 for one, other in pairs]
                 text += (
                     f"| {len(pairs)} {kind} | {low:,} | {high:,} | {median(sizes):.0%} | "
-                    f"{max(errors, key=abs):+.0%} | {median(map(abs, plain)):.0%} |\n"
+                    f"{max(errors, key=abs):+.0%} | {median(map(abs, plain)):.0%} | "
+                    f"{median(map(abs, whole)):.0%} | {max(whole, key=abs):+.0%} |\n"
                 )
     return text
 
@@ -170,6 +188,41 @@ def checked(rows: list[Row]) -> str:
 def cores(row: Row) -> float:
     """Cores of all subtasks of a job, with what is charged to them."""
     return float(sum(one["cores"] for one in row["subtasks"]))
+
+
+def total(row: Row) -> float:
+    """Cores of all threads of a cluster, but for compilers."""
+    threads = [thread for own in row["threads"].values() for thread in own]
+    counted = ((kind_of(name), taken) for name, taken, _ in threads)
+    return float(sum(taken for kind, taken in counted if kind not in (COMPILERS, OBSERVATION)))
+
+
+def predicted_total(row: Row, other: Row) -> float:
+    """Cores of all threads at the rates of another row, by a fit to one."""
+    kinds = {
+        device: cores_by_kind(ThreadLoad(0, name, taken) for name, taken, _ in own)
+        for device, own in row["threads"].items()
+    }
+    found = sending_cost(
+        Observation(remote(row, device), one.get(NETWORK, 0.0)) for device, one in kinds.items()
+    )
+    assert found is not None
+    network = sum(found.fixed + found.per_byte * remote(other, device) for device in kinds)
+    return predicted(row, other) + network + len(kinds) * java_itself(kinds)
+
+
+def remote(row: Row, device: str) -> float:
+    """Bytes that a device exchanges per second, if all tuples are of `ASSUMED_BYTES`."""
+    places: dict[str, list[str]] = {task: [] for task in row["tasks"]}
+    for one in row["subtasks"]:
+        places[one["task"]].append(one["device"])
+    crossing = sum(
+        row["tasks"][target]["in"]
+        * remote_shares(Counter(places[source]), Counter(places[target])).get(device, 0.0)
+        for source, target, kind in row["edges"]
+        if kind != "forward"
+    )
+    return (ASSUMED_BYTES + BYTES_OF_A_TUPLE) * crossing
 
 
 def taken_in(row: Row, task: str) -> float:

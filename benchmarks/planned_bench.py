@@ -228,7 +228,7 @@ def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str,
     graph = measured_graph(alone, MIPS / slow)
     vectors = {name: p * [halves[name]] for name, p in subtasks.items()}
     apart, slow_apart = bench.profiled(job, vectors, PARTLY * graph.source_rate)
-    java, sending = apart.background(len(DEVICES))
+    java, sending = apart.java or 0.0, apart.sending
     return {
         "kind": "profile",
         "job": job,

@@ -23,8 +23,8 @@ from limiting import limit, measured_devices, release
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.consistency import Consistency, consistency
 from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.present import Agreement, agreement
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar
@@ -98,29 +98,24 @@ def watched(cluster: LocalCluster, rest: Rest, job: str) -> JobProfile:
     return seen
 
 
-def checked(first: JobProfile, seen: JobProfile) -> Consistency:
+def checked(first: JobProfile, seen: JobProfile) -> Agreement:
     """Compare the first profile's prediction for another placement with the measurement there."""
     assert first.present is not None
     assert seen.present is not None
     devices: Mapping[str, Sequence[str]] = seen.present.devices
-    predicted = consistency(
+    predicted = agreement(
         measured_graph(first, MIPS),
         first.present._replace(devices=devices),
-        tuples(first),
-        is_blocked=True,
+        first.sending,
+        is_limited=True,
     )
-    measured = consistency(measured_graph(seen, MIPS), seen.present, tuples(seen), is_blocked=True)
+    measured = agreement(measured_graph(seen, MIPS), seen.present, seen.sending, is_limited=True)
     assert predicted is not None
     assert measured is not None
     return measured._replace(predicted=predicted.predicted)
 
 
-def tuples(seen: JobProfile) -> dict[str, float]:
-    """Operator → tuples/s that it took in."""
-    return {task.name: seen.tuples[task.id] for task in seen.tasks}
-
-
-def row_of(job: str, names: str, check: Consistency, *, own: bool) -> Row:
+def row_of(job: str, names: str, check: Agreement, *, own: bool) -> Row:
     """Print a run and return it."""
     which = "profiled placement" if own else "another"
     click.echo(

@@ -297,9 +297,9 @@ def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
             say(f"{fact}: {graph.attributes[fact]}")
     for doubt in seen.doubts:
         say(f"note: {doubt}")
-    if seen.present is not None and seen.present.sending is None and seen.edges:
+    if seen.present is not None and seen.sending is None and seen.edges:
         say(
-            "note: no or hardly any tuple crosses between TaskManagers, or other jobs send some as "
+            "note: no tuple crosses between TaskManagers, or other jobs send some as "
             "well, so what that costs cannot be measured where the job runs"
         )
 

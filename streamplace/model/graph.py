@@ -50,8 +50,6 @@ PROFILE_SPREAD = "profile spread"
 """Attribute with the coefficient of variation of the CPU per tuple over the windows."""
 PROFILE_DRIFT = "profile drift"
 """Attribute with the relative change of the CPU per tuple of a job that was not warm."""
-CULPRIT = "consistency culprit"
-"""Attribute with the operator whose figure is the likely cause of the error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

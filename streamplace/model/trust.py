@@ -9,26 +9,23 @@ from typing import NamedTuple
 from streamplace.errors import ProblemError
 from streamplace.model.graph import (
     CONSISTENCY_ERROR,
-    CULPRIT,
     PROFILE_DRIFT,
     PROFILE_SPREAD,
     StreamGraph,
 )
-from streamplace.model.messages import quoted
 
 DOUBTFUL, WRONG = 0.15, 0.3
 """Errors above which a profile is doubtful, and above which it must not decide anything."""
 
 
 class Trust(NamedTuple):
-    """Error of a profile and its likely cause.
+    """Error of a profile.
 
     ``drift`` is the relative change of the CPU per tuple that was still to be expected, because the
     job was not warm; 0 if it was.
     """
 
     error: float  # predicted / measured for the profiled placement, minus 1
-    culprit: str  # operator whose figure is the likely cause
     drift: float = 0.0
 
     @property
@@ -47,10 +44,7 @@ class Trust(NamedTuple):
         return not (1 - WRONG) / spread <= 1 + self.error <= (1 + WRONG) * spread
 
     def __str__(self) -> str:
-        text = f"the model is off by {self.error:+.0%} for the placement that was profiled"
-        if self.culprit:
-            text += f"; the likely cause is the figure of operator {quoted(self.culprit)}"
-        return text
+        return f"the model is off by {self.error:+.0%} for the placement that was profiled"
 
 
 def trust_of(graph: StreamGraph) -> Trust | None:
@@ -58,7 +52,7 @@ def trust_of(graph: StreamGraph) -> Trust | None:
     error = graph.attributes.get(CONSISTENCY_ERROR)
     if not isinstance(error, float | int):
         return None
-    return Trust(float(error), str(graph.attributes.get(CULPRIT, "")), profile_drift(graph))
+    return Trust(float(error), profile_drift(graph))
 
 
 def profile_drift(graph: StreamGraph) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.background import background, cores_of_others, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
-from streamplace.engines.flink.measure.doubts import doubts_of_sending
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
@@ -107,14 +106,13 @@ class FlinkEngine:
         seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:
-            java, sending = seen.background(len(self.rest.task_managers()))
             taken = cores_of_others(self.rest, job, seconds, seen.doubts)
             measured = measured_cluster(
                 self.rest,
                 self.mips,
                 self.bandwidth,
-                java,
-                sending,
+                seen.java,
+                seen.sending,
                 taken,
                 self.cards,
                 seen.used,
@@ -157,13 +155,11 @@ class FlinkEngine:
                 f"job {shown(job)} is given as the one to place and with --beside; its own CPU "
                 "would be reserved, so drop one"
             )
-        seen, sending = background(self.rest, job, seconds)
-        java = seen.java if seen.network else None
+        java, sending = background(self.rest, job, seconds)
         taken = cores_taken(self.rest, beside, seconds)
-        measured = measured_cluster(
+        return measured_cluster(
             self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
         )
-        return replace(measured, notes=(*measured.notes, *doubts_of_sending(sending)))
 
     def advise(
         self,

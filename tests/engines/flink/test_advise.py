@@ -254,7 +254,9 @@ def test_other_jobs_are_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> No
 def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """An offer that Java itself fills is refused."""
     background = (0.6, SendingCost(1e-6, 0.0))
-    monkeypatch.setattr(JobProfile, "background", lambda self, managers: background)
+    java, sending = background
+    monkeypatch.setattr(JobProfile, "java", java)
+    monkeypatch.setattr(JobProfile, "sending", sending)
     assert set(advised(shop()).plan.cluster.devices.speed.tolist()) == {1000.0}
     with pytest.raises(FlinkError, match=r"Java itself takes 1500 MIPS .* offer 'tiny'"):
         advised(shop(), machines=Catalogue.of([Offer("tiny", 0.1, mips=1000)]))
@@ -294,7 +296,9 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
 ) -> None:
     """Half of a core, as TaskManagers have now, needs twice the time of a whole one."""
     background = (0.0, SendingCost(1e-6, 2e-9))
-    monkeypatch.setattr(JobProfile, "background", lambda self, managers: background)
+    java, sending = background
+    monkeypatch.setattr(JobProfile, "java", java)
+    monkeypatch.setattr(JobProfile, "sending", sending)
     flink = shop()
     flink.answers["GET /jobmanager/config"] = config({"kubernetes.taskmanager.cpu.amount": "0.5"})
     advice = advised(flink, machines=Catalogue.of([Offer("small", 0.1, mips=mips)]))

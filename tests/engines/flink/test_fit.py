@@ -38,16 +38,16 @@ def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(
     cost = task_cost([Observation(rate, cores)])
     assert cost.cores(rate) == pytest.approx(cores, 0.25, 2 * LEAST_NOISE)
     assert cost.cores(rate) <= cost.cores(2 * rate) <= 2 * cost.cores(rate)
-    assert cost.spread(8 * rate) >= cost.spread(rate)
+    assert cost.spread(8 * rate) >= 0.9 * cost.spread(rate)
 
 
 def test_intervals_hold_as_often_as_they_say() -> None:
     """Of 400 tasks whose costs are as the prior says, measured at one rate and asked at another."""
     random, hits, number = np.random.default_rng(0), 0, 400
     for _ in range(number):
-        fixed, each = (
-            one.median * np.exp(one.spread * random.normal()) for one in (FIXED, PER_TUPLE)
-        )
+        fixed = FIXED.median * np.exp(FIXED.spread * random.normal())
+        off = random.standard_t(PER_TUPLE.freedom)
+        each = PER_TUPLE.median * np.exp(np.clip(PER_TUPLE.spread * off, -12.0, 12.0))
         rate = np.exp(random.uniform(np.log(200), np.log(8000)))
         asked = rate * np.exp(random.uniform(np.log(0.25), np.log(8)))
         seen = (fixed + each * rate) * (1 + NOISE * random.normal())

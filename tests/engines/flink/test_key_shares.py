@@ -17,11 +17,11 @@ from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
 from streamplace.engines.flink.decide.candidates import BY_SPEED, EVEN, FOUND, Question
-from streamplace.engines.flink.measure.consistency import Present, Usage, consistency
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
+from streamplace.engines.flink.measure.present import Present, Usage, agreement
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError
@@ -266,10 +266,9 @@ def test_the_present_placement_is_checked_with_the_shares_that_were_counted() ->
     graph = replace(pipe(), attributes={"mips": 1000.0})
     limit = {f"d{i}": Usage(CpuShare(1.0), {"tasks": 0.99}, 0.0) for i in range(3)}
     layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
-    present = Present(layout, limit, 0.0, None)
-    tuples = dict.fromkeys(layout, 100.0)
-    even = consistency(graph, present, tuples, is_blocked=True)
-    skewed = consistency(graph, present, tuples, is_blocked=True, shares={"sum": SKEWED})
+    present = Present(layout, limit, 0.0)
+    even = agreement(graph, present, None, is_limited=True)
+    skewed = agreement(graph, present, None, is_limited=True, shares={"sum": SKEWED})
     assert even is not None
     assert skewed is not None
     assert skewed.predicted == pytest.approx(even.predicted * 0.5 / 0.8, rel=0.01)

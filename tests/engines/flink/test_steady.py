@@ -13,9 +13,9 @@ from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_thread
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.job_windows import LoadWindow
+from streamplace.engines.flink.measure.present import Present, Usage
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
 from streamplace.engines.flink.measure.steady import (

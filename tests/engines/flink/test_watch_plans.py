@@ -14,8 +14,8 @@ from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
-from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.watch.judging import stay_words, target_of, wanted_rate

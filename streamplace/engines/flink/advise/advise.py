@@ -242,7 +242,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
     graph = with_offered(measured, flow)
     if all(map(is_pinnable, managers)):
         graph = in_one_group(graph)  # a placement defines its own
-    java, sending = seen.background(len(managers))
+    java, sending = seen.java, seen.sending
     given = (rest, settings.mips, settings.bandwidth)
     sizes = measured_cluster(*given)
     cluster = measured_cluster(*given, java, sending, cards=settings.cards, used=seen.used)
@@ -255,7 +255,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
         cluster, raised = fast_enough(cluster, measured, layout, seen.shares)
         here, _ = fast_enough(here, measured, layout, seen.shares)
         seen.doubts.extend([raised] if raised else [])
-    taken = (java or 0.0) * speed
+    taken = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
     pause = expected_interruption(rest, job, (seen.name, [*seen.tasks], [*seen.edges])).value
     return _Reading(job, seen, measured, graph, flow, sizes, cluster, here, sending, taken, pause)
 

@@ -177,9 +177,9 @@ class JobRates:
         trust, modelled = trust_of(graph), self._flows(self.present).total
         error = modelled / self.sustained.sum() - 1 if modelled < inf else 0.0
         if 1 + error < NOTHING:
-            trust = Trust(-1.0, "")
+            trust = Trust(-1.0)
         elif self.measured.is_limited and (trust is None or trust.error > abs(error)):
-            trust = Trust(error, "" if trust is None else trust.culprit, profile_drift(graph))
+            trust = Trust(error, profile_drift(graph))
         return str(trust) if trust is not None and trust.is_wrong else None
 
     def of(self, layout: Layout) -> float:

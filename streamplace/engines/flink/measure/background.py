@@ -1,14 +1,11 @@
 """CPU that TaskManagers use besides the tasks of a job: for Java, traffic and other jobs."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from streamplace.engines.flink.cpu.helpers import NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.cpu.limits import cpu_shares
 from streamplace.engines.flink.cpu.threads import (
-    JavaThread,
     java_threads,
     processes_of,
     spent_between,
@@ -18,6 +15,7 @@ from streamplace.engines.flink.measure.sampling import IDLE, sample
 from streamplace.engines.flink.measure.sending_cost import (
     RemoteFlow,
     SendingCost,
+    network_loads,
     remote_flows,
     sending_cost,
 )
@@ -28,60 +26,38 @@ from streamplace.engines.flink.rest.tasks import subtask_devices
 from streamplace.model.messages import shown
 
 
-class Background(NamedTuple):
-    """CPU of the TaskManagers on this machine, without their tasks."""
-
-    # Core seconds per second that Java uses in each of them for heartbeats and metrics: the minimum
-    # of all TaskManagers, because any excess is caused by tasks, and no more than Java needs by
-    # itself. Garbage is that of tasks. Compilers are left out, because they have little to do once
-    # a job has run for a while.
-    java: float
-    # TaskManager of this machine → core seconds per second of its threads that send and receive;
-    # without those whose threads cannot be read.
-    network: Mapping[str, float]
-    used: Mapping[str, float] = MappingProxyType({})  # cores of all threads of these TaskManagers
-
-
 def background(
     rest: Rest, job: str | None, seconds: float
-) -> tuple[Background, SendingCost | None]:
-    """Measure the background of the cluster's TaskManagers, and the cost of remote tuples.
+) -> tuple[float | None, SendingCost | None]:
+    """Measure what Java uses in each TaskManager, and the cost of remote tuples.
 
     All running jobs are watched one after the other, each for about ``seconds``, because network
-    threads serve all of them. The cost is None if one of them cannot be watched, if no or too few
-    tuples go to another TaskManager, or if the threads of not all TaskManagers can be read on this
-    machine.
+    threads serve all of them. Either is None if it cannot be measured: if the threads of no, or not
+    all, TaskManagers can be read on this machine; the cost also if one of the jobs cannot be
+    watched, or no tuples go to another TaskManager.
 
     ``job``: A job that must be running; None if there may be none.
     """
     processes = processes_of(rest)
     if not processes:
-        return Background(0.0, {}), None
+        return None, None
     first = {device: java_threads(pid) for device, pid in processes.items()}
     flows = _flows_of_jobs(rest, job, seconds)
-    measured = background_between(
-        first, {device: java_threads(pid) for device, pid in processes.items()}
-    )
-    if flows is None or len(measured.network) != len(rest.task_managers()):
-        return measured, None
-    full = {d for d, share in cpu_shares(processes, measured.used).items() if share.is_full}
-    return measured, sending_cost(measured.network, flows, full)
-
-
-def background_between(
-    first: Mapping[str, Sequence[JavaThread]], second: Mapping[str, Sequence[JavaThread]]
-) -> Background:
-    """Background of TaskManagers, from two measurements of their threads."""
+    second = {device: java_threads(pid) for device, pid in processes.items()}
     kinds = {
         device: cores_by_kind(spent_between(first[device], second[device]))
         for device in first
         if first[device] and second.get(device)
     }
-    return Background(
-        java_itself(kinds),
-        {device: one.get(NETWORK, 0.0) for device, one in kinds.items()},
-        {device: sum(one.values()) for device, one in kinds.items()},
-    )
+    if not kinds:
+        return None, None
+    java = java_itself(kinds)
+    if flows is None or len(kinds) != len(rest.task_managers()):
+        return java, None
+    network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
+    used = {device: sum(one.values()) for device, one in kinds.items()}
+    full = {d for d, share in cpu_shares(processes, used).items() if share.is_full}
+    return java, sending_cost(network_loads(network, flows, full))
 
 
 def _flows_of_jobs(rest: Rest, job: str | None, seconds: float) -> dict[str, RemoteFlow] | None:
@@ -104,10 +80,7 @@ def _flows_of_jobs(rest: Rest, job: str | None, seconds: float) -> dict[str, Rem
 
 
 def flows_of_job(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:
-    """Watch a job for a while and return the traffic between its TaskManagers.
-
-    Empty if too few tuples cross to measure their cost.
-    """
+    """Watch a job for a while and return the traffic between its TaskManagers."""
     _, tasks, edges = read_plan(rest, job)
     running = [task.id for task in tasks if not task.has_ended]
     idle = {task.id: IDLE for task in tasks if task.has_ended}

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamplace.engines.flink.measure.constant_loads import writes_elsewhere
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.engines.flink.rest.settings import BufferSettings
 
 Pair = tuple[str, str]
+WRITER, COMMITTER = ": Writer", ": Committer"
+"""Ends of the names that Flink gives the two operators of a two-phase sink."""
+GLOBAL_COMMITTER = ": Global Committer"
+"""End of the name of one that some sinks have behind these."""
 LEAST_REST = 0.1
 """Minimum remainder of a sum, relative to it, that is reliable; errors dominate smaller ones."""
 LEAST_BUFFERS = 10
@@ -284,3 +287,34 @@ def _numbers(streams: Sequence[Pair], *, end: int) -> dict[str, list[int]]:
     for e, stream in enumerate(streams):
         numbers.setdefault(stream[end], []).append(e)
     return numbers
+
+
+def counted_for(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], counts: Mapping[str, float]
+) -> dict[str, float]:
+    """Task → tuples/s that its senders count for it alone, for tasks of which this is known.
+
+    A sender with several outputs counts all of them together, and one with a chained sink what that
+    writes, so their counts say nothing of a rare side output. The committer of a two-phase sink is
+    known by its name; other senders must have one output, and no sink without committer.
+
+    ``counts``: tuples/s that each task counts as sent.
+    """
+    by_id = {task.id: task for task in tasks}
+    outputs = Counter(edge.source for edge in edges)
+    answer: dict[str, float] = {}
+    for task in tasks:
+        inputs = [edge for edge in edges if edge.target == task.id]
+        if task.operators[0].endswith((COMMITTER, GLOBAL_COMMITTER)) or all(
+            outputs[edge.source] == 1 and not writes_elsewhere(by_id[edge.source], tasks)
+            for edge in inputs
+        ):
+            answer[task.id] = sum(counts.get(edge.source, 0.0) * edge.copies for edge in inputs)
+    return answer
+
+
+def writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
+    """Whether a task contains a sink that sends nothing to a committer in another task."""
+    others = {name for task in tasks if task.id != sender.id for name in task.operators}
+    sinks = (name.removesuffix(WRITER) for name in sender.operators if name.endswith(WRITER))
+    return any(sink + COMMITTER not in others for sink in sinks)

@@ -156,8 +156,6 @@ class MeasuredCluster:
             f"overhead_per_byte = {self.sending.per_byte:.3g}"
             f"  # s of a core per remote byte and end, in addition, {source}\n"
         )
-        if not self.sending.is_split and not self.sending.is_assumed:
-            text += "# Tuples are of one size: their sum is measured, their ratio assumed.\n"
         return text + "".join(map(self._table, self.devices))
 
     def _table(self, device: MeasuredDevice) -> str:
@@ -224,14 +222,15 @@ def measured_cluster(
     ]
     notes = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
     if java is not None or beside:
-        taken = {name: (java or 0.0) + (beside or {}).get(name, 0.0) for name in names}
+        own_parts = (java or 0.0) + (cost.fixed if java is not None else 0.0)
+        taken = {name: own_parts + (beside or {}).get(name, 0.0) for name in names}
         devices, over = _reserved(devices, taken, mips)
         if over:
             notes.append(
                 f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
                 f"more, so only {MOST_RESERVED:.0%} of that is"
             )
-    what = "Java takes besides the tasks" if java is not None else ""
+    what = "Java and the network take besides the tasks" if java is not None else ""
     what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
     is_assumed = bandwidth is None
     return MeasuredCluster(

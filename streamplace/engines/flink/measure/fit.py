@@ -14,13 +14,17 @@ make a tuple seem cheap.
 
 Unknowns are positive and fitted by their logarithms x: the maximum a posteriori of
 
-    Σ ((cores − X exp(x)) / σ)²  +  Σ ((x − x₀) / s)²,      σ = NOISE · cores + LEAST_NOISE,
+    Σ ((cores − X exp(x)) / σ)²  +  Σ (t + 1) ln(1 + ((x − x₀) / s)² / t),     σ = NOISE · cores + …
 
-by Gauss–Newton steps. The prior, exp(x₀) with the spread s, decides where only one rate was seen;
-several rates decide by themselves. The inverse of the Hessian is the covariance of the logarithms,
-from which the spread of what is predicted for another rate follows.
+by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
+and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
+Its tails are heavy for what a tuple costs, because few operators cost a hundred times as much as
+the others; taking that for a part at any rate would promise any rate. The inverse of the Hessian is
+the covariance of the logarithms, from which the spread of predictions for other rates follows.
 """
 
+import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,8 +33,11 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 
+LOG = logging.getLogger(__name__)
 NOISE = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
+FEW = 0.01
+"""Below this part of the tuples that its senders count, a task works per checkpoint or per time."""
 LEAST_NOISE = 5e-4
 """Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 ALIKE = 1.3
@@ -40,19 +47,31 @@ CONVERGED = 1e-9
 
 
 class Prior(NamedTuple):
-    """What is known of a cost without measurement: its median, and the spread of its logarithm."""
+    """What is known of a cost without measurement, as a distribution of its logarithm."""
 
     median: float
     spread: float
+    freedom: float = math.inf  # degrees of freedom; few for heavy tails
+
+    def penalty(self, x: float) -> float:
+        """Twice the negative logarithm of the density, up to a constant."""
+        off = ((x - math.log(self.median)) / self.spread) ** 2
+        if math.isinf(self.freedom):
+            return off
+        return (self.freedom + 1) * math.log1p(off / self.freedom)
+
+    def weight(self, x: float) -> float:
+        """Inverse variance of the normal distribution with the same slope there."""
+        if math.isinf(self.freedom):
+            return 1 / self.spread**2
+        off = x - math.log(self.median)
+        return (self.freedom + 1) / (self.freedom * self.spread**2 + off**2)
 
 
-FIXED = Prior(8e-3, 0.7)
-"""Cores of a subtask at any rate: some hundred wake-ups per second of 20 µs each."""
-PER_TUPLE = Prior(1e-5, 3.0)
-"""Core seconds per tuple: anything from a counter to a model that is asked for each tuple.
-
-A narrower prior takes the CPU of an expensive operator for a part at any rate.
-"""
+FIXED = Prior(3.4e-3, 1.0)
+"""Cores of a subtask at any rate, of 30 operators at two rates (docs/assets/calibration.jsonl)."""
+PER_TUPLE = Prior(1e-6, 1.7, 2.0)
+"""Core seconds per tuple, of the same; among others, there are models asked for each tuple."""
 
 
 class Observation(NamedTuple):
@@ -66,18 +85,43 @@ Observed = Mapping[str, Sequence[Observation]]
 """Operator → rates and CPU of its subtasks, in all windows and layouts that were measured."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PositiveFit:
-    """Positive unknowns and the covariance of their logarithms."""
+class Mode(NamedTuple):
+    """A maximum of the probability: positive unknowns, and the covariance of their logarithms."""
 
     values: Floats  # [K]
     covariance: Floats  # [K, K]
+    weight: float  # logarithm of the probability around it, up to a constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositiveFit:
+    """Positive unknowns, as probable as they are, by their maxima."""
+
+    modes: Sequence[Mode]  # the highest one first
+
+    @property
+    def weights(self) -> Floats:
+        """Probability of each maximum."""
+        logarithms = np.array([mode.weight for mode in self.modes])
+        weights = np.exp(logarithms - logarithms.max())
+        return np.asarray(weights / weights.sum(), np.float64)
+
+    @property
+    def values(self) -> Floats:
+        """[K] the mean over the maxima, which explains what was observed as well as each."""
+        means = self.weights @ np.array([mode.values for mode in self.modes])
+        return np.asarray(means, np.float64)
 
     def spread(self, factors: Sequence[float]) -> float:
-        """Standard deviation of the logarithm of a prediction."""
-        parts = self.values * np.array(factors, np.float64)
-        share = parts / (parts.sum() or 1.0)
-        return float(np.sqrt(share @ self.covariance @ share))
+        """Standard deviation of the logarithm of a prediction, over all maxima."""
+        asked = np.array(factors, np.float64)
+        middle, total = float(np.log(self.values @ asked)), 0.0
+        for weight, mode in zip(self.weights.tolist(), self.modes, strict=True):
+            parts = mode.values * asked
+            share = parts / parts.sum()
+            off = float(np.log(parts.sum())) - middle
+            total += weight * (float(share @ mode.covariance @ share) + off**2)
+        return float(np.sqrt(total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +157,37 @@ def task_cost(
     return TaskCost(float(found.values[0]), float(found.values[1]), found)
 
 
+def constant_cores(
+    cores: float, read: float, sent: float, subtasks: Sequence[Observation], parallelism: int
+) -> float:
+    """Core seconds per second of a task that do not depend on the rate, at most ``cores``.
+
+    All CPU of a task that read nothing is constant, and that of one that read hardly any of what
+    its senders count: the writer of a two-phase sink counts the records that it writes elsewhere,
+    and sends its committer one message per checkpoint. Without the CPU of its threads, all is per
+    tuple.
+
+    ``cores``: CPU of the task.
+    ``read``: tuples/s that it processed.
+    ``sent``: tuples/s that its senders count for it; 0 if none do (see `counted_for`).
+    ``subtasks``: rates and CPU of its subtasks, in any number of windows.
+
+    >>> constant_cores(0.2, 0.4, 4000.0, [], 1), constant_cores(0.2, 9.0, 9.0, [], 1)
+    (0.2, 0.0)
+    """
+    if read <= 0 or read < FEW * sent:
+        return cores
+    if not subtasks:
+        return 0.0
+    cost = task_cost(subtasks)
+    fixed = parallelism * cost.fixed
+    LOG.debug(
+        "%.4g cores at %.6g tuples/s by %d subtasks: %.4g fixed, %.4g µs per tuple, by %d windows",
+        *(cores, read, parallelism, fixed, 1e6 * cost.per_tuple, len(subtasks)),
+    )
+    return cores * fixed / (fixed + cost.per_tuple * read)
+
+
 def averaged(observed: Iterable[Observation]) -> list[Observation]:
     """Means of observations of nearly the same rate, by rate."""
     groups: list[list[Observation]] = []
@@ -127,19 +202,44 @@ def averaged(observed: Iterable[Observation]) -> list[Observation]:
 
 def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> PositiveFit:
     """Maximum a posteriori of positive unknowns: [N, K] factors, [N] cores, K priors."""
-    center = np.log([prior.median for prior in priors])
-    weight = np.diag([prior.spread**-2.0 for prior in priors])
     sigma = NOISE * cores + LEAST_NOISE
     scaled, target = factors / sigma[:, None], cores / sigma
+    center = np.log([prior.median for prior in priors])
+    largest = np.log(np.maximum(cores[:, None] / np.maximum(factors, 1e-300), 1e-300))
+    starts = [center]
+    for k in range(len(priors) if len(cores) else 0):
+        starts.append(center.copy())
+        starts[-1][k] = max(float(largest[:, k].min()), center[k] - 20)
+    modes: list[Mode] = []
+    reached = (_descended(start, scaled, target, priors) for start in starts)
+    for loss, x in sorted(reached, key=lambda one: one[0]):
+        if any(np.allclose(np.exp(x), one.values, rtol=0.1) for one in modes):
+            continue
+        jacobian = scaled * np.exp(x)
+        covariance = np.linalg.inv(jacobian.T @ jacobian + _weights(x, priors))
+        weight = (float(np.linalg.slogdet(covariance)[1]) - loss) / 2
+        modes.append(Mode(np.exp(x), np.asarray(covariance, np.float64), weight))
+    return PositiveFit(modes)
+
+
+def _weights(x: Floats, priors: Sequence[Prior]) -> Floats:
+    return np.diag([prior.weight(one) for prior, one in zip(priors, x.tolist(), strict=True)])
+
+
+def _descended(
+    x: Floats, scaled: Floats, target: Floats, priors: Sequence[Prior]
+) -> tuple[float, Floats]:
+    """Loss and place of the minimum that is reached from a start."""
+    center = np.log([prior.median for prior in priors])
 
     def loss(x: Floats) -> float:
-        rest, off = target - scaled @ np.exp(x), x - center
-        return float(rest @ rest + off @ weight @ off)
+        rest = target - scaled @ np.exp(x)
+        pairs = zip(priors, x.tolist(), strict=True)
+        return float(rest @ rest) + sum(prior.penalty(one) for prior, one in pairs)
 
-    x, damping = center.copy(), 1e-3
-    least = loss(x)
+    damping, least = 1e-3, loss(x)
     for _ in range(MOST_STEPS):
-        jacobian = scaled * np.exp(x)
+        jacobian, weight = scaled * np.exp(x), _weights(x, priors)
         hessian = jacobian.T @ jacobian + weight
         slope = jacobian.T @ (target - scaled @ np.exp(x)) - weight @ (x - center)
         step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), slope)
@@ -147,12 +247,10 @@ def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Pos
         if reached < least:
             x, damping = x + step, max(damping / 3, 1e-9)
             if least - reached <= CONVERGED * least:
-                break
+                return reached, x
             least = reached
         elif damping > 1e9:
             break
         else:
             damping *= 4
-    jacobian = scaled * np.exp(x)
-    covariance = np.linalg.inv(jacobian.T @ jacobian + weight)
-    return PositiveFit(np.exp(x), np.asarray(covariance, np.float64))
+    return least, x

@@ -5,11 +5,10 @@ from dataclasses import replace
 from statistics import mean, stdev
 
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
-from streamplace.engines.flink.measure.consistency import consistency
 from streamplace.engines.flink.measure.key_shares import even_splits
-from streamplace.engines.flink.measure.local_cost import with_local_cost
+from streamplace.engines.flink.measure.present import agreement
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sending_cost import with_message_cost
+from streamplace.engines.flink.measure.sending_cost import with_local_cost, with_message_cost
 from streamplace.engines.flink.measure.sources import LEAST_RATE
 from streamplace.engines.flink.measure.waiting import waiting_limit
 from streamplace.engines.flink.rest.client import FlinkError
@@ -18,7 +17,6 @@ from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
     CPU_OF,
-    CULPRIT,
     KEEPS_PARALLELISM,
     PROFILE_DRIFT,
     PROFILE_PROCESSES,
@@ -35,8 +33,6 @@ from streamplace.model.units import LARGEST
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
-NOTABLE_CORES = 0.001
-"""Loads that do not depend on the rate are mentioned from this number of cores on."""
 
 
 def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
@@ -137,11 +133,6 @@ def _operator(
     tuples, cores = seen.tuples[task.id], seen.cpu[task.id].cores
     if not tuples and rate is None and not task.has_ended:
         seen.doubts.append(f"ipt of {task.name}: it received no tuples")
-    if NOTABLE_CORES <= cores <= fixed:
-        seen.doubts.append(
-            f"{task.name}: its {cores:.2g} cores are counted per second, not per tuple, because it "
-            "works per checkpoint or per time"
-        )
     ipt = (cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
     return Operator(
         task.name,
@@ -206,14 +197,19 @@ def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:
     """Add attributes with the consistency of the graph and the measured placement."""
     if seen.present is None:
         return graph
-    tuples = {task.name: seen.tuples[task.id] for task in seen.tasks}
-    agreement = consistency(
-        graph, seen.present, tuples, is_blocked=seen.is_limited, shares=seen.shares
+    flow = seen.flow
+    found = agreement(
+        graph,
+        seen.present,
+        seen.sending,
+        is_limited=flow.is_limited,
+        sustained=flow.sustained,
+        shares=seen.shares,
     )
-    if agreement is None:
+    if found is None:
         text = "unchecked, for the threads of not all TaskManagers of the job can be read here"
         return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
-    facts: dict[str, str | float] = {CONSISTENCY: str(agreement)}
-    if agreement.is_saturated or agreement.error <= 0:
-        facts |= {CONSISTENCY_ERROR: agreement.error, CULPRIT: agreement.culprit}
+    facts: dict[str, str | float] = {CONSISTENCY: str(found)}
+    if found.contradicts:
+        facts[CONSISTENCY_ERROR] = found.error
     return replace(graph, attributes={**graph.attributes, **facts})

@@ -3,11 +3,13 @@
 Flink sends every tuple of a keyed stream to the subtask that owns its key, so popular keys make
 some subtasks busier than others, whatever the placement. So do partitioners of the program, and
 partitions of a topic that are not a multiple of the subtasks of a source. The shares are counted by
-subtask. They belong to the numbers of subtasks, and a placement that is pinned does not decide
+subtask; of a source that reports its lag, what waits counts, too, because it is input as well. They
+belong to the numbers of subtasks, and a placement that is pinned does not decide
 which of an operator's subtasks runs where: `possible_orders` returns some of the ways.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,16 +33,20 @@ ORDERS = 8
 
 
 def key_shares(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], subtasks: Iterable[RunningSubtask]
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    subtasks: Iterable[RunningSubtask],
+    arrived: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> dict[str, tuple[float, ...]]:
     """Shares of the subtasks of every operator where they are clearly uneven.
 
     They are expected to be those of the key groups if all inputs are keyed, else equal. Operators
     with inputs that Flink deals out evenly are left out, because their counts mix both. So are
     sources of which a subtask that emits less than others may be held back, by back-pressure or by
-    a slow device: what it would be offered is unknown.
+    a slow device, unless what arrived for its subtasks is known.
 
     ``subtasks``: subtasks of the job with the number of tuples that each read and sent.
+    ``arrived``: source → tuples that have arrived for each of its subtasks, where that is known.
     """
     known: dict[str, dict[int, RunningSubtask]] = {}
     for one in subtasks:
@@ -56,11 +62,13 @@ def key_shares(
         read = np.array([one.read for one in there], np.float64)
         if not inputs and not read.sum() > 0:  # most versions of Flink do not count it
             read = np.array([one.wrote for one in there], np.float64)
+        is_known = bool(inputs) or task.id in arrived
+        read = np.array(arrived.get(task.id, read), np.float64)
         is_keyed = bool(inputs) and not any(edge.is_uneven for edge in inputs)
         groups = task.max_parallelism if is_keyed else 0
         surplus = _surplus(read, 1 / subtask_parts([groups], [task.parallelism]))
         less = [one for one, more in zip(there, surplus, strict=True) if more < 0]
-        if surplus.any() and (inputs or all(map(_waits, less))):
+        if surplus.any() and (is_known or all(map(_waits, less))):
             answer[task.name] = tuple((read / read.sum()).tolist())
     return answer
 

@@ -1,28 +1,19 @@
 """Profiling: rates, CPU, threads and placement of the tasks of a running job, with doubts."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu.helpers import COMPILERS
-from streamplace.engines.flink.cpu.task_cpu import TaskCpu
+from streamplace.engines.flink.cpu.helpers import COMPILERS, share_of_others
+from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
-from streamplace.engines.flink.measure.consistency import Present, present_of
-from streamplace.engines.flink.measure.constant_loads import constant_cores, counted_for
-from streamplace.engines.flink.measure.doubts import (
-    UNMEASURED_PYTHON,
-    doubts_of_cpu,
-    doubts_of_jobs,
-    doubts_of_names,
-    doubts_of_sending,
-    doubts_of_threads,
-    uncounted,
-    unreported,
-)
-from streamplace.engines.flink.measure.fit import Observation, Observed
+from streamplace.engines.flink.measure.carried_tuples import counted_for
+from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
+from streamplace.engines.flink.measure.present import Present, present_of
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
-from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.sending_cost import NETWORK, SendingCost, sending_cost
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
 from streamplace.engines.flink.measure.waiting import ThreadTimes, doubts_of_waiting
 from streamplace.engines.flink.rest.answers import Job
@@ -30,7 +21,7 @@ from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import BufferSettings
 from streamplace.engines.flink.rest.tasks import seconds_running
-from streamplace.model.messages import listed, quoted
+from streamplace.model.messages import listed, quoted, shown
 from streamplace.model.units import digits
 
 NEGLIGIBLE = 0.02
@@ -38,6 +29,13 @@ NEGLIGIBLE = 0.02
 
 In a job with a low load they continue for minutes, partly with code that serves the profiler.
 """
+MUCH = 0.2
+"""Least part of the CPU of operators in threads that name no task that is a doubt."""
+UNMEASURED_PYTHON = (
+    "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
+    "job with python.execution-mode: thread"
+)
+"""Doubt about operators that Python processes run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +76,20 @@ class JobProfile:
         become cheaper while rates grow. The last one stands for them.
         """
         windows = [one.subtasks for one in self.windows] if not self.drift else []
-        return {
+        operators = {
             task.name: [
                 *self.earlier.get(task.name, ()),
                 *(one for seen in windows or [self.subtasks] for one in seen.get(task.id, ())),
             ]
             for task in self.tasks
         }
+        network = () if self.present is None else self.present.network
+        return {**operators, NETWORK: [*self.earlier.get(NETWORK, ()), *network]}
+
+    @property
+    def sending(self) -> SendingCost | None:
+        """Cost of remote tuples in all layouts; None if none of them was measured."""
+        return sending_cost(self.observed[NETWORK])
 
     @property
     def constant(self) -> dict[str, float]:
@@ -151,16 +156,11 @@ class JobProfile:
         usage = {} if self.present is None else self.present.usage
         return {device: sum(one.kinds.values()) for device, one in usage.items()}
 
-    def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
-        """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
-
-        Either is None if it is not measured; the second also if the threads of one of the
-        ``managers`` TaskManagers of the cluster cannot be read here.
-        """
-        if self.present is None or not self.present.usage:
-            return None, None
-        is_complete = len(self.present.usage) == managers
-        return self.present.java, self.present.sending if is_complete else None
+    @property
+    def java(self) -> float | None:
+        """Cores that Java itself uses in each TaskManager; None if that is not measured."""
+        known = self.present is not None and self.present.usage
+        return self.present.java if known and self.present is not None else None
 
     def as_window(self) -> LoadWindow:
         """Return the rates and CPU of this profile as those of one window."""
@@ -216,6 +216,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     ]
     tuples = _processed_tuples(windows, seen.activity, doubts)
     doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(seen.interval.unread)])
+    lags = windows.lags(seen, tuples)
     times: Mapping[str, ThreadTimes] = {}
     if python_workers(windows.processes[one] for one in windows.devices & windows.processes.keys()):
         doubts.append(UNMEASURED_PYTHON)  # the threads of tasks wait for their processes
@@ -235,7 +236,6 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     )
     if present is not None:
         doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))
-        doubts.extend(doubts_of_sending(present.sending))
     return JobProfile(
         windows.name,
         tasks,
@@ -246,10 +246,15 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         doubts,
         present,
         seen.managers,
-        shares=key_shares(tasks, windows.edges, own_subtasks),
+        shares=key_shares(
+            tasks,
+            windows.edges,
+            own_subtasks,
+            {source: [one.arrived for one in own] for source, own in lags.items()},
+        ),
         buffers=windows.buffers,
         subtasks=windows.subtask_loads(seen, tuples),
-        lags=windows.lags(seen, tuples),
+        lags=lags,
         times=times,
     )
 
@@ -327,3 +332,71 @@ def _held_back(
         "job's last start, and its CPU is unknown; profile for longer"
     )
     return sent / running
+
+
+def uncounted(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> Iterator[str]:
+    """Doubts about counts that Flink does not report."""
+    fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
+    for task in tasks:
+        needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
+        needed += ["numRecordsOut"] if task.id in sending else []
+        if missing := [name for name in needed if name not in activity[task.id].rates]:
+            yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
+
+
+def unreported(
+    tasks: Sequence[FlinkTask],
+    activity: Mapping[str, Activity],
+    subtasks: Iterable[RunningSubtask],
+) -> Iterator[str]:
+    """Doubts about tasks of which Flink tells the metrics of some subtasks only.
+
+    ``subtasks``: those of the job; Flink may have dropped the metrics of those that have ended.
+    """
+    ended = Counter(one.vertex for one in subtasks if one.has_ended)
+    for task in tasks:
+        number, expected = activity[task.id].reporting, task.parallelism - ended[task.id]
+        if 0 < number < expected:
+            yield (
+                f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
+                f"{number} of {expected} subtasks; check whether the JobManager reaches "
+                "metrics.internal.query-service.port of all TaskManagers"
+            )
+
+
+def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
+    """Doubts about CPU that was not measured by thread."""
+    return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
+
+
+def doubts_of_threads(kinds: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Doubt about CPU of threads that name no task, if it is much.
+
+    ``kinds``: TaskManager → cores of its threads, by kind of work.
+    """
+    if (share := share_of_others(kinds)) >= MUCH:
+        yield (
+            f"ipt of all operators: {share:.0%} of the CPU is of threads that name no task, such "
+            "as those of clients and state backends, and is divided in proportion to what the "
+            "tasks take"
+        )
+
+
+def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
+    """Doubt about operators of SQL that share a name in several tasks."""
+    if unsure := [name for task in tasks for name in task.unsure]:
+        yield (
+            f"{listed(unsure)}: which of the same name is which cannot be told, so a placement may "
+            "swap them"
+        )
+
+
+def doubts_of_jobs(unread: Iterable[str]) -> Iterator[str]:
+    """Doubts about the CPU of jobs that could not be read while another one was measured."""
+    return (
+        f"ipt of all operators: job {shown(job)} could not be read, so CPU of it may be counted "
+        "for this job"
+        for job in sorted(unread)
+    )

@@ -1,30 +1,38 @@
-"""Cost of tuples between TaskManagers, per tuple and per byte, and of messages.
+"""Cost of tuples that leave a thread: between TaskManagers, on one, and of messages.
 
-The CPU of the threads that send and receive is fitted, over all TaskManagers, by
+The CPU of the threads of a TaskManager that send and receive is fitted like that of operators
+(`measure.fit`), over all TaskManagers and layouts that were measured, by
 
-    cores = per tuple · tuples/s + per byte · bytes/s     (of what each sends and receives)
+    cores = fixed + per byte · (bytes/s + BYTES_OF_A_TUPLE · tuples/s)
 
-If all tuples have about the same size, the two parts cannot be separated. Then a tuple is assumed
-to cost as much as `BYTES_OF_A_TUPLE` of its bytes.
+of what it exchanges with others. The fixed part is that of buffers which Flink sends every 100 ms,
+however little is in them, of credits and wake-ups. It is reserved on all TaskManagers; the other is
+the ``overhead`` of remote tuples.
 
 Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without CPU
 left are left out, unless all that exchange tuples are such.
 
-Messages are buffers that Flink sends once per buffer timeout, however little is in them.
-`streamplace.model.buffers` has the formula. What a message costs cannot be fitted from metrics,
-because ``numBuffersOut`` does not count buffers that are sent before they are full, so it is
-assumed. The CPU of an operator contains its messages at the measured rate and parallelism; the
-attributes say how many, so that they are not charged twice.
+Between threads of one TaskManager, one writes the tuples and another reads them: at each end, a
+tuple costs `LOCAL_PER_BYTE` for each of its bytes, and for as many more as `BYTES_OF_A_TUPLE` says.
+A chain saves both.
+
+Messages are buffers that Flink sends once per buffer timeout. `streamplace.model.buffers` has the
+formula. What a message costs operators cannot be fitted from metrics, because ``numBuffersOut``
+does not count buffers that are sent before they are full, so it is assumed. The CPU of an operator
+contains its messages at the measured rate and parallelism; the attributes say how many, so that
+they are not charged twice.
 """
 
+import logging
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
+from streamplace.engines.flink.measure.fit import Observation, Prior, task_cost
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.engines.flink.rest.settings import BufferSettings
@@ -36,21 +44,22 @@ from streamplace.model.buffers import (
 )
 from streamplace.model.graph import StreamGraph
 
+LOG = logging.getLogger(__name__)
 BYTES_OF_A_TUPLE = 6.4
-LEAST_SHARE, ENOUGH = 0.01, 10_000.0
-"""Least tuples/s that must cross: this share of all tuples/s of streams, or so many.
-
-The threads that send and receive also work while hardly a tuple crosses: for heartbeats,
-checkpoints, and buffers that are sent once per timeout. If few tuples cross, this would be the cost
-of each of them; a layout in which the job's other tuples cross, too, would be charged for it many
-times. From 10,000 tuples/s on, it is less than what they cost, however many stay.
-"""
-DIFFERENT = 2.0
-"""Minimum ratio of mean tuple sizes for separating the two parts."""
+"""Bytes that cost as much as handing on a tuple, from benchmarks/calibration.py."""
+FIXED = Prior(0.012, 0.6)
+"""Cores of a TaskManager that exchanges tuples, at any rate; of five jobs on four TaskManagers."""
+PER_BYTE = Prior(3e-9, 0.7)
+"""Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
+LOCAL_PER_BYTE = 1.4e-9
+"""Core seconds per byte at each end of a stream on one TaskManager, of the same."""
 MESSAGE_COST = "message cost"
 """Attribute with the origin of the cost of messages."""
 ASSUMED_SECONDS = 115e-6
 """Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
+"""
+NETWORK = ""
+"""Key of the threads that send and receive among the observed operators, whose names have letters.
 """
 
 
@@ -64,17 +73,19 @@ class RemoteFlow(NamedTuple):
         """Sum of the flows of two jobs."""
         return RemoteFlow(self.tuples + other.tuples, self.traffic + other.traffic)
 
+    @property
+    def weight(self) -> float:
+        """Bytes per second, with those that stand for tuples."""
+        return self.traffic + BYTES_OF_A_TUPLE * self.tuples
+
 
 class SendingCost(NamedTuple):
     """Core seconds per remote tuple at each end, and in addition per byte."""
 
     per_tuple: float
     per_byte: float
-    # Whether the two parts were measured separately; else their ratio is assumed.
-    is_split: bool = True
-    is_assumed: bool = False  # whether both parts are assumed
-    # Whether they were measured where no CPU was left, so that they may be too low elsewhere.
-    is_of_full: bool = False
+    is_assumed: bool = False
+    fixed: float = 0.0  # cores of each TaskManager at any rate
 
     def slower(self, factor: float) -> "SendingCost":
         """Return the costs on cores that are slower by this factor."""
@@ -86,50 +97,43 @@ class SendingCost(NamedTuple):
         return self._replace(per_tuple=per_tuple, per_byte=per_byte)
 
 
-ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_split=False, is_assumed=True)
-"""On a full core, from benchmarks/calibration.py; for clusters without remote tuples."""
+ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_assumed=True)
+"""On a full core, from benchmarks/calibration.py; for clusters without remote tuples.
+
+It contains what is fixed, because layouts may differ in what crosses.
+"""
 
 
-def sending_cost(
+def network_loads(
     network: Mapping[str, float], flows: Mapping[str, RemoteFlow], full: Container[str] = ()
-) -> SendingCost | None:
-    """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
+) -> list[Observation]:
+    """Bytes per second and cores of the TaskManagers that exchange tuples with others.
 
     ``network``: TaskManager → cores of its threads that send and receive.
     ``full``: TaskManagers without CPU left.
-
-    >>> flows = {"a": RemoteFlow(1000, 1e5), "b": RemoteFlow(1000, 1e6)}
-    >>> fitted = sending_cost({"a": 0.0012, "b": 0.003}, flows)
-    >>> round(1e6 * fitted.per_tuple, 3), round(1e9 * fitted.per_byte, 3)
-    (1.0, 2.0)
     """
     sending = {device: flow for device, flow in flows.items() if flow.tuples > 0}
-    if not sending:
-        return None
     fitted = {device: flow for device, flow in sending.items() if device not in full} or sending
-    found = _cost([(*flow, network.get(device, 0.0)) for device, flow in fitted.items()])
-    return found._replace(is_of_full=all(device in full for device in fitted))
+    return [Observation(flow.weight, network.get(one, 0.0)) for one, flow in fitted.items()]
 
 
-def _cost(rows: Sequence[tuple[float, float, float]]) -> SendingCost:
-    """Fit the cost to the tuples/s, bytes/s and cores of TaskManagers."""
-    tuples, traffic, cores = np.array(rows, np.float64).T
-    sizes = traffic / tuples
-    if sizes.min() > 0 and sizes.max() >= DIFFERENT * sizes.min():
-        return SendingCost(*_fitted(np.stack([tuples, traffic], axis=1), cores))
-    weights = BYTES_OF_A_TUPLE * tuples + traffic
-    per_byte = float(cores.sum() / weights.sum())
-    return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, is_split=False)
+def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
+    """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
 
-
-def _fitted(amounts: Floats, cores: Floats) -> tuple[float, float]:
-    """Least squares with two non-negative coefficients."""
-    both = np.linalg.lstsq(amounts, cores, rcond=None)[0]
-    if (both >= 0).all():
-        return float(both[0]), float(both[1])
-    alone = (amounts * cores[:, None]).sum(axis=0) / (amounts**2).sum(axis=0)
-    rest = ((cores[:, None] - amounts * alone) ** 2).sum(axis=0)
-    return (float(alone[0]), 0.0) if rest[0] <= rest[1] else (0.0, float(alone[1]))
+    >>> found = sending_cost([Observation(1e5, 0.0102), Observation(9e6, 0.028)])
+    >>> round(found.fixed, 3), round(1e9 * found.per_byte, 1)
+    (0.01, 2.0)
+    """
+    rows = list(loads)
+    if not rows:
+        return None
+    found = task_cost(rows, FIXED, PER_BYTE)
+    LOG.debug(
+        "network: %.4g cores of each TaskManager at any rate, %.3g ns per byte, of %s",
+        *(found.fixed, 1e9 * found.per_tuple, rows),
+    )
+    per_byte = found.per_tuple
+    return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, fixed=found.fixed)
 
 
 def remote_flows(
@@ -139,8 +143,6 @@ def remote_flows(
     devices: Mapping[str, Sequence[str]],
 ) -> dict[str, RemoteFlow]:
     """TaskManager → tuples and bytes of a job that it exchanges with others.
-
-    Empty if too few tuples cross to measure their cost: see `LEAST_SHARE`.
 
     ``devices``: task → TaskManager of each of its subtasks, in order.
     """
@@ -152,9 +154,6 @@ def remote_flows(
         for device, part in _crossing(edge, devices).items():
             tuples[device] += amount * part
             traffic[device] += amount * part * size
-    crossing = sum(tuples.values()) / 2  # each counts at both ends
-    if crossing < min(LEAST_SHARE * sum(carried.tuples.values()), ENOUGH):
-        return {}
     return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
 
 
@@ -233,3 +232,33 @@ def with_message_cost(
         for v in np.flatnonzero(contains).tolist()
     }
     return replace(graph, attributes={**graph.attributes, **facts})
+
+
+def with_local_cost(graph: StreamGraph, payloads: Sequence[float], mips: float) -> StreamGraph:
+    """Return the graph with the costs as ``ipt`` of streams, deducted from that of operators.
+
+    The sum of both is unchanged for every operator, per tuple and for both ends. Where an
+    operator would have less than none, the costs of its streams are reduced.
+
+    ``payloads``: bytes per tuple of every stream.
+    """
+    sizes = np.array(payloads, np.float64) + BYTES_OF_A_TUPLE
+    each = 2 * LOCAL_PER_BYTE * sizes * mips * 1e6
+    before = graph.operators.ipt
+    parts = _charged(graph, each)
+    ratio = np.divide(before, parts, out=np.ones_like(parts), where=parts > before)
+    each = each * np.minimum(ratio[graph.streams.source], ratio[graph.streams.target])
+    left = np.maximum(before - _charged(graph, each), 0.0)
+    return _with_ipt(graph, left, each)
+
+
+def _charged(graph: StreamGraph, each: Floats) -> Floats:
+    """Cost per tuple of the streams of each operator, without its own work."""
+    return _with_ipt(graph, np.zeros_like(graph.operators.ipt), each).charged_ipt
+
+
+def _with_ipt(graph: StreamGraph, work: Floats, each: Floats) -> StreamGraph:
+    operators = replace(graph.operators, ipt=work)
+    return replace(
+        graph, operators=operators, streams=replace(graph.streams, operators=operators, ipt=each)
+    )

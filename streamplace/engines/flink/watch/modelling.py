@@ -15,8 +15,8 @@ from streamplace.engines.flink.decide.candidates import (
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cards import ALL
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
-from streamplace.engines.flink.measure.doubts import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.rest.client import NoAnswer

@@ -1,41 +1,34 @@
-"""Consistency of a profile: the model's prediction for the measured placement against its rate."""
+"""The present layout of a measured job: its devices, their CPU, and the model's error there."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-
-from streamplace.engines.flink.cpu.helpers import (
-    COMPILERS,
-    GARBAGE,
-    JAVA,
-    NETWORK,
-    OTHERS,
-    cores_by_kind,
-    java_itself,
-)
+from streamplace.engines.flink.cpu.helpers import COMPILERS, NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.cpu.limits import FULL, CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, cores_beside
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
+from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.sending_cost import SendingCost, remote_flows, sending_cost
+from streamplace.engines.flink.measure.sending_cost import (
+    SendingCost,
+    network_loads,
+    remote_flows,
+)
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
 
+LOG = logging.getLogger(__name__)
 WIDE = 1e12
 """Bandwidth in bps if it is unknown, so that only CPU is checked."""
 ALIKE = 0.05
 """Rates with a smaller relative difference agree."""
-LEAST_RATE = 60.0
-"""Minimum input of an operator, in tuples/s, for a reliable rate."""
-_NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA, OTHERS)
 MOST_ERROR = 1e6
 """Error if nothing was measured, and maximum of every error."""
 MOST_OF_OTHERS = 0.1
@@ -43,8 +36,6 @@ MOST_OF_OTHERS = 0.1
 
 The threads that send and receive serve all jobs, so the CPU for the others would be charged to it.
 """
-NOTABLE = 0.03
-"""Minimum part of a TaskManager's CPU that is mentioned as a cause."""
 
 
 class Usage(NamedTuple):
@@ -72,27 +63,26 @@ class Usage(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The measured placement."""
+    """The measured layout."""
 
     devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
     # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
     usage: Mapping[str, Usage]
     java: float  # cores that Java itself uses in each TaskManager
-    # Cost of remote tuples; None if there were none, too few to measure it, or many of other jobs.
-    sending: SendingCost | None = None
+    # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
+    # tuples; empty if that is unknown, or if many are of other jobs.
+    network: Sequence[Observation] = ()
     # TaskManager → cores of the subtasks of other jobs.
     beside: Mapping[str, float] = MappingProxyType({})
 
 
-class Consistency(NamedTuple):
-    """Predicted and measured rate of one placement, in tuples/s of the sources."""
+class Agreement(NamedTuple):
+    """Predicted and measured rate of one layout, in tuples/s of the sources."""
 
     predicted: float
     measured: float
-    # Whether the placement carried as much as it could; if not, it may carry more.
+    # Whether the layout carried as much as it could; if not, it may carry more.
     is_saturated: bool
-    causes: tuple[str, ...] = ()  # sentences on likely causes of the difference
-    culprit: str = ""  # operator whose measured CPU is the likely cause of the difference
 
     @property
     def error(self) -> float:
@@ -102,9 +92,9 @@ class Consistency(NamedTuple):
         return self.predicted / self.measured - 1
 
     @property
-    def agrees(self) -> bool:
-        """Whether the measured rate does not contradict the prediction."""
-        return abs(self.error) <= ALIKE or (not self.is_saturated and self.error > 0)
+    def contradicts(self) -> bool:
+        """Whether the measured rate says something of the error: more may be carried if not."""
+        return self.is_saturated or self.error <= 0
 
     def __str__(self) -> str:
         if not self.is_saturated and self.error > ALIKE:
@@ -114,122 +104,81 @@ class Consistency(NamedTuple):
                 "present placement; measure at a higher rate to check the model"
             )
         left = "" if self.is_saturated else " while there was CPU left"
-        text = (
+        return (
             f"for the present placement the model predicts {self.predicted:,.0f} tuples/s, and "
             f"{self.measured:,.0f} were measured{left} ({self.error:+.0%})"
         )
-        return text if self.agrees or not self.causes else f"{text}: {'; '.join(self.causes)}"
 
 
-def consistency(
+def agreement(
     graph: StreamGraph,
     present: Present,
-    tuples: Mapping[str, float],
+    sending: SendingCost | None,
     *,
-    is_blocked: bool,
+    is_limited: bool,
+    sustained: float | None = None,
     shares: Shares | None = None,
-) -> Consistency | None:
-    """Compare the model's prediction for a placement with the measured rate.
-
-    ``graph``: graph of the profile.
-    ``tuples``: operator → tuples/s that it received, or generated.
-    ``is_blocked``: whether a source was back-pressured.
-    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
+) -> Agreement | None:
+    """Compare the model's prediction for a layout with the measured rate.
 
     It is None if the threads of a TaskManager of the job cannot be read here, or it uses no CPU.
+
+    Parameters
+    ----------
+    graph
+        Graph of the profile.
+    sending
+        Cost of remote tuples; None if there are none.
+    is_limited
+        Whether a source was held back.
+    sustained
+        Rate that the sources were measured to sustain, if it is known apart from that which they
+        emit: predictions are of the rate at which no subtask falls behind.
+    shares
+        Shares of the subtasks in the tuples of operators where they are uneven.
     """
     from streamsim import bottleneck, resource_loads
 
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:
         return None
-    cluster = _cluster(present, float(graph.attributes["mips"]))
+    cluster = _cluster(present, sending, float(graph.attributes["mips"]))
     job = placed(graph, cluster, present.devices, shares)
     load = bottleneck(resource_loads(job.problem.instance, job.placement)).load
     if not load:
         return None
-    reached = _reached(graph, tuples)
-    slowest, fastest = min(reached, default=1.0), max(reached, default=1.0)
-    usage = {device: one for device, one in present.usage.items() if device in needed}
-    return Consistency(
-        graph.source_rate / load,
-        graph.source_rate * slowest,
-        is_blocked or any(one.is_full for one in usage.values()),
-        (*_unsteady(slowest, fastest), *_causes(usage)),
-        _culprit(graph, tuples),
+    is_full = any(one.is_full for device, one in present.usage.items() if device in needed)
+    found = Agreement(
+        graph.source_rate / load, sustained or graph.source_rate, is_limited or is_full
     )
+    loads = {device: round(one.load, 3) for device, one in present.usage.items()}
+    LOG.debug("%s; loads of its TaskManagers: %s", found, loads)
+    return found
 
 
-def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
-    """Operator with the largest error of its modelled CPU, else the most expensive one.
-
-    The model derives the input of every operator from the source rates by selectivities; the
-    measured input may be larger or smaller. Small errors are ignored.
-    """
-    names, each = graph.operators.name, graph.charged_ipt
-    constant = 1e6 * graph.operators.constant
-    charged = each * graph.input_rate + constant
-    taken = each * np.array([tuples[name] for name in names], np.float64) + constant
-    wrong = np.abs(charged - taken)
-    figures = wrong if wrong.max() > NOTABLE * taken.sum() else charged
-    return names[int(figures.argmax())]
-
-
-def _reached(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
-    """Measured input of operators, divided by their steady-state input at the source rates."""
-    expected = zip(graph.operators.name, graph.input_rate.tolist(), strict=True)
-    return [tuples[name] / rate for name, rate in expected if rate >= LEAST_RATE]
-
-
-def _cluster(present: Present, mips: float) -> Cluster:
-    """Measured devices; the CPU of compilers and other jobs is reserved.
+def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Cluster:
+    """Measured devices; the CPU of Java, its compilers and other jobs is reserved.
 
     Operators could not use it.
     """
+    cost = sending or SendingCost(0.0, 0.0)
     devices = []
     for name, usage in present.usage.items():
         cores, share = usage.share.whole_cores
         besides = present.java + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
-        reserved = min(besides, MOST_RESERVED * usage.share.limit) * mips
+        reserved = min(besides + cost.fixed, MOST_RESERVED * usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
-    factor = slowness(one.share for one in present.usage.values())
-    sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)
+    cost = cost.slower(slowness(one.share for one in present.usage.values()))
     return cluster_from_tables(
         {
             "bandwidth": WIDE,
             "framing": FRAMING,
             "headroom": HEADROOM,
-            "overhead": sending.per_tuple,
-            "overhead_per_byte": sending.per_byte,
+            "overhead": cost.per_tuple,
+            "overhead_per_byte": cost.per_byte,
             "devices": devices,
         }
     )
-
-
-def _unsteady(slowest: float, fastest: float) -> list[str]:
-    if fastest <= (1 + 2 * ALIKE) * slowest:
-        return []
-    if slowest <= 0:
-        return ["an operator took in nothing of what was sent to it; watch for longer"]
-    return [
-        f"queues filled or drained, operators differ by {fastest / slowest - 1:.0%}; watch for "
-        "longer"
-    ]
-
-
-def _causes(usage: Mapping[str, Usage]) -> list[str]:
-    """Sentences on the fullest TaskManager, with the CPU that the model leaves out."""
-    device, top = max(usage.items(), key=lambda pair: pair[1].load)
-    sharers = "" if top.share.pool is None else " and the TaskManagers that share it"
-    text = f"{quoted(device)}{sharers} took {top.load:.0%} of its CPU"
-    parts = {kind: top.kinds.get(kind, 0.0) / top.available for kind in _NOT_OPERATORS}
-    shares = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
-    causes = [f"{text}, of which {', '.join(shares)}" if shares else text]
-    if top.throttled >= NOTABLE:
-        causes.append(f"its quota throttled it in {top.throttled:.0%} of its periods")
-    if top.load < FULL:
-        causes.append("so CPU is not the limit, or the load comes in bursts")
-    return causes
 
 
 def _read_by_others(
@@ -254,7 +203,7 @@ def present_of(
     processes: Mapping[str, int],
     throttled: Mapping[str, float],
 ) -> Present | None:
-    """Placement of a job, and CPU usage of its TaskManagers; None if the placement is unknown.
+    """Layout of a job, and CPU usage of its TaskManagers; None if the layout is unknown.
 
     ``throttled``: TaskManager → part of the periods of its quota in which it was throttled.
     """
@@ -267,7 +216,8 @@ def present_of(
     usage = {d: Usage(shares[d], one, throttled[d]) for d, one in kinds.items()}
     flows = remote_flows(tasks, edges, activity, devices)
     crossing = sum(flow.tuples for flow in flows.values()) / 2  # each counts at both ends
-    if not _read_by_others(job, interval.subtasks, activity) <= MOST_OF_OTHERS * crossing:
+    is_own = _read_by_others(job, interval.subtasks, activity) <= MOST_OF_OTHERS * crossing
+    if not is_own or not flows.keys() <= kinds.keys():
         flows = {}  # the network threads serve all jobs
     network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
     full = {device for device, one in usage.items() if one.is_full}
@@ -275,6 +225,6 @@ def present_of(
         {task.name: devices[task.id] for task in tasks},
         usage,
         java_itself(kinds),
-        sending_cost(network, flows, full),
+        network_loads(network, flows, full),
         cores_beside(job, interval),
     )
