@@ -9,7 +9,6 @@ this user carries the row on; the claim of a process that has ended is void. Com
 machines are kept apart by ids of jobs, each of which Flink accepts once.
 """
 
-import getpass
 import os
 import socket
 import sqlite3
@@ -24,7 +23,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from streamplace.errors import FormatError
 from streamplace.io.caches import user_state
 from streamplace.io.files import spot
-from streamplace.model.messages import shown
 
 FILE = "store.sqlite"
 VERSION = 1
@@ -191,17 +189,12 @@ class Holder(BaseModel):
     host: str  # its machine, with the namespace of its process ids
     process: int
     started: int  # start time of its process, in the kernel's clock ticks; 0 if unknown
-    user: str
 
     @classmethod
     def current(cls) -> "Holder":
         """Return the calling process."""
         process = os.getpid()
-        try:
-            user = getpass.getuser()
-        except (OSError, KeyError):  # the user id has no name
-            user = str(os.getuid())
-        return cls(host=_host(), process=process, started=_started(process) or 0, user=user)
+        return cls(host=_host(), process=process, started=_started(process) or 0)
 
     @property
     def runs(self) -> bool:
@@ -209,8 +202,7 @@ class Holder(BaseModel):
         return self.host == _host() and _started(self.process) == self.started
 
     def __str__(self) -> str:
-        host = self.host.partition(" ")[0]
-        return f"process {self.process} of {shown(self.user)} on {shown(host)}"
+        return f"process {self.process}"
 
 
 class Claimed(BaseModel):

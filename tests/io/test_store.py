@@ -94,9 +94,11 @@ def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
     )
     with process(*claims) as other:
         for claim in (lambda: moves.begin(journal()), lambda: moves.take(JOB)):
-            with pytest.raises(MoveUnderWay, match=f"is being moved, by process {other.pid} of"):
+            with pytest.raises(
+                MoveUnderWay, match=f"is being moved, by process {other.pid}, since"
+            ):
                 claim()
-        with pytest.raises(JobWatched, match=f"has been watched by process {other.pid} of"):
+        with pytest.raises(JobWatched, match=f"has been watched by process {other.pid} since"):
             WatchLog.claimed(store, successor(JOB), "", print)
         assert WatchLog.claimed(store, "d" * 32, "", print).watch == 2
     with pytest.raises(FlinkError, match="was interrupted; finish it with: move --resume"):

@@ -97,7 +97,7 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
         assert f"a move of job {job} was interrupted; it is finished first" in second.read_text()
         refused = subprocess.run(line, capture_output=True, text=True)
         assert refused.returncode == 2
-        assert f"has been watched by process {process.pid} of" in refused.stderr
+        assert f"has been watched by process {process.pid} since" in refused.stderr
         assert rest.live_jobs() == [successor(job)]
         rest.cancel(successor(job))
         assert process.wait(60) == 0
