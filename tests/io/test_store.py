@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from stores import damage, fill_disk
 
-from streamplace.engines.flink.move.journal import Journal, MoveStore, MoveUnderWay
+from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished
@@ -87,13 +87,13 @@ def test_a_process_that_is_killed_leaves_the_step_before_or_the_step_after(
 
 def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
     """The claim of a process that was killed is void: the move is resumed, the watch goes on."""
-    moves, store = MoveStore.usual(), Store.usual()
+    store = Store.usual()
     claims = (
-        "MoveStore.usual().begin(journal())",
+        "MoveClaim.begin(journal())",
         "WatchLog.claimed(Store.usual(), JOB, '', print)",
     )
     with process(*claims) as other:
-        for claim in (lambda: moves.begin(journal()), lambda: moves.take(JOB)):
+        for claim in (lambda: MoveClaim.begin(journal()), lambda: MoveClaim.take(JOB)):
             with pytest.raises(
                 MoveUnderWay, match=f"is being moved, by process {other.pid}, since"
             ):
@@ -102,10 +102,10 @@ def test_two_processes_move_and_watch_a_job_one_after_the_other() -> None:
             WatchLog.claimed(store, successor(JOB), "", print)
         assert WatchLog.claimed(store, "d" * 32, "", print).watch == 2
     with pytest.raises(FlinkError, match="was interrupted; finish it with: move --resume"):
-        moves.begin(journal())
-    assert moves.take(JOB).journal.holder == Holder.current()
+        MoveClaim.begin(journal())
+    assert MoveClaim.take(JOB).journal.holder == Holder.current()
     with pytest.raises(MoveUnderWay):
-        moves.take(JOB)
+        MoveClaim.take(JOB)
     assert WatchLog.claimed(store, JOB, "", print).watch == 1
 
 
@@ -127,15 +127,15 @@ def test_processes_that_write_at_once_lose_nothing() -> None:
 @pytest.mark.parametrize("table", ["moves", "watches", "decisions", "rates"])
 def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> None:
     """Without it, a job could be started twice."""
-    moves, store = MoveStore.usual(), Store.usual()
-    moves.begin(journal())
+    store = Store.usual()
+    MoveClaim.begin(journal())
     WatchLog.claimed(store, JOB, "", print).begin(
         WatchDecision("", "move", JOB, "", {}, (1, 1), "")
     )
     append_entries([RUN])
     damage(Store.usual(), table, '{"job": "later", "a field of a later version": 1}')
     readers = {
-        "moves": lambda: moves.begin(journal("e" * 32)),
+        "moves": lambda: MoveClaim.begin(journal("e" * 32)),
         "watches": lambda: WatchLog.claimed(store, "e" * 32, "", print),
         "decisions": lambda: unfinished(store),
         "rates": user_runs,

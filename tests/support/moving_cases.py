@@ -13,7 +13,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import Journal, MoveStore, now
+from streamplace.engines.flink.move.journal import Journal, MoveClaim, forget, now, unfinished
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.jars import SPENT
@@ -86,8 +86,6 @@ class MoveCase:
         Id, way and savepoint of every job that was started.
     spent
         Ids that were used up.
-    store
-        The journal of moves.
     folder
         Folder of savepoints.
     """
@@ -95,7 +93,7 @@ class MoveCase:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.flink, self.started = answering_flink(), Started()
         self.spent: list[str] = []
-        self.store, self.folder = MoveStore.usual(), folder
+        self.folder = folder
         self._failures: list[BaseException] = []
         self.flink.answers |= {f"POST /jars/{way}/run": self._spend for way in ("there", "here")}
         request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731
@@ -130,7 +128,7 @@ class MoveCase:
     @property
     def is_unfinished(self) -> bool:
         """Whether the journal has the move, for whoever resumes it."""
-        return [one.job for one in self.store.unfinished() if not one.is_held] == [OLD]
+        return [one.job for one in unfinished() if not one.is_held] == [OLD]
 
     def move(self, *failures: BaseException, **facts: Any) -> Transaction:
         """A move whose starts fail as told, one after the other; its journal may have more."""
@@ -148,7 +146,7 @@ class MoveCase:
             began=now() - timedelta(seconds=60),
             holder=Holder.current(),
         ).model_copy(update=facts)
-        self.store.end(OLD)
+        forget(OLD)
         program = Program(Path("a.jar"))
         ways = (
             Way(program, journal.after, lambda: cluster_jar(rest, "there")),
@@ -156,7 +154,7 @@ class MoveCase:
         )
         return Transaction(
             rest,
-            self.store.begin(journal),
+            MoveClaim.begin(journal),
             ways,
             lambda _: None,
             MoveSettings(seconds=5.0, settle=0.0),

@@ -25,7 +25,13 @@ from moving_cases import (
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveUnderWay, left_on_failure
+from streamplace.engines.flink.move.journal import (
+    MoveClaim,
+    MoveUnderWay,
+    forget,
+    left_on_failure,
+    unfinished,
+)
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.others import CopyRuns, EndedByOthers, refuse_moved
 from streamplace.engines.flink.move.outcomes import (
@@ -189,7 +195,7 @@ def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
         assert case.is_unfinished
         return
     assert mover.running_job(job) == job
-    assert case.store.unfinished() == []
+    assert unfinished() == []
 
 
 def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
@@ -273,11 +279,12 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(
 )
 def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase, path: str) -> None:
     """Finishing it would start a second copy."""
-    case.store.write(case.move().journal.model_copy(update={"savepoint": "file:/s/savepoint-1"}))
+    claim = case.move().claim
+    claim.save(claim.journal.model_copy(update={"savepoint": "file:/s/savepoint-1"}))
     refuse_moved("/s/savepoint-2")
     with pytest.raises(CopyRuns, match=rf"belongs to a move of job {OLD} .*: move --resume$"):
         refuse_moved(path)
-    case.store.end(OLD)
+    forget(OLD)
     refuse_moved(path)
 
 
@@ -318,7 +325,7 @@ def test_a_process_that_finishes_its_own_move_continues_from_its_savepoint(case:
     saved = complete(case.folder / "savepoint-old-new", 10)
     with pytest.raises(Forgotten), left_on_failure(moving.claim):
         moving.begin()
-    replace(moving, claim=case.store.take(OLD)).conclude()
+    replace(moving, claim=MoveClaim.take(OLD)).conclude()
     assert case.started == [(NEW, "there", saved)]
 
 

@@ -21,7 +21,7 @@ from moving_cases import (
 )
 
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveUnderWay, broken_off
+from streamplace.engines.flink.move.journal import MoveClaim, MoveUnderWay, broken_off
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, ending
 from streamplace.engines.flink.move.saving import checkpoint_totals, outlives
 from streamplace.engines.flink.move.transaction import Transaction
@@ -106,7 +106,7 @@ def test_the_jobs_that_a_move_may_start_are_claimed_with_the_one_that_it_moves(
 ) -> None:
     journal = case.move().journal
     with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved"):
-        case.store.begin(journal.model_copy(update={"job": job}))
+        MoveClaim.begin(journal.model_copy(update={"job": job}))
 
 
 def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None:

@@ -20,7 +20,7 @@ from watched_jobs import OLD, Killed, outcome
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveStore, MoveUnderWay
+from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin import verify as verifying
@@ -400,5 +400,5 @@ def test_a_move_may_be_killed_at_any_step_of_its_journal(
                 site.move.resume()
         (job,) = site.flink.alive
         assert site.flink.alive == {job: True}, at
-        assert MoveStore.usual().unfinished() == []
+        assert unfinished() == []
     assert at == store.steps >= 2 * FEWEST_STEPS

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pydantic import Field, TypeAdapter
 
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.io.store import Claimed, Holder, Rows, Store, StoreError, Table
+from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
 from streamplace.model.messages import listed, quoted
 
 
@@ -67,17 +66,60 @@ def refuse_held(journal: Journal) -> None:
         )
 
 
+MOVES = Table("moves", TypeAdapter(Journal))
+
+
+def unfinished() -> list[Journal]:
+    """Moves of this user that are in progress or were interrupted, the oldest first."""
+    return [*Store.usual().rows(MOVES).values()]
+
+
+def forget(job: str) -> None:
+    """Delete the row of a move that has ended."""
+    with Store.usual().transaction() as rows:
+        rows.delete(MOVES, job)
+
+
 @dataclass(slots=True)
 class MoveClaim:
     """The claim of this process on a move, with its journal."""
 
-    store: "MoveStore"
     journal: Journal
 
+    @classmethod
+    def begin(cls, journal: Journal) -> "MoveClaim":
+        """Write a new move; raise MoveUnderWay if another command moves one of its jobs.
+
+        Raises FlinkError when a move of them was interrupted.
+        """
+        with Store.usual().transaction() as rows:
+            for other in rows.all(MOVES).values():
+                if other.concerns(journal.job) or journal.concerns(other.job):
+                    refuse_held(other)
+                    raise FlinkError(
+                        f"a move of job {other.job} was interrupted; finish it with: "
+                        f"{other.resume_by}"
+                    )
+            rows.add(MOVES, journal.job, journal)
+        return cls(journal)
+
+    @classmethod
+    def take(cls, job: str) -> "MoveClaim":
+        """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
+        with Store.usual().transaction() as rows:
+            for number, known in rows.all(MOVES, job).items():
+                refuse_held(known)
+                journal = known.model_copy(update={"holder": Holder.current()})
+                rows.put(MOVES, number, journal)
+                return cls(journal)
+        raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
+
     def save(self, journal: Journal) -> None:
-        """Write the next step of the move."""
+        """Write the next step of the move, unless it has ended."""
         self.journal = journal
-        self.store.write(journal)
+        with Store.usual().transaction() as rows:
+            for number in rows.all(MOVES, journal.job):
+                rows.put(MOVES, number, journal)
 
     def leave(self) -> None:
         """Leave the move unfinished, unless it has ended, for whoever resumes it."""
@@ -87,7 +129,7 @@ class MoveClaim:
     def end(self) -> None:
         """End the move."""
         with suppress(StoreError):  # the next command finds that nothing is left to do
-            self.store.end(self.journal.job)
+            forget(self.journal.job)
 
 
 @contextmanager
@@ -98,72 +140,6 @@ def left_on_failure(claim: MoveClaim) -> Iterator[None]:
     except BaseException:
         claim.leave()
         raise
-
-
-MOVES = Table("moves", TypeAdapter(Journal))
-
-
-@dataclass(frozen=True, slots=True)
-class MoveStore:
-    """The journal of all moves of this user."""
-
-    store: Store
-
-    @classmethod
-    def usual(cls) -> "MoveStore":
-        """Return the journal in the user's store."""
-        return cls(Store.usual())
-
-    @property
-    def path(self) -> Path:
-        """File of the store."""
-        return self.store.path
-
-    def unfinished(self) -> list[Journal]:
-        """Moves that are in progress or were interrupted, the oldest first."""
-        return [*self.store.rows(MOVES).values()]
-
-    def begin(self, journal: Journal) -> MoveClaim:
-        """Write a new move; raise MoveUnderWay if another command moves one of its jobs.
-
-        Raises FlinkError when a move of them was interrupted.
-        """
-        with self.store.transaction() as rows:
-            for other in rows.all(MOVES).values():
-                if other.concerns(journal.job) or journal.concerns(other.job):
-                    refuse_held(other)
-                    raise FlinkError(
-                        f"a move of job {other.job} was interrupted; finish it with: "
-                        f"{other.resume_by}"
-                    )
-            rows.add(MOVES, journal.job, journal)
-        return MoveClaim(self, journal)
-
-    def take(self, job: str) -> MoveClaim:
-        """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
-        with self.store.transaction() as rows:
-            found = [*rows.all(MOVES, job).values()]
-            if not found:
-                raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
-            refuse_held(found[0])
-            journal = found[0].model_copy(update={"holder": Holder.current()})
-            _put(rows, journal)
-        return MoveClaim(self, journal)
-
-    def write(self, journal: Journal) -> None:
-        """Write a step of a move that has not ended."""
-        with self.store.transaction() as rows:
-            _put(rows, journal)
-
-    def end(self, job: str) -> None:
-        """Delete the row of a move that has ended."""
-        with self.store.transaction() as rows:
-            rows.delete(MOVES, job)
-
-
-def _put(rows: Rows, journal: Journal) -> None:
-    for number in rows.all(MOVES, journal.job):
-        rows.put(MOVES, number, journal)
 
 
 def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:

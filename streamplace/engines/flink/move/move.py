@@ -21,13 +21,14 @@ from streamplace.engines.flink.move.interruption import note_slow_start
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
-    MoveStore,
     MoveUnderWay,
     broken_off,
     devices_in,
+    forget,
     left_on_failure,
     now,
     refuse_held,
+    unfinished,
 )
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten, ending, has_to_go_on
 from streamplace.engines.flink.move.saving import UNDER_WAY, savepoint_folder, stop_status
@@ -157,7 +158,7 @@ class FlinkMove:
         rest = self._patient()
         self._end_earlier(plan.job)
         rate = self.rate(plan)
-        claim = MoveStore.usual().begin(self._journal(plan))
+        claim = MoveClaim.begin(self._journal(plan))
         places = plan.after, plan.before
         with ending(claim, rest, self.tell), self._transaction(rest, claim, rate, *places) as move:
             move.prepare()
@@ -212,7 +213,7 @@ class FlinkMove:
         """
         rest = self._patient()
         found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
-        claim = MoveStore.usual().take(found.job)
+        claim = MoveClaim.take(found.job)
         journal = claim.journal
         with left_on_failure(claim), ExitStack() as stack:
             if journal.digest and journal.digest != digest(self.program.jar):
@@ -256,7 +257,7 @@ class FlinkMove:
 
     def unfinished_moves(self) -> list[Journal]:
         """Moves on this cluster that are in progress or were interrupted."""
-        return [one for one in MoveStore.usual().unfinished() if self._is_here(one)]
+        return [one for one in unfinished() if self._is_here(one)]
 
     def _is_here(self, journal: Journal) -> bool:
         """Whether a move belongs to this cluster, by its address or because its jobs are known."""
@@ -278,7 +279,7 @@ class FlinkMove:
                     f"a move of job {journal.job} was interrupted; finish it with: "
                     f"{journal.resume_by}"
                 )
-            MoveStore.usual().end(journal.job)
+            forget(journal.job)
 
     def _next_trigger(self, job: str) -> str:
         """Id of the request that stops a job: the same for all commands that would stop it now.

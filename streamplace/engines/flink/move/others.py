@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from streamplace.engines.flink.move.journal import Journal, MoveStore, MoveUnderWay
+from streamplace.engines.flink.move.journal import Journal, MoveUnderWay, unfinished
 from streamplace.engines.flink.move.saving import restored_path, state_clause, stopped_with
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
@@ -69,7 +69,7 @@ def moved_by_others(job: str, later: str) -> MoveUnderWay:
 
 def refuse_moved(path: str) -> None:
     """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
-    for journal in MoveStore.usual().unfinished():
+    for journal in unfinished():
         if _concerns(journal, path):
             raise CopyRuns(
                 f"{shown(path, 300)} belongs to a move of job {journal.job} that has not finished; "
