@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import TypeAdapter
 
 from streamplace.errors import SettingError
-from streamplace.io.store import Store, Table
+from streamplace.io.store import WHOLE, Store, Table
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import (
     USUAL_CONFIDENCE,
@@ -40,10 +40,7 @@ NOISE = 0.03
 class LedgerEntry:
     """A run with its predicted and its measured rate."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {
-        "extra": "forbid",
-        "ser_json_inf_nan": "constants",
-    }
+    __pydantic_config__: ClassVar = WHOLE
 
     job: str  # name of the job, the same in all of its runs
     # Tuples/s of all sources.

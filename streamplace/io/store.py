@@ -36,6 +36,8 @@ _SCHEMA = "".join(
 )
 ADVICE = "a move may be unfinished: check that every job runs once, then move the file away"
 DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+WHOLE = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+"""Rows have no other fields, and may have infinite rates."""
 T = TypeVar("T")
 
 
@@ -184,7 +186,7 @@ def _has_tables(database: sqlite3.Connection) -> bool:
 class Holder(BaseModel):
     """The process that carries on a move or a watch."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = WHOLE
 
     host: str  # its machine, with the namespace of its process ids
     process: int
@@ -208,7 +210,7 @@ class Holder(BaseModel):
 class Claimed(BaseModel):
     """A row that one process at a time carries on."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = WHOLE
 
     holder: Holder | None = None  # None if its command has left it
 

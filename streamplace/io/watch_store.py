@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import TypeAdapter
 
-from streamplace.io.store import Claimed, Store, Table
+from streamplace.io.store import WHOLE, Claimed, Store, Table
 from streamplace.model.intervals import RateInterval
 
 KEPT = 20_000
 """Rounds of a watch that are kept: two weeks of one per minute."""
-WHOLE: dict[str, Any] = {"extra": "forbid", "ser_json_inf_nan": "constants"}
-"""Rows have no other fields, and may have infinite rates."""
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
 UNSAVED = "not saved"
 """States of a decision: written before anything is done, and the outcomes."""
@@ -22,7 +20,7 @@ UNSAVED = "not saved"
 class WatchRound:
     """A round: its observations, the predictions for them, and the decision."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = WHOLE
+    __pydantic_config__: ClassVar = WHOLE
 
     at: str  # UTC time in ISO 8601 format, for display
     time: float  # seconds that the watch has lasted, without the time between two processes
@@ -54,7 +52,7 @@ class WatchRound:
 class WatchDecision:
     """A decision to start a job elsewhere, written before it is carried out."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = WHOLE
+    __pydantic_config__: ClassVar = WHOLE
 
     at: str
     kind: str  # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers

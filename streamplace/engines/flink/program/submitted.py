@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import is_own
@@ -20,7 +20,7 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import spot
-from streamplace.io.store import Store, Table
+from streamplace.io.store import WHOLE, Store, Table
 from streamplace.model.messages import listed, shown
 
 MOST = 1000
@@ -32,7 +32,7 @@ UPLOADS = "flink-web-upload"
 class SubmittedProgram(BaseModel):
     """Program of a job, with absolute paths."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = WHOLE
 
     job: str
     program: Program
