@@ -147,8 +147,8 @@ def cluster_(
     """Write a cluster file with a device for every TaskManager.
 
     For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
-    reserves it. It reads their CPU limits from their cgroups. If jobs are running, it watches each
-    of them, and measures what sending and receiving a tuple costs. What cannot be measured is
+    reserves it. It reads their CPU limits from their cgroups. It also watches the given job, or the
+    only one that runs, for what sending and receiving a tuple costs. What cannot be measured is
     assumed, and the file and the output say so. Give the same --mips to this command and to
     profile. You can edit everything in the file.
     """

@@ -48,11 +48,10 @@ def with_threads(
     threads: Callable[[int], list[JavaThread]],
     processes: Mapping[str, int],
 ) -> None:
-    """Let TaskManagers be processes of this machine with these threads, and without logs."""
+    """Let TaskManagers be processes of this machine with these threads."""
     patch.setattr(job_windows, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "python_workers", lambda managers: 0)
     patch.setattr(task_cpu, "java_threads", threads)
-    patch.setattr(task_cpu, "received_tasks", lambda process: [])
 
 
 @dataclass

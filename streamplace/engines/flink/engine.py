@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.measure.background import background, cores_of_others, cores_taken
+from streamplace.engines.flink.measure.background import background, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -94,8 +94,7 @@ class FlinkEngine:
         Parameters
         ----------
         seconds
-            Length of each measured window of the job; also the time for which every other job of
-            the cluster is measured.
+            Length of each measured window of the job.
         cluster
             The devices, if known; otherwise they are measured, too.
         observed
@@ -106,7 +105,7 @@ class FlinkEngine:
         seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:
-            taken = cores_of_others(self.rest, job, seconds, seen.doubts)
+            taken = {} if seen.present is None else seen.present.beside
             measured = measured_cluster(
                 self.rest,
                 self.mips,
@@ -146,7 +145,8 @@ class FlinkEngine:
         Parameters
         ----------
         job
-            A job that must be running. The remote tuples of all running jobs are counted.
+            A job that must be running, to measure the cost of remote tuples; by default the only
+            one that runs.
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.
         """

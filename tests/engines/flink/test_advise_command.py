@@ -15,7 +15,7 @@ from shop_flink import SETTINGS, Shop, advised
 from streamplace.engines.flink.advise.advise import advise
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure.steady import UnsteadyJob, agree
+from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
@@ -115,22 +115,6 @@ def test_a_restart_makes_a_job_young() -> None:
     document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
     assert seconds_running(document) == 30.0
     assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
-
-
-def test_windows_may_differ_by_when_they_were_counted_but_not_by_more() -> None:
-    """A constant source seemed to send 4351 and 3722 tuples/s in windows of 8 s."""
-    assert not agree(4351.0, 3722.0, 8.0, 0.0)
-    for late in (0.25, 30.0):
-        assert agree(4351.0, 3722.0, 8.0, late)
-        assert not agree(4351.0, 3000.0, 8.0, late)
-
-
-def test_counters_that_stand_still_are_no_two_windows(shop: Shop, clock: Clock) -> None:
-    """Two windows need three moments."""
-    flink = shop()
-    flink.vertices["v0"].rates = {name: 0.0 for name in flink.vertices["v0"].rates}  # type: ignore[misc]
-    with pytest.raises(UnsteadyJob, match="watch for longer with --seconds"):
-        advised(flink)
 
 
 def test_garbage_collection_that_dominates_is_refused(shop: Shop) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, failure
+from fake_flink import FakeFlink
 from flink_documents import TASK_MANAGER, healthy, jobs
-from lazy_flink import START, Clock, LazyFlink, Vertex, rates
+from lazy_flink import Clock, LazyFlink, Vertex, with_threads
 from shop_flink import shop_vertices
 
 from streamplace.engines.flink.cpu import limits
@@ -21,7 +21,7 @@ from streamplace.engines.flink.measure import background, cluster, job_windows
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS, Activity
+from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import (
     ASSUMED,
     BYTES_OF_A_TUPLE,
@@ -129,39 +129,33 @@ def test_a_process_that_does_not_answer_has_no_threads(
 @pytest.fixture
 def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     """The shop on two TaskManagers of two cores, whose network threads take 0.1 cores each."""
-    vertices = shop_vertices()
-    for vertex in vertices.values():
-        vertex.rates = {n: x if isinstance(x, str) else 1e5 * x for n, x in vertex.rates.items()}
-    flink = LazyFlink(clock, vertices, devices=("dev-0", "dev-1"))
+
+    def threads(_: int) -> list[JavaThread]:
+        cores = {"Flink Netty Server (0) Thread 0": 0.1, "split (1/2)#0": 0.5, "pekko": 0.01}
+        return [JavaThread(1, name, own * clock.now, clock.now) for name, own in cores.items()]
+
+    flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
+    processes = {"dev-0": 0, "dev-1": 1}
+    with_threads(monkeypatch, threads, processes)
     for module in (background, cluster):
-        monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": 0, "dev-1": 1})
+        monkeypatch.setattr(module, "processes_of", lambda _: processes)
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
     monkeypatch.setattr(background, "time", clock)
-    monkeypatch.setattr(background, "java_threads", lambda _: network_threads(clock))
+    monkeypatch.setattr(background, "java_threads", threads)
     return flink
 
 
-def network_threads(clock: Clock, work: float = 0.5) -> list[JavaThread]:
-    """A thread that sends, and one that works."""
-    cores = {"Flink Netty Server (0) Thread 0": 0.1, "split (1/2)#0": work}
-    return [JavaThread(1, name, own * clock.now, clock.now) for name, own in cores.items()]
-
-
 @pytest.mark.parametrize("job", ["job", None])
-def test_what_crossing_costs_is_shared_by_all_jobs(
-    busy: LazyFlink, monkeypatch: pytest.MonkeyPatch, job: str | None
+def test_a_job_shows_what_crossing_costs_if_it_is_named_or_alone(
+    busy: LazyFlink, job: str | None
 ) -> None:
-    """Network threads serve all of them: twins cost half of what one alone does."""
-    alone = FlinkEngine(busy.rest).cluster(job, 10.0).sending
+    """Network threads serve all jobs."""
+    measured = FlinkEngine(busy.rest).cluster(job, 10.0)
+    assert not measured.sending.is_assumed
+    assert measured.sending.fixed == pytest.approx(0.1, rel=0.1)
+    assert measured.java == pytest.approx(0.01)
     busy.answers["GET /jobs"] = jobs({"job": "RUNNING", "twin": "RUNNING"})
-    usual = busy._answer
-    monkeypatch.setattr(
-        busy, "_answer", lambda path: usual(path.replace("/jobs/twin", "/jobs/job"))
-    )
-    each = FlinkEngine(busy.rest).cluster(job, 10.0).sending
-    assert each.per_byte == pytest.approx(alone.per_byte / 2, rel=0.1)
-    busy.answers["GET /jobs/twin"] = failure("a.B: unreadable")
-    assert FlinkEngine(busy.rest).cluster(job, 10.0).sending.is_assumed
+    assert FlinkEngine(busy.rest).cluster(None, 10.0).sending.is_assumed
 
 
 def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy: LazyFlink) -> None:
@@ -169,28 +163,9 @@ def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy: L
     busy.states, busy.answers["GET /jobs"] = ["RESTARTING"], jobs({"job": "RESTARTING"})
     measured = FlinkEngine(busy.rest).cluster(None, 10.0)
     assert measured.sending.is_assumed
-    assert measured.java == pytest.approx(0.0)
+    assert measured.java == pytest.approx(0.01)
     with pytest.raises(FlinkError, match="is RESTARTING"):
         FlinkEngine(busy.rest).cluster("job", 10.0)
-
-
-def test_a_task_that_has_ended_is_not_waited_for(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It counts nothing any more, so the measurement would last until its patience is over."""
-    source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
-    vertices = {
-        "v0": Vertex("Source: file", {}, ends=START),
-        "v1": Vertex("Source: src", source),
-        "v2": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH"), ("v1", "HASH")]),
-    }
-    flink = LazyFlink(clock, vertices, devices=("dev-0", "dev-1"))
-    monkeypatch.setattr(background, "processes_of", lambda _: {"dev-0": 0, "dev-1": 1})
-    threads = lambda _: [JavaThread(1, "pekko", 0.01 * clock.now, clock.now)]  # noqa: E731
-    monkeypatch.setattr(background, "java_threads", threads)
-    java, _ = background.background(flink.rest, "job", 10.0)
-    assert clock.now - START < 10 + PATIENCE_SECONDS
-    assert java == pytest.approx(0.01)
 
 
 def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:

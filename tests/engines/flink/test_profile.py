@@ -12,7 +12,7 @@ from shop_flink import CPU, writing_shop
 from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu import threads as processes
 from streamplace.engines.flink.cpu.limits import CpuPool
-from streamplace.engines.flink.cpu.threads import JavaThread, ReceivedTask
+from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -185,20 +185,7 @@ def alike(threads: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
     return threads
 
 
-def test_threads_of_one_name_are_told_apart_by_the_log(
-    alike: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It names vertices in the order in which threads were made, be it another than the plan's."""
-    order = [("split (1/2)#0", "v2"), ("split (1/2)#0", "v1")]
-    order += [("split (2/2)#0", "v2"), ("split (2/2)#0", "v1")]
-    log = [ReceivedTask(thread, vertex, "job") for thread, vertex in order]
-    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: log)
-    seen = profile(namesakes(alike).rest, "job", 10)
-    assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.05, 0.2])
-    assert not any(one.source for one in seen.cpu.values())
-
-
-def test_threads_of_one_name_share_their_cpu_where_no_log_tells(alike: Clock) -> None:
+def test_threads_of_one_name_share_their_cpu(alike: Clock) -> None:
     """What they take together is known; which of them takes it, busy time must say."""
     flink = namesakes(alike)
     for vertex in flink.vertices.values():  # Flink's clock goes ten times too fast

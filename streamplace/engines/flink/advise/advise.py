@@ -47,7 +47,6 @@ from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
     Warmth,
     check_garbage,
-    check_rates,
     warm_profile,
 )
 from streamplace.engines.flink.move.interruption import expected_interruption
@@ -235,7 +234,6 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
     warmth = Warmth(settings.seconds, settings.patience)
     seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,), tell)
     check_garbage(seen.managers)
-    check_rates(seen)
     flow = seen.flow
     managers = rest.task_managers()
     measured = measured_graph(seen, speed)

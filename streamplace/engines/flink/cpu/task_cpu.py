@@ -12,11 +12,8 @@ from urllib.parse import quote
 from streamplace.engines.flink.cpu.helpers import shares_of_helpers
 from streamplace.engines.flink.cpu.threads import (
     JavaThread,
-    ReceivedTask,
     ThreadLoad,
     java_threads,
-    owners,
-    received_tasks,
     spent_between,
     threads_again,
 )
@@ -28,7 +25,7 @@ PROCESS_CPU = "Status.JVM.CPU.Time"
 MEASURED = ""
 SHARED = (
     "from the CPU of threads with the same name, divided in proportion to busy time; give "
-    "operators different names, or let the TaskManagers log at level INFO"
+    "operators different names"
 )
 OF_PROCESS = (
     "from the CPU of whole TaskManagers, whose threads cannot be read here, divided in proportion "
@@ -103,8 +100,6 @@ class ClusterInterval:
     subtasks: Sequence[RunningSubtask]
     # TaskManager on this machine → CPU of its threads; without those whose threads cannot be read.
     loads: Mapping[str, list[ThreadLoad]]
-    # TaskManager on this machine → its tasks, by its log.
-    received: Mapping[str, list[ReceivedTask]]
     # Threads of tasks without input from others, and of those that write to a sink, with the number
     # of their records.
     sources: Mapping[str, float] = field(default_factory=dict)
@@ -156,10 +151,7 @@ def snapshot(
 
 
 def between(
-    first: ClusterSnapshot,
-    second: ClusterSnapshot,
-    processes: Mapping[str, int],
-    sources: Container[str],
+    first: ClusterSnapshot, second: ClusterSnapshot, sources: Container[str]
 ) -> ClusterInterval:
     """Changes between two snapshots, of everything that is in both.
 
@@ -184,7 +176,6 @@ def between(
     return ClusterInterval(
         subtasks,
         loads,
-        {device: received_tasks(pid) for device, pid in processes.items()},
         {one.thread: one.wrote for one in subtasks if one.vertex in sources},
         {
             one.thread: one.read if one.read > 0 else one.wrote
@@ -290,10 +281,8 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
             if (device, load.name) in bearers:
                 threads[load.name].append(load)
         own[device] = {name: sum(load.cores for load in same) for name, same in threads.items()}
-        numbers = {name: [load.number for load in same] for name, same in threads.items()}
-        runs = owners(numbers, interval.received.get(device, ()))
         for name, same in threads.items():
-            cpu |= _of_one_name(same, bearers[device, name], runs)
+            cpu |= _of_one_name(same, bearers[device, name])
     more = shares_of_helpers(interval.loads, own, interval.sources, interval.sinks)
     where = {one.key: (one.device, one.thread) for one in interval.subtasks}
     return {
@@ -314,24 +303,13 @@ def _raised(
 
 
 def _of_one_name(
-    threads: Sequence[ThreadLoad],
-    bearers: Sequence[RunningSubtask],
-    runs: Mapping[int, ReceivedTask],
+    threads: Sequence[ThreadLoad], bearers: Sequence[RunningSubtask]
 ) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks on a TaskManager whose threads have the same name."""
+    """CPU of the subtasks on a TaskManager whose threads have the same name, as in other jobs."""
     if len(threads) != len(bearers):
         return {}
     if len(threads) == 1:
         return {bearers[0].key: TaskCpu(threads[0].cores, thread=threads[0])}
-    known = [(runs[load.number], load) for load in threads if load.number in runs]
-    loads = {(run.job, run.vertex): load for run, load in known}
-    own = [loads.get((one.job, one.vertex), loads.get(("", one.vertex))) for one in bearers]
-    if len(loads) == len(threads) and None not in own:
-        return {
-            one.key: TaskCpu(load.cores, thread=load)
-            for one, load in zip(bearers, own, strict=True)
-            if load is not None
-        }
     whole = sum(load.cores for load in threads)
     return {
         one.key: TaskCpu(whole * share, SHARED)

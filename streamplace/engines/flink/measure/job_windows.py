@@ -246,7 +246,7 @@ class JobWindows:
 
     def _interval(self, start: int, end: int) -> ClusterInterval:
         first, second = self._marks[start].cluster, self._marks[end].cluster
-        return between(first, second, self.processes, self.generated)
+        return between(first, second, self.generated)
 
 
 def _processes(seen: JobInterval) -> dict[str, float]:

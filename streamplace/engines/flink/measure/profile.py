@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamplace.engines.flink.cpu.helpers import COMPILERS, share_of_others
-from streamplace.engines.flink.cpu.task_cpu import RunningSubtask, TaskCpu
+from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.carried_tuples import counted_for
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
@@ -215,7 +215,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         *doubts_of_cpu(tasks, cpu),
     ]
     tuples = _processed_tuples(windows, seen.activity, doubts)
-    doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(seen.interval.unread)])
+    doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(windows.job, seen.interval)])
     lags = windows.lags(seen, tuples)
     times: Mapping[str, ThreadTimes] = {}
     if python_workers(windows.processes[one] for one in windows.devices & windows.processes.keys()):
@@ -393,10 +393,16 @@ def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
         )
 
 
-def doubts_of_jobs(unread: Iterable[str]) -> Iterator[str]:
-    """Doubts about the CPU of jobs that could not be read while another one was measured."""
-    return (
-        f"ipt of all operators: job {shown(job)} could not be read, so CPU of it may be counted "
-        "for this job"
-        for job in sorted(unread)
-    )
+def doubts_of_jobs(job: str, interval: ClusterInterval) -> Iterator[str]:
+    """Doubts about the CPU of other jobs while one was measured."""
+    for other in sorted(interval.unread):
+        yield (
+            f"ipt of all operators: job {shown(other)} could not be read, so CPU of it may be "
+            "counted for this job"
+        )
+    far = {one.job for one in interval.subtasks if one.device not in interval.loads} - {job}
+    for other in sorted(far):
+        yield (
+            f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "
+            "TaskManagers cannot be read here"
+        )

@@ -21,15 +21,12 @@ from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.sampling import Activity, sample
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import quoted
-from streamplace.model.units import digits
 
 GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
 """Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
 MOST_GARBAGE = 0.2
 """Share of the time above which garbage collection distorts the CPU per tuple."""
 MOST_WINDOWS, ALIKE = 12, 0.1
-MOST_COUNTING = 0.15
-"""Maximum part of a rate by which windows may differ because of late counters."""
 LEAST_VARIATION = 0.05
 """Minimum standard deviation of the rate of a source that varies, relative to it."""
 NOISE = 3.0
@@ -66,39 +63,6 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
         if abs(rate - before) < ALIKE * before:
             break
     return rate
-
-
-def check_rates(seen: JobProfile) -> None:
-    """Raise UnsteadyJob if a source emits at different rates in both halves of the time."""
-    is_fetched = any(activity.seconds > 0 for activity in seen.activity.values())
-    for source in seen.sources:
-        activity = seen.activity[source.id]
-        if not seen.tuples[source.id] or (is_fetched and activity.is_silent):  # or it has ended
-            continue
-        halves = seen.flow.sources[source.name].halves
-        if halves is None:
-            raise UnsteadyJob(
-                f"Flink did not update the counters of source {quoted(source.name)} often enough "
-                "to compare two windows; watch for longer with --seconds"
-            )
-        if not agree(*halves, activity.seconds / 2, activity.unsure):
-            first, second = halves
-            raise UnsteadyJob(
-                f"source {quoted(source.name)} sent {digits(first)} tuples/s and then "
-                f"{digits(second)}; wait until two windows differ by less than {ALIKE:.0%}, or "
-                "watch for longer with --seconds"
-            )
-
-
-def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
-    """Whether two rates may be those of one constant source.
-
-    If the border of the windows is noticed ``unsure`` seconds late, the first rate is too low and
-    the second one too high, both by that part of the length of a window.
-    """
-    larger, length = max(first, second), max(seconds, 1.0)
-    counting = min(2 * unsure / length, MOST_COUNTING)
-    return abs(first - second) <= (ALIKE + counting) * larger + NOISE * math.sqrt(larger / length)
 
 
 def rates_vary(seen: JobProfile) -> bool:
