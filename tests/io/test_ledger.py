@@ -37,13 +37,6 @@ def test_an_interval_is_judged_where_the_run_tells_it() -> None:
     assert LedgerEntry("a", 100.0, 70.0).score == pytest.approx(log(0.7))
 
 
-def test_runs_of_jobs_without_a_name_are_not_those_of_one_job() -> None:
-    recorded = [run for i in range(9) for run in runs(f"recorded {i}", 0.5)]
-    unnamed = "Flink Streaming Job"
-    known = known_errors(unnamed, runs(unnamed, *[0.97] * 20), 0.9, recorded)
-    assert known.origin == "9 recorded jobs and 1 job of the ledger"
-
-
 def test_a_run_that_keeps_up_tells_what_is_carried_at_least() -> None:
     """Twenty plans that held count against one that did not."""
     keeps_up = LedgerEntry("a", 100.0, 90.0, False)
@@ -67,29 +60,34 @@ def test_what_was_allowed_for_is_no_error_of_a_prediction() -> None:
     assert LedgerEntry("a", 100.0, 40.0, kept=50.0).score == pytest.approx(log(0.4))
 
 
-def test_own_runs_count_alone_where_they_are_enough() -> None:
-    recorded = [run for i in range(8) for run in runs(f"recorded {i}", 0.5)]
-    few = known_errors("clicks", runs("clicks", *[0.97] * 8), 0.9, recorded)
-    assert few.origin == "8 recorded jobs and 1 job of the ledger"
-    assert few.least == pytest.approx(0.5)
-    own = known_errors("clicks", runs("clicks", *[0.97] * 9), 0.9, recorded)
-    assert own.origin == "9 runs of this job"
-    assert own.least == pytest.approx(0.97)
-    jobs = [run for i in range(9) for run in runs(f"own {i}", 0.9)]
-    assert known_errors("clicks", jobs, 0.9, recorded).origin == "9 jobs of the ledger"
+EIGHT = [run for i in range(8) for run in runs(f"recorded {i}", 0.5)]
+NINE = [run for i in range(9) for run in runs(f"own {i}", 0.9)]
+UNNAMED, BOTH = "Flink Streaming Job", "8 recorded jobs and 1 job of the ledger"
 
 
-def test_a_job_is_not_judged_by_its_own_recorded_runs() -> None:
-    recorded = [*runs("clicks", 1.0), *runs("orders", 0.8), *runs("visits", 0.9)]
-    assert known_errors("clicks", (), 0.6, recorded).least == pytest.approx(0.8)
-    assert known_errors("clicks", (), 0.6, recorded).origin == "2 recorded jobs"
-
-
-def test_a_recorded_job_that_the_user_has_run_counts_once() -> None:
-    recorded = [*runs("clicks", 1.0), *runs("orders", 0.8)]
-    known = known_errors("visits", runs("clicks", 0.9), 0.9, recorded)
-    assert known.origin == "1 recorded job and 1 job of the ledger"
-    assert known.supported == pytest.approx(2 / 3)
+@pytest.mark.parametrize(
+    ("job", "own", "recorded", "origin", "least"),
+    [
+        # Runs of the job itself count alone if they are enough, else jobs of the user, else all.
+        ("clicks", runs("clicks", *[0.97] * 9), EIGHT, "9 runs of this job", 0.97),
+        ("clicks", runs("clicks", *[0.97] * 8), EIGHT, BOTH, 0.5),
+        ("clicks", NINE, EIGHT, "9 jobs of the ledger", 0.9),
+        # Many jobs may have no name.
+        (UNNAMED, runs(UNNAMED, *[0.97] * 20), EIGHT, BOTH, 0.5),
+        # Recorded runs of the job itself, and of jobs that the user has run, do not count.
+        ("clicks", [], [*EIGHT, *runs("clicks", 0.1)], "8 recorded jobs", 0.5),
+        ("new", runs("clicks", 0.9), [*EIGHT, *runs("clicks", 0.1)], BOTH, 0.5),
+    ],
+)
+def test_errors_come_from_the_runs_that_resemble_the_next_one_most(
+    job: str,
+    own: list[LedgerEntry],
+    recorded: list[LedgerEntry],
+    origin: str,
+    least: float,
+) -> None:
+    known = known_errors(job, own, 0.9, recorded)
+    assert (known.origin, known.least) == (origin, pytest.approx(least))
 
 
 def test_recorded_runs_of_the_package_are_whole() -> None:

@@ -116,6 +116,8 @@ def test_a_job_that_is_not_known_is_asked_for_in_one_line() -> None:
         "name its jar and arguments, as in: JAR -- ARGUMENTS. Jars that were uploaded: 'shop.jar'"
     )
     assert len(text.splitlines()) == 1
+    with pytest.raises(SettingError, match=r"JAR -- ARGUMENTS$"):  # it takes no jars
+        known_program(FakeFlink().rest, JOB)
 
 
 def test_an_uploaded_jar_that_lies_on_this_machine_is_named_by_its_path(tmp_path: Path) -> None:
@@ -126,11 +128,6 @@ def test_an_uploaded_jar_that_lies_on_this_machine_is_named_by_its_path(tmp_path
     flink = FakeFlink(uploads("shop.jar", web_tmpdir=str(tmp_path)))
     with pytest.raises(SettingError, match=f"uploaded lie in {jar}$"):
         known_program(flink.rest, JOB)
-
-
-def test_a_cluster_that_takes_no_jars_names_none() -> None:
-    with pytest.raises(SettingError, match=r"JAR -- ARGUMENTS$"):
-        known_program(FakeFlink().rest, JOB)
 
 
 @pytest.mark.parametrize(
