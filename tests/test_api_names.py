@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from command_lines import commands
 
 import streamplace
 from streamplace import api
@@ -71,9 +72,15 @@ def test_keywords_of_a_function_are_the_fields_of_its_settings(functions: str) -
     assert keywords == usual | OF_PYTHON.get(functions, {})
 
 
-@pytest.mark.parametrize("name", ["place", "simulate", "compare", "plan", "train"])
-def test_a_verb_has_twenty_options_at_most(name: str) -> None:
-    options = [one for one in command(name).params if isinstance(one, click.Option)]
+@pytest.mark.parametrize(
+    "words", [" ".join(words) for words in commands() if words[0] not in ("library", "generate")]
+)
+def test_a_command_has_twenty_options_at_most(words: str) -> None:
+    found: click.Command = cli
+    for name in words.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), name) or found
+    options = [one for one in found.params if isinstance(one, click.Option)]
     assert len(options) <= 20
 
 

@@ -2,30 +2,19 @@
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from streamplace.cli._command import GroupedCommand
-from streamplace.cli._flink import (
-    ALLOW_NON_RESTORED,
-    HOME,
-    JOB,
-    PLACEMENT,
-    TIMEOUT,
-    asks,
-    program_of,
-    show,
-    submits,
-    verification,
-)
-from streamplace.cli._options import AS_JSON, FILE, spare_inputs, writes
-from streamplace.cli._output import print_json, print_line, say, say_written, waiting
+from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, HOME, spare_inputs, writes
+from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
+from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
+from streamplace.settings.flink import FlinkApplySettings, FlinkCancelSettings, FlinkVerifySettings
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.pin.pinning import Pinning, Vectors
-    from streamplace.engines.flink.rest.client import Rest
 
 
 @click.command(
@@ -34,24 +23,11 @@ if TYPE_CHECKING:
     short_help="Submit a job so that it runs where it is placed.",
     epilog="Example: streamplace flink apply job.jar --placement placement.json -- --input x.csv",
 )
-@submits
-@PLACEMENT
-@click.option("--savepoint", "saved", help="Savepoint (path or URI) that the job starts from.")
-@ALLOW_NON_RESTORED
-@TIMEOUT
-@asks
-@HOME
+@click.argument("jar", type=FILE)
+@ARGUMENTS
+@settings_of(FlinkApplySettings)
 @AS_JSON
-def apply_(
-    placement: Path,
-    saved: str | None,
-    allow_non_restored: bool,
-    timeout: float,
-    rest: "Rest",
-    flink_home: Path | None,
-    as_json: bool,
-    **submitted: Any,
-) -> None:
+def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_json: bool) -> None:
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
     ARGUMENTS, after --, are passed to the job. The command compiles two small classes that start
@@ -66,17 +42,16 @@ def apply_(
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
 
-    if allow_non_restored and saved is None:
-        raise SettingError("--allow-non-restored needs --savepoint; add --savepoint or drop it")
-    program = program_of(**submitted)
-    flink, vectors = find_flink(flink_home), read_vectors(placement)
+    program, rest, saved = asked.program(jar, arguments), asked.client(), asked.savepoint
+    assert program is not None
+    flink, vectors = find_flink(asked.flink_home), read_vectors(asked.placed())
     if saved is None and (left := left_behind(rest, vectors)):
         say(f"note: the new job starts without state, but {left}")
-    savepoint = None if saved is None else Savepoint(saved, allow_non_restored)
+    savepoint = None if saved is None else Savepoint(saved, asked.allow_non_restored)
     if saved is not None:
         refuse_moved(saved)
     with waiting(f"submitting {program.jar.name}"):
-        job = apply(rest, flink, program, vectors, savepoint=savepoint, seconds=timeout)
+        job = apply(rest, flink, program, vectors, savepoint=savepoint, seconds=asked.timeout)
     if rest.job(job)["state"] == FINISHED:
         say(f"note: {finished(job)}")
     print_json({"job": job}) if as_json else print_line(job)
@@ -88,16 +63,9 @@ def apply_(
     short_help="End a job, with or without saving its state.",
     epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
 )
-@asks
-@JOB
-@click.option(
-    "--savepoint", "folder", help="Folder (path or URI) in which to save the job's state."
-)
-@click.option("--drop-state", is_flag=True, help="End the job even though its state is lost.")
+@settings_of(FlinkCancelSettings)
 @AS_JSON
-def cancel_(
-    rest: "Rest", job: str | None, folder: str | None, drop_state: bool, as_json: bool
-) -> None:
+def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
     """End a job and wait until its slots are free; with --savepoint, print the path of its state.
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
@@ -107,13 +75,14 @@ def cancel_(
     from streamplace.engines.flink.rest.client import FINISHED
     from streamplace.engines.flink.rest.job_ids import only_job
 
-    ended, path = only_job(rest, job), None
+    rest, path = asked.client(), None
+    ended = only_job(rest, asked.job)
     if rest.jobs().get(ended) == FINISHED:
         raise SettingError(f"{finished(ended)}; there is nothing to cancel")
-    if folder is not None:
+    if asked.savepoint is not None:
         with waiting("saving"):
-            path = stop(rest, ended, folder)
-    elif not drop_state and (saved := saved_by(rest, ended)):
+            path = stop(rest, ended, asked.savepoint)
+    elif not asked.drop_state and (saved := saved_by(rest, ended)):
         raise SettingError(f"{saved}; to cancel it without saving, give --drop-state")
     else:
         rest.cancel(ended)
@@ -127,14 +96,9 @@ def cancel_(
     epilog="Example: streamplace flink verify --rest http://localhost:8081 "
     "--placement placement.json",
 )
-@asks
-@JOB
-@PLACEMENT
+@settings_of(FlinkVerifySettings)
 @AS_JSON
-@click.pass_context
-def verify_(
-    context: click.Context, rest: "Rest", job: str | None, placement: Path, as_json: bool
-) -> None:
+def verify_(asked: FlinkVerifySettings, as_json: bool) -> int:
     """Compare where every subtask of a job runs with a placement; exit code 1 if they differ.
 
     An operator differs if its subtasks run on other devices, or if there are too few or too many.
@@ -143,9 +107,10 @@ def verify_(
     from streamplace.engines.flink.pin.verify import verify
     from streamplace.engines.flink.rest.job_ids import only_job
 
-    outcome = verify(rest, only_job(rest, job), read_vectors(placement))
-    print_json(verification(outcome)) if as_json else show(outcome)
-    context.exit(0 if outcome.fine else 1)
+    placement, rest = read_vectors(asked.placed()), asked.client()
+    outcome = verify(rest, only_job(rest, asked.job), placement)
+    print_json(outcome.to_json()) if as_json else print_report(outcome.report())
+    return 0 if outcome.fine else 1
 
 
 @click.command(
@@ -156,7 +121,12 @@ def verify_(
     "--cluster cluster.toml -o placed.jar",
 )
 @click.argument("jar", type=FILE)
-@PLACEMENT
+@click.option(
+    "--placement",
+    type=FILE,
+    required=True,
+    help="Placement of the job's operators or subtasks (JSON).",
+)
 @click.option(
     "--cluster",
     "cluster_file",

@@ -1,46 +1,38 @@
 """``streamplace flink watch`` and ``history``: jobs that are watched, and what was predicted."""
 
-from dataclasses import fields
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamplace.cli._command import GroupedCommand
-from streamplace.cli._flink import (
-    HOME,
-    JOB,
-    KNOWN_CLUSTER,
-    MIPS,
-    NIC,
-    TIMEOUT,
-    WINDOW,
-    asks,
-    given_program,
-    may_submit,
-)
-from streamplace.cli._flink_move import NATIVE, SAVEPOINTS
-from streamplace.cli._options import (
-    AS_JSON,
-    CONFIDENCE,
-    FILE,
-    LAG,
-    TRUST,
-    OneOf,
-    control_policies,
-    refuse_unused,
-    spare_inputs,
-    writes,
-)
-from streamplace.cli._output import print_json, print_report, say, say_written
-from streamplace.cli._watch_request import STOPPED, WatchRequest
-from streamplace.errors import SettingError
+from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
+from streamplace.cli._output import print_json, print_line, print_report, say, say_written
+from streamplace.cli._process import interruptible
+from streamplace.cli._settings import settings_of
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.settings.flink import FlinkWatchSettings
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.pin.pinning import Vectors
+    from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
+    from streamplace.engines.flink.watch.judging import Guards, RateJudge
+    from streamplace.engines.flink.watch.log import WatchLog
+    from streamplace.engines.flink.watch.placed_job import PlacedJob
+    from streamplace.engines.flink.watch.rounds import JobRounds
+    from streamplace.engines.flink.watch.watch import Watch
 
-MOVING = ("not_between", "least_time", "folder", "native")
-"""Options of a watch that moves the job."""
+STOPPED = "stopped watching; the job keeps running"
+INTERRUPTED = (
+    "stopped while the job was being started elsewhere; give the same command again, which "
+    "finishes this"
+)
 
 
 @click.command(
@@ -49,137 +41,193 @@ MOVING = ("not_between", "least_time", "folder", "native")
     short_help="Keep a job on TaskManagers that carry its rate.",
     epilog="Example: streamplace flink watch --rest http://localhost:8081",
 )
-@may_submit
-@JOB
-@click.option(
-    "--placement",
-    type=FILE,
-    help="Placement of the job's operators or subtasks (JSON).  [default: where it runs]",
-)
-@click.option(
-    "--apply",
-    "acts",
-    is_flag=True,
-    help="Move the job when that pays, and replace lost TaskManagers by free ones. Without it, the "
-    "command says what would pay.",
-)
-@click.option(
-    "--every",
-    type=click.FloatRange(10, 86_400),
-    default=60.0,
-    show_default=True,
-    help="Seconds from one round to the next.",
-)
-@click.option(
-    "--policy",
-    type=OneOf("policy", control_policies),
-    default="work-function",
-    show_default=True,
-    help="Rule that decides on the number of TaskManagers.",
-)
-@click.option(
-    "--move-price",
-    default="30 min",
-    show_default=True,
-    help="Price of a move: as much as running the mean of both layouts for this time.",
-)
-@LAG
-@click.option(
-    "--least-time",
-    type=click.FloatRange(0, 604_800),
-    default=300.0,
-    show_default=True,
-    help="Seconds from one move to the next, at least. Replacements of lost TaskManagers do not "
-    "wait.",
-)
-@click.option(
-    "--not-between",
-    multiple=True,
-    metavar="HH:MM-HH:MM",
-    help="Hours of every day in which the job is not moved for its rate, by the clock of this "
-    "machine. May be repeated.",
-)
-@click.option(
-    "--at-most",
-    type=click.IntRange(1),
-    help="Largest number of TaskManagers that the job is moved to.  [default: all that are there]",
-)
-@click.option(
-    "--spare",
-    "spares",
-    multiple=True,
-    help="TaskManager without operators that replaces a lost one, also without --apply. Repeat the "
-    "option for several; they are used in the given order.",
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
-    help="Seconds to wait for a lost TaskManager before a spare takes its place.",
-)
-@click.option(
-    "--metrics",
-    metavar="PORT",
-    type=click.IntRange(1, 65535),
-    help="Serve metrics for Prometheus at this port of the loopback address, under /metrics.",
-)
-@WINDOW
-@TRUST
-@CONFIDENCE
-@MIPS
-@KNOWN_CLUSTER
-@NIC
-@SAVEPOINTS
-@NATIVE
-@TIMEOUT
+@JAR
+@ARGUMENTS
+@settings_of(FlinkWatchSettings)
 @writes("Write the current placement to this file after every change.")
-@asks
-@HOME
-def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
+def watch_(
+    jar: Path | None, arguments: tuple[str, ...], asked: FlinkWatchSettings, output: Path | None
+) -> None:
     """Watch a job, say what would pay, and with --apply move it when it does.
 
-    Every --every seconds, the command prints the rate of the job and what its layout carries, with
-    an interval. It knows layouts on one, two and more TaskManagers. A larger one pays when tuples
-    would be late because the rate exceeds what the present one surely carries, or is expected to; a
-    smaller one pays when it saves more than moving there and back costs (see --policy). With
-    --apply, the command moves the job as 'flink move' does, and prints its new id. It moves nothing
-    while checkpoints fail, when others change the job, or without a record of its decision. Rounds,
-    decisions and outcomes are kept (see: streamplace flink history). A watch that was killed
-    continues from there, and never moves the job twice.
+    Every --every seconds, the command prints the rate of the job and what its layout carries. With
+    --apply, it moves the job to more TaskManagers before tuples would be late, and to fewer when
+    that saves more than the moves cost; it starts the job without a TaskManager that was lost. A
+    watch that was killed continues, and never moves the job twice (see: streamplace flink history).
 
-    A job that Flink's adaptive scheduler runs is refused, because it ignores placements: the
-    parallelism of such a job is up to Flink's autoscaler.
-
-    TaskManagers are measured with the job as 'flink move' does. Where their speeds or their CPU
-    limits differ, describe them with --cluster; a TaskManager that the file lacks is not used.
-    Without that file, the CPU limits of TaskManagers on other machines are assumed, unless Flink's
-    settings for Kubernetes state them; as long as any is assumed, the job is not moved to fewer
-    TaskManagers.
-
-    A placed job cannot run without its TaskManagers. When one is lost for longer than --patience,
-    the command ends the job and starts it from its last checkpoint, with a spare in place of the
-    lost TaskManager. A TaskManager that comes back is a spare from then on. If the job fails, the
-    command first waits until Flink knows which TaskManagers are alive. Checkpoints must be
-    retained for this: submit the job with an execution.checkpointing.dir that all machines reach
-    and with -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
-
-    With --apply or --spare, give JAR, options and ARGUMENTS as the job was submitted with, for the
-    command submits it again; leave them out if streamplace has submitted or moved the job on this
-    machine. That needs a JDK and Flink's libraries (see: streamplace flink fetch). The command ends
-    when the job ends: with exit code 0 if it has finished or was cancelled, and with 2 if it
-    failed, or was moved or stopped with a savepoint by others.
+    With --apply or --spare, give JAR, its options and ARGUMENTS as the job was submitted with, or
+    leave them out if streamplace has submitted or moved the job on this machine. The exit code is 0
+    if the job has finished or was cancelled, and 2 if it failed, or others moved or stopped it.
     """
-    refuse_unused(dict.fromkeys(MOVING, "acts"))
-    request = WatchRequest(
-        **{field.name: options.pop(field.name) for field in fields(WatchRequest)}
+    from streamplace.engines.flink.program.submitted import known_program
+    from streamplace.engines.flink.watch.log import WatchLog
+    from streamplace.engines.flink.watch.metrics import WatchMetrics, served
+    from streamplace.engines.flink.watch.watch import (
+        check_movable,
+        check_watchable,
+        first_job,
+        settled,
     )
-    if request.output is not None:
-        spare_inputs(request.output)
+    from streamplace.io.store import Store
+
     try:
-        request.run(rest, flink_home, given_program(**options))
+        with ExitStack() as stack:
+            stack.enter_context(interruptible())
+            engine, program = asked.engine(say), asked.program(jar, arguments)
+            guards, judge = asked.guards(), asked.judge()
+            store = Store.usual()
+            job = first_job(engine.rest, store, asked.job)
+            document = engine.rest.job(job)
+            check_watchable(engine.rest, job, document)
+            if asked.apply:
+                check_movable(engine.rest, job)
+            if not asked.may_start:
+                program = None
+            elif program is None:
+                program = known_program(engine.rest, job)
+            log = WatchLog.claimed(store, job, str(document["name"]), say)
+            rounds = _rounds(asked, engine, program, log, guards, judge)
+            if asked.metrics is not None:
+                metrics = WatchMetrics(str(document["name"]))
+                stack.enter_context(served(metrics, asked.metrics))
+                rounds.observe = metrics.add
+            rounds.recall()
+            watch = _watch(asked, engine, program, rounds, output)
+            try:
+                now = settled(watch, rounds.mover, log, job)
+                watch.run(_placed(asked, engine.rest, now, log, is_started=now != job))
+            except KeyboardInterrupt:
+                say(INTERRUPTED if log.is_starting else STOPPED)
     except KeyboardInterrupt:
         say(STOPPED)
+
+
+def _rounds(
+    asked: FlinkWatchSettings,
+    engine: "FlinkEngine",
+    program: "Program | None",
+    log: "WatchLog",
+    guards: "Guards",
+    judge: "RateJudge",
+) -> "JobRounds":
+    """Rounds that look at the rate, and move the job if that is wanted."""
+    from streamplace.engines.flink.program.submitted import SubmittedProgram
+    from streamplace.engines.flink.watch.acting import WatchMover
+    from streamplace.engines.flink.watch.modelling import JobModeller
+    from streamplace.engines.flink.watch.placed_job import move_without_lost
+    from streamplace.engines.flink.watch.rounds import JobRounds
+
+    mover = None
+    if asked.apply and program is not None:
+        without = partial(move_without_lost, engine.rest, asked.spare)
+        move = replace(engine.moving(program), without_lost=without)
+        check = SubmittedProgram.of(program).check
+        mover = WatchMover(move, log, say, check_program=check)
+    model_of = JobModeller(
+        engine,
+        say,
+        asked.seconds,
+        asked.at_most,
+        trusts_profile=True,
+        cluster=asked.cluster,
+    )
+    return JobRounds(engine.rest, log, judge, guards, model_of, mover, say, asked.every)
+
+
+def _watch(
+    asked: FlinkWatchSettings,
+    engine: "FlinkEngine",
+    program: "Program | None",
+    rounds: "JobRounds",
+    output: Path | None,
+) -> "Watch":
+    """Watch that also replaces lost TaskManagers."""
+    from streamplace.engines.flink.program.submitted import SubmittedProgram
+    from streamplace.engines.flink.watch.replacing import Replacing
+    from streamplace.engines.flink.watch.watch import Watch
+
+    file = asked.placement
+    if output is not None and (file is None or output.exists()):
+        file = output
+    replacing = Replacing(
+        engine.rest,
+        engine.flink if program is not None else None,
+        program,
+        asked.spare,
+        say,
+        partial(_started, asked.placement, output),
+        asked.patience,
+        asked.timeout,
+        "PLACEMENT" if file is None else str(file.resolve()),
+        rounds.log,
+        takes_free=asked.apply,
+    )
+    if program is not None:
+        replacing = replace(replacing, check_program=SubmittedProgram.of(program).check)
+    return Watch(replacing, rounds)
+
+
+def _placed(
+    asked: FlinkWatchSettings, rest: "Rest", job: str, log: "WatchLog", *, is_started: bool
+) -> "PlacedJob":
+    """The job with the devices of the placement, or with those that it runs on.
+
+    The placement is not that of a job which a watch has started elsewhere, now or earlier. Such a
+    job may have lost a device meanwhile, so that Flink shows no layout of it.
+    """
+    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.rest.tasks import layout_of
+    from streamplace.engines.flink.watch.look import running_layout
+    from streamplace.engines.flink.watch.placed_job import PlacedJob
+
+    if is_started or any(one.after == job != one.job for one in log.decisions.values()):
+        vectors: Vectors = dict(running_layout(rest, job)) or log.placed(job)
+        if vectors:
+            return PlacedJob(job, vectors)
+    elif asked.placement is not None:
+        return PlacedJob(job, read_vectors(asked.placement))
+    return PlacedJob(job, layout_of(rest, job, rest.running_job(job)))
+
+
+def _started(placement: Path | None, output: Path | None, run: "PlacedJob") -> None:
+    """Print the id of a job that was started, and write its placement.
+
+    What fails is told: if the watch ended because of it, nobody would watch the job.
+    """
+    steps = [partial(print_line, run.job)]
+    if output is not None:
+        steps.append(partial(_write_placement, run.vectors, placement, output))
+    for step in steps:
+        try:
+            step()
+        except StreamplaceError as error:
+            say(f"warning: {error}")
+
+
+def _write_placement(vectors: "Vectors", placement: Path | None, output: Path) -> None:
+    """Write where a job was started; the prediction of its first placement is of another one."""
+    from streamplace.io.files import read_bytes, write_text
+    from streamplace.io.placements import parse_document
+
+    document: dict[str, Any] = {"assignment": _assignment(vectors)}
+    if placement is not None:
+        given = parse_document(read_bytes(placement), str(placement))
+        document = {key: given[key] for key in ("graph",) if key in given} | document
+    write_text(output, json.dumps(document, indent=1) + "\n")
+    say_written("placement", output)
+
+
+def _assignment(vectors: "Vectors") -> dict[str, str]:
+    """Operator, or subtask, → device."""
+    assignment: dict[str, str] = {}
+    for name, devices in vectors.items():
+        if isinstance(devices, str):
+            assignment[name] = devices
+        elif len(devices) == 1:
+            assignment[name] = devices[0]
+        else:
+            assignment |= {f"{name}#{i}": device for i, device in enumerate(devices)}
+    return assignment
 
 
 @click.command(

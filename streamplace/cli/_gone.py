@@ -6,6 +6,22 @@ SHARED = {
     "--trust-profile": "trust-profile = true",
 }
 """Options of both place and plan."""
+CONNECTION = {
+    "--cacert": "cacert = 'ca.pem'",
+    "--cert": "cert = 'me.pem'",
+    "--key": "key = 'me.key'",
+}
+MACHINES = {
+    "--mips": "mips = '3 GIPS'",
+    "--bandwidth": "bandwidth = '10 Gbps'",
+    "--nic": "nic = ['1 Gbps', 'dev-0=100 Mbps']",
+}
+PROGRAM = {
+    "--managed-memory": "managed-memory = '64 MiB'",
+    "--flink-home": "flink-home = '/opt/flink'",
+}
+WINDOWS = {"--seconds": "seconds = 5", "--patience": "patience = 120"}
+STARTS = {"--timeout": "timeout = 120", "--allow-non-restored": "allow-non-restored = true"}
 KEYS = {
     "place": {
         "--from": "from = 'placement.json'",
@@ -25,6 +41,33 @@ KEYS = {
     },
     "simulate": {"--dt": "dt = '10 ms'", "--capacity": "capacity = 1000"},
     "compare": {"--limit": "limit = 10", "--on": "on = 'ray'"},
+    "flink move": {
+        "--settle": "settle = 30",
+        "--savepoint-timeout": "savepoint-timeout = 600",
+        "--native": "native = true",
+        **CONNECTION,
+        **MACHINES,
+        **PROGRAM,
+        **STARTS,
+        **WINDOWS,
+    },
+    "flink watch": {
+        "--least-time": "least-time = 300",
+        "--move-price": "move-price = '30 min'",
+        "--lag": "lag = '1 min'",
+        "--native": "native = true",
+        "--timeout": "timeout = 120",
+        **CONNECTION,
+        **MACHINES,
+        **PROGRAM,
+        **WINDOWS,
+    },
+    "flink advise": {**CONNECTION, **MACHINES, **PROGRAM, **WINDOWS},
+    "flink apply": {**CONNECTION, **PROGRAM, **STARTS},
+    "flink cluster": {**CONNECTION, **MACHINES, "--seconds": "seconds = 10"},
+    "flink profile": {**CONNECTION, **WINDOWS, "--mips": "mips = '3 GIPS'"},
+    "flink cancel": CONNECTION,
+    "flink verify": CONNECTION,
     "train": {"--limit": "limit = 10", "--on": "on = 'ray'"},
 }
 """Options that are keys of a settings file now, with an example."""
@@ -57,6 +100,11 @@ GONE: dict[tuple[str, str], str] = {
     ("flink move", "--trust-profile"): "drop it: a doubtful model makes the job try more layouts",
     ("flink move", "--accept-cold"): "drop it: cold jobs are measured all the same",
     ("flink move", "--confidence"): "drop it: layouts are tried and measured",
+    **{
+        (f"flink {command}", option): "drop it: a doubtful model is tried, and said to be doubtful"
+        for command in ("advise", "watch")
+        for option in ("--confidence", "--trust-profile")
+    },
     ("flink move", "--least-rate"): "drop it: the job ends in the best layout that was measured",
     ("flink advise", "--accept-cold"): "drop it: cold jobs are measured all the same",
     (

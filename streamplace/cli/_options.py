@@ -56,6 +56,14 @@ CONFIDENCE = click.option(
 LAG = click.option(
     "--lag", default="1 min", show_default=True, help="Time by which tuples may be late."
 )
+JAR = click.argument("jar", type=FILE, required=False)
+ARGUMENTS = click.argument("arguments", nargs=-1)
+HOME = click.option(
+    "--flink-home",
+    type=FILE,
+    help="Folder of a Flink installation, whose libraries are used.  [default: $FLINK_HOME, or "
+    "what pip or 'flink fetch' has installed]",
+)
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
 )

@@ -1,6 +1,7 @@
 """Options of a command that are the fields of its settings, and ``--settings``."""
 
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ def settings_of(model: type[VerbSettings], *, file: bool = True) -> Decorator:
     """Options of the fields, and ``--settings`` if a file has them too, passed on as ``asked``."""
     options = model.options()
     flags = {name: option for name, option in options.items() if option.flag}
-    keys = sorted((option.key or name) for name, option in options.items() if not option.flag)
+    keys = sorted(
+        (option.key or name).replace("_", "-")
+        for name, option in options.items()
+        if not option.flag
+    )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, settings_file: Path | None = None, **values: Any) -> Any:
@@ -56,18 +61,19 @@ def settings_of(model: type[VerbSettings], *, file: bool = True) -> Decorator:
 def _option(model: type[VerbSettings], name: str) -> Decorator:
     """Option of a field, whose text the settings convert."""
     option, kind, usual = model.options()[name], model.kind(name), model.model_fields[name].default
-    is_shown = isinstance(usual, str | int | float) and usual not in ("", False)
+    is_shown = isinstance(usual, str | int | float) and usual not in ("", False, inf)
+    shown = f"{usual:g}" if isinstance(usual, float) else usual
     facts: dict[str, Any] = {"is_flag": True} if kind.form == "flag" else {}
     if kind.form == "file":
         facts["type"] = FILE
     return click.option(
-        option.flag,
+        *option.words,
         name,
         cls=GroupedOption,
         group=option.group,
         names=kind.metavar,
         multiple=kind.form == "several",
-        help=option.help + (f"  [default: {usual}]" if is_shown else ""),
+        help=option.help + (f"  [default: {shown}]" if is_shown else ""),
         **facts,
     )
 

@@ -6,29 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamplace.cli._flink import (
-    BANDWIDTH,
-    HOME,
-    JOB,
-    MIPS,
-    NIC,
-    PATIENCE,
-    SECONDS,
-    WINDOW,
-    asks,
-)
 from streamplace.cli._flink_advise import advise_
 from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
 from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
-from streamplace.cli._options import AS_JSON, FILE, writes
+from streamplace.cli._options import FILE, HOME, common, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 from streamplace.cli._process import hung_up
+from streamplace.cli._settings import settings_of
+from streamplace.settings.flink import FlinkClusterSettings, FlinkProfileSettings
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.measure.profile import JobProfile
-    from streamplace.engines.flink.rest.client import Rest
     from streamplace.model.graph import StreamGraph
 
 
@@ -121,45 +111,22 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     short_help="Write a running cluster as a cluster file.",
     epilog="Example: streamplace flink cluster -o cluster.toml",
 )
-@asks
-@MIPS
-@BANDWIDTH
-@NIC
-@JOB
-@click.option(
-    "--beside",
-    multiple=True,
-    help="Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
-    "repeated.",
-)
-@SECONDS
+@settings_of(FlinkClusterSettings)
 @writes("Write the cluster to this TOML file.")
-def cluster_(
-    rest: "Rest",
-    mips: str,
-    bandwidth: str | None,
-    nic: tuple[str, ...],
-    job: str | None,
-    beside: tuple[str, ...],
-    seconds: float,
-    output: Path | None,
-) -> None:
+def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
     """Write a cluster file with a device for every TaskManager.
 
     For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
     reserves it. It reads their CPU limits from their cgroups. It also watches the given job, or the
     only one that runs, for what sending and receiving a tuple costs. What cannot be measured is
-    assumed, and the file and the output say so. Give the same --mips to this command and to
-    profile. You can edit everything in the file.
+    assumed, and the file and the output say so. You can edit everything in the file.
     """
-    from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.measure.cards import parse_cards
     from streamplace.engines.flink.measure.cluster import unpinnable
     from streamplace.io.files import write_text
 
-    with waiting(f"watching for {seconds:g} s"):
-        engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth, cards=parse_cards(nic))
-        measured = engine.cluster(job, seconds, beside=beside)
+    engine = asked.engine()
+    with waiting(f"watching for {asked.seconds:g} s"):
+        measured = engine.cluster(asked.job, asked.seconds, beside=asked.beside)
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say(
@@ -168,7 +135,7 @@ def cluster_(
         )
     for note in (*measured.assumptions, *measured.notes):
         say(f"note: {note}")
-    for device in unpinnable(rest):
+    for device in unpinnable(engine.rest):
         say(
             f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "
             "streamplace flink config"
@@ -237,30 +204,15 @@ def config_(
     short_help="Measure a running job as a graph.",
     epilog="Example: streamplace flink profile --rest http://localhost:8081 -o graph.json",
 )
-@asks
-@JOB
-@WINDOW
-@PATIENCE
-@MIPS
-@writes("File to write: the graph (.json), or a report (.html).")
-@AS_JSON
-def profile_(
-    rest: "Rest",
-    job: str | None,
-    seconds: float,
-    patience: float,
-    mips: str,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+@settings_of(FlinkProfileSettings)
+@common("File to write: the graph (.json), or a report (.html).")
+def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
-    The job is watched in windows of --seconds until it is steady, since a job that has just started
-    needs more CPU.
-
-    Operators that Flink has chained are one unit, which is measured, and placed, as one. Give the
-    same --mips as to the command cluster. The command prints what it could not measure, and
-    compares the model's prediction for the current placement with the measured rate.
+    The job is watched until it is steady, since a job that has just started needs more CPU.
+    Operators that Flink has chained are one unit, which is measured, and placed, as one. The
+    command prints what it could not measure, and compares the model's prediction for the current
+    placement with the measured rate.
     """
     from streamplace.engines.flink.measure.graph import measured_graph
     from streamplace.engines.flink.measure.steady import Warmth, warm_profile
@@ -269,10 +221,10 @@ def profile_(
     from streamplace.model.units import digits
     from streamplace.model.units import mips as parsed_mips
 
-    speed = parsed_mips(mips)
-    with waiting(f"watching in windows of {seconds:g} s"):
-        warmth = Warmth(seconds, patience)
-        seen = warm_profile(rest, only_job(rest, job), warmth, tell=say)
+    rest, speed = asked.client(), parsed_mips(asked.mips)
+    with waiting(f"watching in windows of {asked.seconds:g} s"):
+        warmth = Warmth(asked.seconds, asked.patience)
+        seen = warm_profile(rest, only_job(rest, asked.job), warmth, tell=say)
     graph = measured_graph(seen, speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)

@@ -59,12 +59,13 @@ class VerbSettings(BaseModel):
         """Settings of a command line, and of a settings file for what is not typed."""
         fields = cls.options()
         names = {
-            name: option.flag or f"{option.key or name!r} in a file for --settings"
+            name: option.words[-1] or f"{_written(option.key or name)!r} in a file for --settings"
             for name, option in fields.items()
         }
         stored = {} if file is None else cls._read(file)
         names |= {
-            name: f"{fields[name].key or name} in {file}" for name in stored.keys() - typed.keys()
+            name: f"{_written(fields[name].key or name)} in {file}"
+            for name in stored.keys() - typed.keys()
         }
         return cls._made({**stored, **typed}, names)
 
@@ -157,6 +158,11 @@ class VerbSettings(BaseModel):
     def files(self) -> Iterator[Path]:
         """Files that are given."""
         return (value for value in self.given.values() if isinstance(value, Path))
+
+
+def _written(field: str) -> str:
+    """Key of a settings file."""
+    return field.replace("_", "-")
 
 
 def _fault(error: ValidationError, names: Mapping[str, str]) -> StreamplaceError:

@@ -11,11 +11,16 @@ GROUPS = (WHAT, WHERE, HOW_LONG, OUTPUT)
 class OptionField:
     """How a field is given: as an option, or only in a settings file if it has no ``flag``."""
 
-    flag: str
+    flag: str  # words of the option, with slashes between them
     help: str
     group: str = WHAT
     key: str = ""  # in a settings file, if it is not the name of the field
     python: bool = True  # whether the function of the verb has a keyword for it
+
+    @property
+    def words(self) -> list[str]:
+        """Words of the option, the longest last."""
+        return self.flag.split("/")
 
 
 def key(help: str, name: str = "", *, python: bool = True) -> OptionField:

@@ -95,6 +95,9 @@ def _offers(value: Any) -> "Catalogue":
     raise ValueError("a list of Offer, or the path of a file with offers")
 
 
+OFFERS = FieldKind(_offers, "FILE", "file")
+
+
 def _kept(value: Any) -> bool | frozenset[str]:
     return value if isinstance(value, bool) else frozenset(TEXTS.convert(value))
 
@@ -189,7 +192,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     restart: Annotated[float, TIME, key("Time for which a move stops the job.", python=False)] = 5.0
     offers: Annotated[
         Catalogue | None,
-        FieldKind(_offers, "FILE", "file"),
+        OFFERS,
         OptionField("--offers", "TOML file with the types of machines and their prices.", WHERE),
     ] = None
     cluster: Annotated[

@@ -208,12 +208,12 @@ COMBINATIONS = [
     ),
     *(
         (
-            f"flink move graph.json --placement placement.json {option}",
+            f"flink move --placement placement.json {option}",
             f"{option.split()[0]} is for a job that is measured; drop it or --placement",
         )
         for option in (
-            *("--cluster c.toml", "--tries 2", "--max-interruption 9"),
-            *("--rate 5", "--seconds 9", "--patience 9", "--mips 100"),
+            *("--cluster two.toml", "--tries 2", "--max-interruption 9"),
+            "--rate 5",
         )
     ),
     *(
@@ -221,10 +221,7 @@ COMBINATIONS = [
             f"flink watch {option}",
             f"{option.split()[0]} has no effect without --apply; add it, or drop",
         )
-        for option in (
-            *("--not-between 22:00-06:00", "--least-time 9", "--native"),
-            "--savepoints saved",
-        )
+        for option in (*("--not-between 22:00-06:00", "--savepoints saved"),)
     ),
     (
         "place tasks.json --settings never-ends.toml",

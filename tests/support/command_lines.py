@@ -1,4 +1,8 @@
-"""The commands that there are."""
+"""The commands that there are, and files for their ``--settings``."""
+
+import json
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,3 +25,11 @@ def commands() -> list[list[str]]:
 
     walk(cli, [])
     return found
+
+
+def settings_file(folder: Path, **fields: Any) -> tuple[str, str]:
+    """Write a file for ``--settings``; returns the words that name it."""
+    file = folder / f"{'-'.join(fields)}.toml"
+    lines = (f"{name} = {json.dumps(value)}" for name, value in fields.items())
+    file.write_text("\n".join(lines) + "\n")
+    return "--settings", str(file)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from command_lines import settings_file
 from flink_proxy import FaultyProxy
 from moved_jobs import write_spread
 
@@ -108,23 +109,22 @@ class Trial:
         """Folder of savepoints."""
         return self._uri("saved")
 
-    def move(self, *options: str) -> int:
+    def move(self, settle: float = 3) -> int:
         """Type the command that moves the job elsewhere; returns its status."""
         devices = self.cluster.devices
         step = int(time.time() * 1000) % 3
         placed = write_spread(self.folder / "p.json", self.rest, self.job, devices, step)
         return self.type(
             *("flink", "move", str(self.jar), "--placement", placed, "--rest", self.proxy.url),
-            *("--flink-home", str(self.flink.home), "--entry-class", "OnceJob"),
-            *("--savepoints", self.saved, "--settle", "3", *options),
+            *("--entry-class", "OnceJob", "--savepoints", self.saved, *self._given(settle=settle)),
             *("--", *self.arguments),
         )
 
     def apply(self, savepoint: str) -> int:
         """Type the command that starts the job from a savepoint; returns its status."""
         return self.type(
-            *("flink", "apply", str(self.jar), "--rest", self.proxy.url, "--flink-home"),
-            *(str(self.flink.home), "--entry-class", "OnceJob", "--savepoint", savepoint),
+            *("flink", "apply", str(self.jar), "--rest", self.proxy.url, *self._given()),
+            *("--entry-class", "OnceJob", "--savepoint", savepoint),
             *("--placement", str(self.folder / "p.json"), "--", *self.arguments),
         )
 
@@ -168,12 +168,14 @@ class Trial:
 
     def resuming(self) -> list[str]:
         """The command that finishes a move whose command was killed."""
-        place = ("--rest", self.proxy.url, "--flink-home", str(self.flink.home))
-        saved = ("--entry-class", "OnceJob", "--savepoints", self.saved, "--settle", "3")
+        saved = ("--entry-class", "OnceJob", "--savepoints", self.saved, *self._given(settle=3))
         return [
-            *("flink", "move", str(self.jar), *place, *saved, "--resume"),
+            *("flink", "move", str(self.jar), "--rest", self.proxy.url, *saved, "--resume"),
             *("--", *self.arguments),
         ]
+
+    def _given(self, **fields: float) -> tuple[str, str]:
+        return settings_file(self.folder, flink_home=str(self.flink.home), **fields)
 
     def kill(self) -> None:
         """Kill the command that runs."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from command_lines import settings_file
+
 from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.rest.client import ENDED, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
@@ -88,9 +90,9 @@ class Watched:
     ) -> str:
         """Move it by the command, beside so many other jobs; returns its new id."""
         more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
-        place = ("--rest", self.rest.url, "--flink-home", str(home))
+        given = settings_file(self.folder.parent, flink_home=str(home), settle=0, seconds=2)
+        place = ("--rest", self.rest.url, *given)
         saved = ("--savepoints", f"{self.folder.as_uri()}-saved", "-p", str(PARALLELISM))
-        saved = (*saved, "--settle", "0")
         job = ("--entry-class", self.entry, *more, *options)
         command = ("flink", "move", str(self.jar), *place, *saved, *job)
         answer = run(*command, "--", *self.arguments(SLOW))

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, said
 from flink_documents import ANSWERS
 
@@ -14,8 +15,8 @@ from streamplace.engines.flink.rest.transport import Access
 
 TLS = Path(__file__).parent / "tls"
 """Made for these tests: who certifies, the server at 127.0.0.1, a client; for a hundred years."""
-CLIENT = ("--cert", str(TLS / "client.pem"), "--key", str(TLS / "client.key"))
-AUTHORITY = ("--cacert", str(TLS / "authority.pem"))
+CLIENT = {"cert": str(TLS / "client.pem"), "key": str(TLS / "client.key")}
+AUTHORITY = {"cacert": str(TLS / "authority.pem")}
 COMMANDS = (["cluster"], ["cancel", "--job", "another"])
 
 
@@ -31,18 +32,22 @@ def secured() -> Iterator[FakeFlink]:
         yield flink
 
 
-def test_certificates_are_shown_and_checked(run: Callable, secured: FakeFlink) -> None:
+def test_certificates_are_shown_and_checked(
+    run: Callable, secured: FakeFlink, tmp_path: Path
+) -> None:
     """Those of an authority of one's own."""
-    answer = run("flink", "cluster", "--rest", secured.url, *AUTHORITY, *CLIENT)
+    files = settings_file(tmp_path, **AUTHORITY, **CLIENT)
+    answer = run("flink", "cluster", "--rest", secured.url, *files)
     assert answer.status == 0, answer.err
     assert 'name = "dev-0"' in answer.out
 
 
-@pytest.mark.parametrize("options", [CLIENT, AUTHORITY], ids=["unknown server", "unknown client"])
+@pytest.mark.parametrize("files", [CLIENT, AUTHORITY], ids=["unknown server", "unknown client"])
 def test_who_is_not_certified_gets_nothing(
-    refusal: Callable, secured: FakeFlink, options: tuple[str, ...]
+    refusal: Callable, secured: FakeFlink, files: dict[str, str], tmp_path: Path
 ) -> None:
-    refused = refusal("flink", "cluster", "--rest", secured.url, *options)
+    given = settings_file(tmp_path, **files)
+    refused = refusal("flink", "cluster", "--rest", secured.url, *given)
     assert "no Flink answers at https://127.0.0.1" in refused
     assert secured.asked == []
 
@@ -78,26 +83,28 @@ def test_authorization_is_sent_and_never_shown(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("files", "told"),
     [
-        (("--cacert", "none.pem"), "none.pem: holds no certificates (PEM): No such file"),
-        (("--cacert", str(TLS / "client.key")), "client.key: holds no certificates (PEM)"),
-        (("--cert", str(TLS / "client.pem")), "client.pem: holds no certificate with its key"),
-        (("--key", "k.pem"), "--key is the private key of --cert; give both"),
-        ((*CLIENT[:2], "--key", str(TLS / "locked.key")), "its key is protected by a password"),
-        (("--authorization", "none"), "none: "),
-        (("--authorization", str(TLS / "client.key")), "write 'Bearer TOKEN' or 'NAME:PASSWORD'"),
+        ({"cacert": "none.pem"}, "none.pem: holds no certificates (PEM): No such file"),
+        ({"cacert": str(TLS / "client.key")}, "client.key: holds no certificates (PEM)"),
+        ({"cert": str(TLS / "client.pem")}, "client.pem: holds no certificate with its key"),
+        ({"key": "k.pem"}, "key is the private key of cert; give both"),
+        (CLIENT | {"key": str(TLS / "locked.key")}, "its key is protected by a password"),
+        ({"authorization": "none"}, "none: "),
+        ({"authorization": str(TLS / "client.key")}, "write 'Bearer TOKEN' or 'NAME:PASSWORD'"),
     ],
 )
 def test_what_cannot_be_used_is_told(
-    refusal: Callable, options: tuple[str, ...], told: str
+    refusal: Callable, files: dict[str, str], told: str, tmp_path: Path
 ) -> None:
     """Nobody is asked for a password."""
-    assert told in refusal("flink", "cluster", "--rest", "https://127.0.0.1:1", *options)
+    given = settings_file(tmp_path, **files)
+    assert told in refusal("flink", "cluster", "--rest", "https://127.0.0.1:1", *given)
 
 
-def test_certificates_need_a_secure_address(refusal: Callable) -> None:
-    told = refusal("flink", "cluster", "--rest", "http://127.0.0.1:1", *AUTHORITY)
+def test_certificates_need_a_secure_address(refusal: Callable, tmp_path: Path) -> None:
+    given = settings_file(tmp_path, **AUTHORITY)
+    told = refusal("flink", "cluster", "--rest", "http://127.0.0.1:1", *given)
     assert "certificates need an https:// address" in told
 
 

@@ -185,7 +185,9 @@ def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Shop) -> None:
     advice = advised(flink, "1x")
     assert advice.carried is not None
     assert advice.carried >= advice.observed
-    assert any("card" in note and "give their speed with --nic" in note for note in advice.notes)
+    assert any(
+        "card" in note and "give their speed (nic in --settings)" in note for note in advice.notes
+    )
     slow = advise(flink.rest, "job", "1x", OFFERS, replace(SETTINGS, cards={"": "100 Mbps"}))
     assert slow.carried is not None
     assert slow.carried < slow.observed

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, failure
 from flink_documents import ANSWERS
 from lazy_flink import Clock
@@ -28,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folder with offers."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "offers.toml").write_text(OFFERS_TOML)
+    (tmp_path / "c.toml").write_text('devices = [{name = "dev-0"}]\n')
     return tmp_path
 
 
@@ -36,7 +38,7 @@ def asked(folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Words of the command, for a job on a cluster that is served."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     with FakeFlink(ANSWERS).served() as flink:
-        given = ("--offers", "offers.toml", "--seconds", "2")
+        given = ("--offers", "offers.toml", *settings_file(folder, seconds=2))
         yield ("flink", "advise", "--rest", flink.url, *given)
 
 
@@ -90,7 +92,7 @@ def test_the_command_prints_advice_and_writes_the_plan(
     [
         (("--rate", "0x", "--offers", "offers.toml"), "the factor must be above 0"),
         (("--rate", "fast", "--offers", "offers.toml"), "rate 'fast'"),
-        (("--rate", "2x", "--offers", "offers.toml", "--cluster", "offers.toml"), "exclude"),
+        (("--rate", "2x", "--offers", "offers.toml", "--cluster", "c.toml"), "exclude"),
         (("--rate", "2x", "--offers", "no.toml"), "no.toml"),
         (("--rate", "2x", "--rest", "http://127.0.0.1:1"), "no Flink answers"),
     ],

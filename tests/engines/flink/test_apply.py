@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config, failed_by, healthy, job, task_manager
 from watched_jobs import write_program
@@ -229,7 +230,7 @@ def test_jars_that_are_none_are_told(
     given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
     with FakeFlink(healthy("dev-0")).served() as flink:
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
-        refused = refusal(*apply, "--flink-home", ".")
+        refused = refusal(*apply, *settings_file(tmp_path, flink_home="."))
     fault = "is not a jar" if options else "missing.jar: no such file"
     assert f"{fault}; name the jar of a Flink job" in refused
     assert flink.requests("POST") == []
@@ -311,7 +312,7 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
 def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace)}
-    told = "submit the job that was saved, or drop that state with --allow-non-restored"
+    told = "submit the job that was saved, or drop that state .allow-non-restored in --settings."
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS, config, healthy
 from lazy_flink import Vertex, rates
@@ -151,8 +152,8 @@ def _process(folder: Path, name: str, network: int) -> None:
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (("1 Gbps", "2 Gbps"), "--nic gives the card of all TaskManagers twice"),
-        (("a=1 Gbps", "a=1 Gbps"), "--nic gives the card of 'a' twice"),
+        (("1 Gbps", "2 Gbps"), "the card of all TaskManagers is given twice"),
+        (("a=1 Gbps", "a=1 Gbps"), "the card of 'a' is given twice"),
         (("a=fast",), "fast"),
         (("0 Mbps",), "the speed must be above 0"),
     ],
@@ -197,7 +198,7 @@ def test_an_assumed_network_carries_what_the_job_sends(shop: Shop) -> None:
         assert speeds == pytest.approx(3.2e9, rel=0.01)
     (note,) = (note for note in sent.notes if "network cards" in note)
     assert "more between TaskManagers than the 1000 Mbps" in note
-    assert "so 3464 Mbps are assumed; give their speed with --nic" in note
+    assert "so 3464 Mbps are assumed; give their speed (nic in --settings)" in note
 
 
 @pytest.mark.parametrize(
@@ -214,16 +215,18 @@ def test_a_network_that_suffices_or_is_given_stays(
     assert not any("network cards" in note for note in found.notes)
 
 
-def test_the_command_tells_what_it_assumes(run: Callable) -> None:
+def test_the_command_tells_what_it_assumes(run: Callable, tmp_path: Path) -> None:
     """And knows no TaskManager that is not there."""
     with FakeFlink(ANSWERS).served() as flink:
-        asked = ("flink", "cluster", "--rest", flink.url, "--seconds", "2")
-        answer = run(*asked, "-o", "cluster.toml")
-        given = run(*asked, "--nic", "dev-0=10 Mbps")
-        unknown = run(*asked, "--nic", "tm=10 Mbps")
+        asked = ("flink", "cluster", "--rest", flink.url)
+        answer = run(*asked, *settings_file(tmp_path, seconds=2), "-o", "cluster.toml")
+        given, unknown = (
+            run(*asked, *settings_file(tmp_path, seconds=2, nic=f"{device}=10 Mbps"))
+            for device in ("dev-0", "tm")
+        )
     assert "note: the network cards of 'dev-0' are assumed to have 1000 Mbps" in answer.err
     assert "note: what a tuple between TaskManagers costs is assumed to be 37.1 ns" in answer.err
     assert 'egress = "10 Mbps"  # network card, given' in given.out
     assert "network cards" not in given.err
     assert unknown.status == 2
-    assert "--nic names 'tm', but the TaskManagers are 'dev-0'" in unknown.err
+    assert "nic names 'tm', but the TaskManagers are 'dev-0'" in unknown.err

@@ -155,7 +155,7 @@ def test_one_copy_runs_when_others_act_while_it_is_watched(
 
     thread = threading.Thread(target=meddle)
     thread.start()
-    status = trial.move("--settle", "30")
+    status = trial.move(settle=30)
     thread.join()
     outcome = trial.followed(status)
     assert (outcome.copies, outcome.lost, outcome.doubled) == (copies, 0, 0), outcome.words

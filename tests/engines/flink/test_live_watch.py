@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from command_lines import settings_file
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.apply import apply
@@ -24,9 +25,9 @@ ROUNDS = 20_000
 SPREAD = {"src": ["dev-0"], "work": ["dev-0", "dev-1", "dev-2"]}
 COLD = """
 import dataclasses
-from streamplace.cli._watch_request import WatchRequest
-usual = WatchRequest._engine
-WatchRequest._engine = lambda *given: dataclasses.replace(
+from streamplace.settings.flink import FlinkWatchSettings
+usual = FlinkWatchSettings.engine
+FlinkWatchSettings.engine = lambda *given: dataclasses.replace(
     usual(*given), patience=30.0
 )
 from streamplace.__main__ import main
@@ -77,10 +78,10 @@ def job_of(
 
 def acting(rest: Rest, flink: Flink, saved: Path, *more: str) -> list[str]:
     """Command line of a watch that moves a job when that pays."""
-    options = ["--apply", "--policy", "ds2", "--every", "10", "--seconds", "2"]
-    options += ["--least-time", "0", *more]
-    where = ["--savepoints", saved.as_uri(), "--flink-home", str(flink.home)]
-    return command("--rest", rest.url, *options, *where)
+    options = ["--apply", "--policy", "ds2", "--every", "10", *more]
+    home = str(flink.home)
+    given = settings_file(saved.parent, seconds=2, least_time=0, flink_home=home)
+    return command("--rest", rest.url, *options, "--savepoints", saved.as_uri(), *given)
 
 
 def test_a_watch_that_is_killed_in_a_move_finishes_it_once(

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink
 from flink_documents import job, jobs
 from flink_graphs import pipeline
@@ -245,12 +246,12 @@ def test_the_ten_minutes_of_the_guide(
     address = ("--rest", rest.url)
     everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
     first = apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(job)]), everywhere)
-    watched = ("--seconds", "2", "-o", "cluster.toml")
+    watched = (*settings_file(tmp_path, seconds=2), "-o", "cluster.toml")
     assert run("flink", "cluster", *address, *watched).status == 0
     measured = tomllib.loads((tmp_path / "cluster.toml").read_text())
     assert all(0 < device["reserved"] < 2500 for device in measured["devices"])
     assert 0 < measured["overhead"] + measured["overhead_per_byte"] < 1e-2
-    watched = ("--seconds", "2", "--patience", "0")
+    watched = settings_file(tmp_path, seconds=2, patience=0)
     answer = run("flink", "profile", *address, *watched, "-o", "graph.json")
     assert "3 operators" in answer.err
     rest.cancel(first)
@@ -258,7 +259,7 @@ def test_the_ten_minutes_of_the_guide(
     place = ("place", "graph.json", "--settings", "place.toml", "--subtasks")
     assert run(*place, "-o", "placement.json").status == 0
     placed = ("--placement", "placement.json", *address)
-    home = ("--entry-class", "GraphJob", "--flink-home", str(flink.home))
+    home = ("--entry-class", "GraphJob", *settings_file(tmp_path, flink_home=str(flink.home)))
     answer = run("flink", "apply", str(graph_jar), *placed, *home, "--", json.dumps(job))
     assert answer.status == 0, answer.err
     assert rest.live_jobs() == [answer.out.strip()]

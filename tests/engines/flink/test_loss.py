@@ -10,6 +10,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from command_lines import settings_file
 from flink_clusters import come_back, flink_run
 from flink_graphs import pipeline
 from moved_jobs import lines
@@ -185,12 +186,15 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
     settings = {"web.submit.enable": "false"}
     given = (str(graph_jar), "--entry-class", "GraphJob", "--placement", "p.json")
-    home, graph = ("--flink-home", str(flink.home)), json.dumps(pipeline(1, 3))
+    home, graph = str(flink.home), json.dumps(pipeline(1, 3))
     with local_cluster(flink, DEVICES[:2], settings=settings) as cluster:
-        answer = run("flink", "apply", *given, *home, "--rest", cluster.url, "--", graph)
+        own = settings_file(tmp_path, flink_home=home)
+        answer = run("flink", "apply", *given, *own, "--rest", cluster.url, "--", graph)
         assert answer.status == 2
         assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
-        answer = run("flink", "jar", *given, *home, "--cluster", "c.toml", "-o", "placed.jar")
+        answer = run(
+            "flink", "jar", *given, "--flink-home", home, "--cluster", "c.toml", "-o", "placed.jar"
+        )
         assert answer.status == 0, answer.err
         assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err
         words = ("-c", "Placed", "placed.jar", "GraphJob", graph)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from moved_jobs import check_windows, lines, settings, tells_more_windows
 from submitted_jobs import mover, submitted
 
@@ -79,9 +80,10 @@ class Tally:
 
     def moving(self, entry: str) -> tuple[str, ...]:
         """Words of the command that moves it as a program with this main class."""
-        where = ("--rest", self.rest.url, "--flink-home", str(self.flink.home))
-        saved = ("--savepoints", (self.folder / "saved").as_uri(), "--settle", "0")
-        return ("flink", "move", str(self.jobs), "--entry-class", entry, *where, *saved)
+        where = ("--rest", self.rest.url, "--savepoints", (self.folder / "saved").as_uri())
+        home = str(self.flink.home)
+        given = settings_file(self.folder, flink_home=home, settle=0, seconds=2, patience=0)
+        return ("flink", "move", str(self.jobs), "--entry-class", entry, *where, *given)
 
     def ends(self, job: str) -> None:
         """Stop it: every key was seen as often as it must have been, and no window lacks tuples."""
@@ -213,12 +215,11 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
 def test_a_job_is_measured_placed_and_moved_by_one_command(run: Callable, tally: Tally) -> None:
     """What does not fit is told while it runs."""
     job = tally.started(settings("false", "hashmap"))
-    options = ("--seconds", "2", "--patience", "0")
-    answer = run(*tally.moving("StateJob"), *options, "--", "a", "b")
+    answer = run(*tally.moving("StateJob"), "--", "a", "b")
     assert answer.status == 2
     assert "are not placed" in answer.err
     assert tally.rest.live_jobs() == [job]
-    answer = run(*tally.moving("TallyJob"), *options, "--", str(tally.told), RATE)
+    answer = run(*tally.moving("TallyJob"), "--", str(tally.told), RATE)
     assert answer.status == 0, answer.err
     assert tally.rest.live_jobs() == [answer.out.strip()]
     tally.ends(answer.out.strip())

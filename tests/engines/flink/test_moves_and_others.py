@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import ANSWERS, JOB, KEPT, healthy, job, jobs
 from lazy_flink import Clock
@@ -210,8 +211,8 @@ def test_a_start_that_may_take_longer_than_its_timeout_is_noted_before(
     moments = {"subtasks": [{"timestamps": {"INITIALIZING": 0}}, {"timestamps": times}]}
     flink.answers = {f"GET /jobs/{OLD}/vertices/v0/subtasktimes": moments}
     note_slow_start(flink.rest, OLD, document, seconds, told.append)
-    assert [line.partition("; give ")[2] for line in told] == (
-        ["--timeout 180 or more"] if is_noted else []
+    assert [line.partition("; give timeout = ")[2] for line in told] == (
+        ["180 or more in --settings"] if is_noted else []
     )
 
 
@@ -319,7 +320,8 @@ def test_the_same_command_with_resume_finishes_a_move(
     flink.answers = healthy("dev-0")
     with zipfile.ZipFile(tmp_path / "a.jar", "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Main-Class: a.Main\n")
-    words = ("flink", "move", jar.filename, "--flink-home", str(fetched(VERSION).home))
+    words = ("flink", "move", jar.filename)
+    words = (*words, *settings_file(tmp_path, flink_home=str(fetched(VERSION).home)))
     words = (*words, "--placement", str(tmp_path / "p.json"))
     with flink.served():
         answer = run(*words, "--rest", flink.url, "--resume")
@@ -333,19 +335,16 @@ def test_the_command_that_resumes_is_whole(
     """It can be typed in any folder: files are named in full, what it does not take is left out."""
     monkeypatch.chdir(tmp_path)
     words = ["flink", "move", jar, "--rest", "http://h:1", "--library=lib.jar"]
-    words += ["--placement=p.json", "--cacert", "ca.pem", "--", "p.json"]
+    words += ["--placement=p.json", "--settings", "own.toml", "--", "p.json"]
     assert resume_typed(words, Path("job.jar"), OLD) == (
         f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --library={tmp_path}/lib.jar "
-        f"--placement={tmp_path}/p.json --cacert {tmp_path}/ca.pem --job {OLD} --resume -- p.json"
+        f"--placement={tmp_path}/p.json --settings {tmp_path}/own.toml --job {OLD} --resume "
+        "-- p.json"
     )
     program = Program(Path("job.jar"), "a.B", ("x y",), settings={"k": "v"}, parallelism=2)
     begun = f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --entry-class a.B"
     assert resume_command(program, "http://h:1", MoveSettings("/s"), OLD) == (
         f"{begun} -D k=v -p 2 --savepoints /s --job {OLD} --resume -- 'x y'"
-    )
-    native = MoveSettings("/s", seconds=300.0, native=True)
-    assert resume_command(program, "http://h:1", native, OLD) == (
-        f"{begun} -D k=v -p 2 --savepoints /s --native --timeout 300 --job {OLD} --resume -- 'x y'"
     )
 
 

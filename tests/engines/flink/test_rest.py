@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, Raw, failure, said
 from flink_documents import ANSWERS, JOB, TASK_MANAGER, healthy, job
 from hypothesis import given, settings
@@ -49,7 +50,7 @@ BROKEN = {
     "a failure of another type": said(b'{"errors": {"a": [1]}}', 400),
     "a redirection to nowhere": said(b"", 307),
 }
-AT_ONCE = ("--seconds", "2", "--patience", "0")
+AT_ONCE = ("--settings", str(Path(__file__).parent / "at_once.toml"))
 """Options of a profile that waits for nothing."""
 
 
@@ -195,9 +196,8 @@ def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path:
     names = ['a"\nmips = 9\n[[devices]]\nname = "b', "tab\there", "back\\slash", "\x7f", "😀", "ß"]
     managers = [TASK_MANAGER | {"id": name} for name in names]
     with FakeFlink({"GET /taskmanagers": {"taskmanagers": managers}}).served() as flink:
-        answer = run(
-            "flink", "cluster", "--rest", flink.url, "-o", "cluster.toml", "--mips", "10 MIPS"
-        )
+        given = settings_file(tmp_path, mips="10 MIPS")
+        answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml", *given)
     assert answer.status == 0
     tables = tomllib.loads((tmp_path / "cluster.toml").read_text("utf-8"))
     assert [device["name"] for device in tables["devices"]] == names

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import DELETED, KEPT, healthy, job
 
@@ -151,12 +152,14 @@ def test_apply_says_that_state_is_left_behind(
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
     apply = ("flink", "apply", "job.jar", "--rest", flink.url, "--placement", "p.json")
-    answer = run(*apply, "--flink-home", ".")
+    home = settings_file(tmp_path, flink_home=".")
+    answer = run(*apply, *home)
     assert answer.err.startswith("note: the new job starts without state, but job old ('old', RUN")
-    answer = run(*apply, "--flink-home", ".", "--savepoint", "file:/s/savepoint-1")
+    answer = run(*apply, *home, "--savepoint", "file:/s/savepoint-1")
     assert "note" not in answer.err
 
 
-def test_leave_to_lose_state_is_for_savepoints(refusal: Callable) -> None:
-    words = ("apply", "job.jar", "--placement", "p.json", "--allow-non-restored")
-    assert "--allow-non-restored needs --savepoint" in refusal("flink", *words)
+def test_leave_to_lose_state_is_for_savepoints(refusal: Callable, tmp_path: Path) -> None:
+    given = settings_file(tmp_path, allow_non_restored=True)
+    told = refusal("flink", "apply", "job.jar", "--placement", "p.json", *given)
+    assert "allow_non_restored.toml has no effect without --savepoint" in told

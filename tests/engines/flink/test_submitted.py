@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink
 from flink_documents import config
 from flink_graphs import pipeline
@@ -152,17 +153,22 @@ def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
     run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
     """Twice, for the job that takes its place is known, too."""
-    where = ("--rest", rest.url, "--flink-home", str(flink.home))
+    where, home = ("--rest", rest.url), str(flink.home)
 
     def placed(device: str) -> tuple[str, str]:
         path = tmp_path / f"{device}.json"
         path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
         return "--placement", str(path)
 
-    given = (str(graph_jar), "--entry-class", "GraphJob", *where, *placed("dev-0"))
+    own = settings_file(tmp_path, flink_home=home)
+    given = (str(graph_jar), "--entry-class", "GraphJob", *where, *own, *placed("dev-0"))
     assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
     for device in ("dev-1", "dev-2"):
-        saved = ("--savepoints", tmp_path.as_uri(), "--settle", "0")
+        saved = (
+            "--savepoints",
+            tmp_path.as_uri(),
+            *settings_file(tmp_path, flink_home=home, settle=0),
+        )
         answer = run("flink", "move", *where, *placed(device), *saved)
         assert answer.status == 0, answer.err
         assert "its options and arguments are used again" in answer.err

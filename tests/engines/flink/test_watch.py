@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure, said
 from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
@@ -376,7 +377,8 @@ def with_a_placement(
     }
     (folder / "p.json").write_text(json.dumps(placed | {"carries": carries}))
     write_program(folder)
-    given = ("--placement", "p.json", "--apply", "--patience", "0", "--flink-home", ".")
+    given = ("--placement", "p.json", "--apply")
+    given = (*given, *settings_file(folder, patience=0, flink_home="."))
     with flink.served():
         where = ("--rest", flink.url, "-o", "where.json")
         return run("flink", "watch", "job.jar", *given, *where)

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 from watched_jobs import OLD
@@ -126,7 +127,7 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
     file = tmp_path / "cluster.toml"
     file.write_text('bandwidth = "1 Gbps"\n[[devices]]\nname = "dev-0"\n')
     watch = ("flink", "watch", "--rest", flink.url)
-    for option in (("--cluster", str(file)), ("--nic", "dev-0=10 Gbps")):
+    for option in (("--cluster", str(file)), settings_file(tmp_path, nic="dev-0=10 Gbps")):
         flink.answers[f"GET /jobs/{OLD}"] = InTurn(
             *[job("shop", "RUNNING", {"map": "RUNNING"})] * 4, job("shop", "CANCELED", {})
         )
@@ -134,9 +135,9 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
     (cards, cluster), (given, none) = seen
     assert (cards, cluster.devices.name) == ({}, ("dev-0",))
     assert (given, none) == ({"dev-0": "10 Gbps"}, None)
-    answer = run(*watch, "--cluster", str(file), "--nic", "1 Gbps")
+    answer = run(*watch, "--cluster", str(file), *option)
     assert answer.status == 2
-    assert "--nic is for TaskManagers that are measured; drop --cluster or --nic" in answer.err
+    assert "nic.toml and --cluster exclude each other; drop one" in answer.err
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(

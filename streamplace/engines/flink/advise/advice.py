@@ -166,7 +166,7 @@ def _today(advice: Advice) -> Iterator[str]:
         yield (
             f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
             f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or give the speed of "
-            "the TaskManagers by --mips."
+            "the TaskManagers as mips in a file for --settings."
         )
     if current.idle:
         yield f"Without subtasks of this job: {listed(current.idle)}."

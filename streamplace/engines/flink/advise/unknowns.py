@@ -57,7 +57,7 @@ def unknowns(plan: PlanResult, seen: JobProfile, sending: SendingCost) -> list[U
     spread, number = plan.graph.attributes.get(PROFILE_SPREAD), max(1, len(seen.windows))
     if isinstance(spread, float | int):
         error = ERRORS * float(spread) / np.sqrt(number)
-        longer = f"watch the job for longer than {number} windows (--seconds)"
+        longer = f"watch the job for longer than {number} windows (seconds in --settings)"
         varied = "the CPU per tuple, which varied while it was watched"
         reasons.append(Unknown(varied, error, longer))
     if plan.errors is not None:

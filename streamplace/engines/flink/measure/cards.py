@@ -42,9 +42,9 @@ def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
         name, _, speed = text.rpartition("=")
         if name in given:
             what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
-            raise SettingError(f"--nic gives {what} twice; give it once")
+            raise SettingError(f"{what} is given twice; give it once")
         if not bandwidth_bps(speed) > 0:
-            raise SettingError(f"--nic is {quoted(text)}; the speed must be above 0")
+            raise SettingError(f"the card is {quoted(text)}; the speed must be above 0")
         given[name] = speed.strip()
     return given
 
@@ -60,7 +60,7 @@ def cards_of(
     """
     if unknown := [name for name in given if name != ALL and name not in managers]:
         raise SettingError(
-            f"--nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
+            f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
         )
     return {name: _card(name, given, processes.get(name), usual) for name in managers}
 

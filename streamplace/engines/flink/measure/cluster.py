@@ -120,7 +120,7 @@ class MeasuredCluster:
             links = ", as every link between two TaskManagers" if speed == self.bandwidth else ""
             sentences.append(
                 f"the network cards of {listed([device.name for device in assumed])} are assumed "
-                f"to have {speed}{links}; give their speed with --nic"
+                f"to have {speed}{links}; give their speed (nic in --settings)"
             )
         return tuple(sentences)
 
@@ -137,7 +137,7 @@ class MeasuredCluster:
             raised = replace(raised, bandwidth=_fastest([self.bandwidth, speed]))
         return raised, (
             f"the job sends more between TaskManagers than the {before} that network cards are "
-            f"assumed to have, so {speed} are assumed; give their speed with --nic"
+            f"assumed to have, so {speed} are assumed; give their speed (nic in --settings)"
         )
 
     def as_toml(self) -> str:

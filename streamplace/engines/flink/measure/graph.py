@@ -96,7 +96,7 @@ def _refuse_frozen(seen: JobProfile) -> None:
     raise FlinkError(
         f"Flink has not updated the metrics of job {quoted(seen.name)} while it was measured: it "
         "fetches them once per metrics.fetcher.update-interval, and after the loss of a "
-        "TaskManager none for up to web.timeout; wait, or watch for longer with --seconds"
+        "TaskManager none for up to web.timeout; wait, or watch for longer (seconds in --settings)"
     )
 
 

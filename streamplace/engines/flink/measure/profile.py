@@ -188,7 +188,7 @@ class JobProfile:
         if len(silent) == len(self.sources):
             raise FlinkError(
                 f"source {listed(silent)} sent nothing; profile while data flows, or watch for "
-                "longer with --seconds"
+                "longer (seconds in --settings)"
             )
 
 

@@ -8,17 +8,7 @@ from pathlib import Path
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
 
-_FILES = (
-    "--placement",
-    "--cluster",
-    "--library",
-    "--flink-home",
-    "--authorization",
-    "--key",
-    "--cert",
-    "--cacert",
-    "--ledger",
-)
+_FILES = ("--placement", "--cluster", "--library", "--authorization", "--settings")
 """Options with a path, which is printed in full so that the working directory does not matter."""
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 """Name and password of an address, in whose place commands have words that say so."""
@@ -48,10 +38,8 @@ def resume_typed(words: Sequence[str], jar: Path, job: str) -> str:
 
 def resume_command(program: Program, url: str, settings: MoveSettings, job: str) -> str:
     """Return the command that finishes a move which was begun from Python, or by a watch."""
-    folder, usual = settings.savepoints, MoveSettings()
+    folder = settings.savepoints
     more = ["--savepoints", folder] if folder is not None else []
-    more += ["--native"] if settings.native else []
-    more += ["--timeout", f"{settings.seconds:g}"] if settings.seconds != usual.seconds else []
     return _command("move", program, url, [*more, "--job", job, "--resume"])
 
 
@@ -73,6 +61,6 @@ def _command(name: str, program: Program, url: str, more: Sequence[str]) -> str:
         words += ["-D", f"{key}={value}"]
     words += ["-p", str(program.parallelism)] if program.parallelism is not None else []
     if program.managed_mb is not None:
-        words += ["--managed-memory", f"{program.managed_mb} MiB"]
+        words += ["--settings", f"FILE with managed-memory = '{program.managed_mb} MiB'"]
     arguments = ["--", *program.arguments] if program.arguments else []
     return shlex.join([*words, *more, *arguments])

@@ -92,7 +92,7 @@ def note_slow_start(
     if 2 * took > seconds:
         tell(
             f"note: job {job} initialized for {took:.0f} s when it was started, and may take twice "
-            f"as long after the move; give --timeout {2 * took:.0f} or more"
+            f"as long after the move; give timeout = {2 * took:.0f} or more in --settings"
         )
 
 

@@ -105,7 +105,7 @@ def undecided(error: FlinkError, journal: Journal) -> Undecided:
     if isinstance(error, StillStarting):
         return Undecided(
             f"{error}. It is not stopped, and nothing else is started",
-            "; to wait for it again and finish the move, perhaps with a longer --timeout: "
+            "; to wait for it again and finish the move, perhaps with a longer timeout: "
             f"{journal.resume_by}",
         )
     return Undecided(

@@ -10,6 +10,12 @@ from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.messages import listed
+from streamplace.model.report import Report, Sheet, by_device
+
+UNCOUNTED = (
+    "the placement does not say how many subtasks its operators have, so they were not counted; "
+    "a placement that 'streamplace place' writes does"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,43 @@ class Verification:
     def fine(self) -> bool:
         """Whether every subtask runs where it should."""
         return not self.problems and all(check.fine for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        return {
+            "ok": self.fine,
+            "problems": list(self.problems),
+            "uncounted": list(self.uncounted),
+            "operators": [
+                {
+                    "name": check.operator,
+                    "ok": check.fine,
+                    "expected": dict(check.expected),
+                    "actual": dict(check.actual),
+                }
+                for check in self.checks
+            ],
+        }
+
+    def report(self) -> Report:
+        """A table of all operators, and what is wrong."""
+        rows = [
+            (
+                check.operator,
+                by_device(check.expected),
+                by_device(check.actual),
+                "ok" if check.fine else "differs",
+            )
+            for check in self.checks
+        ]
+        problems = [f"problem: {problem}" for problem in self.problems]
+        uncounted = [f"note: {UNCOUNTED}"] if self.uncounted else []
+        wrong = sum(not check.fine for check in self.checks)
+        verdict = f"{wrong} of {len(self.checks)} operators differ."
+        if self.fine:
+            verdict = "Every subtask runs where it was placed."
+        sheet = Sheet(("operator", "expected", "actual", ""), tuple(rows))
+        return Report((sheet, *problems, *uncounted, verdict))
 
 
 def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:

@@ -28,7 +28,7 @@ The second one is that of Flink 2.3, in which every job belongs to an applicatio
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
     f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
-    "have; submit the job that was saved, or drop that state with --allow-non-restored"
+    "have; submit the job that was saved, or drop that state (allow-non-restored in --settings)"
 )
 
 

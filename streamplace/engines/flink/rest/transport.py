@@ -56,7 +56,7 @@ class Access:
     def context(self) -> ssl.SSLContext:
         """Return the TLS context of connections."""
         if self.key is not None and self.certificate is None:
-            raise SettingError("--key is the private key of --cert; give both")
+            raise SettingError("key is the private key of cert; give both")
         try:
             context = ssl.create_default_context(cafile=self.authorities)
         except OSError as error:

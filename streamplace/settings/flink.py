@@ -1,0 +1,613 @@
+"""Settings of the commands on a running Flink, and the objects that they configure."""
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from streamplace.errors import SettingError
+from streamplace.model.defaults import SAVEPOINT_SECONDS, TRIES
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.kinds import (
+    BUDGET,
+    CLUSTER,
+    COUNT,
+    FLAG,
+    PATH,
+    QUANTITY,
+    RATE,
+    TEXT,
+    TEXTS,
+    TIME,
+    Budget,
+    Cluster,
+    FieldKind,
+    names,
+    share,
+    text,
+    texts,
+    whole,
+)
+from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, OptionField
+from streamplace.settings.option import key as only_key
+from streamplace.settings.plan import OFFERS
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.advise.advise import AdviceSettings
+    from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.move.settings import MoveSettings
+    from streamplace.engines.flink.program.program import Program
+    from streamplace.engines.flink.rest.client import Rest
+    from streamplace.engines.flink.watch.judging import Guards, RateJudge
+    from streamplace.planning.offers import Catalogue
+else:  # an annotation of a field, which is checked by its kind
+    Catalogue = object
+
+Tell = Callable[[str], None]
+
+
+def _time(low: float, high: float = inf) -> FieldKind:
+    """Times from a shortest to a longest one."""
+
+    def convert(value: Any) -> float:
+        from streamplace.model.units import seconds
+
+        if low <= (found := seconds(value)) <= high:
+            return found
+        longest = "" if high == inf else f" and at most {high:g}"
+        raise ValueError(f"a time, at least {low:g}{longest} seconds")
+
+    return FieldKind(convert, "TIME")
+
+
+def _port(value: Any) -> int:
+    if (port := COUNT.convert(value)) <= 65_535:
+        return int(port)
+    raise ValueError("a port, at most 65535")
+
+
+def _paths(value: Any) -> tuple[Path, ...]:
+    return tuple(map(Path, TEXTS.convert(value)))
+
+
+def _cards(value: Any) -> dict[str, str]:
+    from streamplace.engines.flink.measure.cards import parse_cards
+
+    return parse_cards(TEXTS.convert(value))
+
+
+def _policies() -> Iterable[str]:
+    from streamplace.control.policy import POLICIES
+
+    return POLICIES
+
+
+Window = Annotated[float, _time(2, 3600), only_key("Length of a window of measurement.")]
+Patience = Annotated[
+    float, _time(0, 86_400), only_key("Longest time until a job counts as steady.")
+]
+Timeout = Annotated[
+    float, _time(1), only_key("Time in which every subtask must run, its state restored.")
+]
+Speed = Annotated[str, QUANTITY, only_key("Speed of a core of the TaskManagers.")]
+NonRestored = Annotated[
+    bool, FLAG, only_key("Drop state of the savepoint that belongs to no operator of the job.")
+]
+Placed = Annotated[
+    Path | None,
+    PATH,
+    OptionField("--placement", "Placement of the job's operators or subtasks (JSON)."),
+]
+STEADY_SECONDS, START_SECONDS, SPEED = 120.0, 120.0, "2500 MIPS"
+
+
+class OfFlink(VerbSettings):
+    """Flink's REST interface, and access to it."""
+
+    rest: Annotated[
+        str, text("URL"), OptionField("--rest", "Address of Flink's REST interface.", WHERE)
+    ] = "http://localhost:8081"
+    authorization: Annotated[
+        Path | None,
+        PATH,
+        OptionField(
+            "--authorization",
+            "File with 'Bearer TOKEN' or 'NAME:PASSWORD'.  "
+            "[default: $STREAMPLACE_FLINK_AUTHORIZATION]",
+            WHERE,
+        ),
+    ] = None
+    cacert: Annotated[
+        Path | None, PATH, only_key("Certificates that the server's is checked against (PEM).")
+    ] = None
+    cert: Annotated[Path | None, PATH, only_key("Certificate of the client (PEM).")] = None
+    key: Annotated[
+        Path | None, PATH, only_key("Key of the certificate (PEM), if that is another file.")
+    ] = None
+
+    def client(self) -> "Rest":
+        """REST interface of the cluster."""
+        from streamplace.engines.flink.rest.client import Rest
+        from streamplace.engines.flink.rest.transport import Access, read_authorization
+
+        authorization = read_authorization(self.authorization)
+        return Rest(self.rest, access=Access(self.cacert, self.cert, self.key, authorization))
+
+
+class OfJob(OfFlink):
+    """A job of the cluster."""
+
+    job: Annotated[
+        str | None,
+        text("ID"),
+        OptionField("--job", "Id of the job, where several run."),
+    ] = None
+
+
+class OfProgram(OfFlink):
+    """What a job is submitted with, but for its jar and its arguments."""
+
+    entry_class: Annotated[
+        str | None,
+        text("NAME"),
+        OptionField("--entry-class", "Main class of the job.  [default: the jar's own]"),
+    ] = None
+    classpaths: Annotated[
+        tuple[str, ...],
+        texts("URL"),
+        OptionField(
+            "-C/--classpath", "Classes that all machines of the cluster can read. May be repeated."
+        ),
+    ] = ()
+    libraries: Annotated[
+        tuple[Path, ...],
+        FieldKind(_paths, "FILE", "several"),
+        OptionField("--library", "Further jar that the job needs. May be repeated."),
+    ] = ()
+    settings: Annotated[
+        tuple[str, ...],
+        texts("KEY=VALUE"),
+        OptionField("-D", "Flink's setting for this job. May be repeated."),
+    ] = ()
+    parallelism: Annotated[
+        int | None,
+        COUNT,
+        OptionField(
+            "-p/--parallelism", "Parallelism of operators for which nothing else sets one."
+        ),
+    ] = None
+    managed_memory: Annotated[
+        str | None, QUANTITY, only_key("Most managed memory that the job takes of a TaskManager.")
+    ] = None
+    flink_home: Annotated[
+        Path | None, PATH, only_key("Folder of a Flink, by default $FLINK_HOME or the fetched one.")
+    ] = None
+
+    def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
+        """Program that a job is submitted with; None without a jar."""
+        from streamplace.engines.flink.program.program import Program, parse_settings
+        from streamplace.model.units import size_bytes
+
+        own = [name for name in vars(OfProgram)["__annotations__"] if name != "flink_home"]
+        if jar is None:
+            if arguments or any(name in self.given for name in own):
+                raise SettingError(
+                    "what a job is submitted with is given together with its jar; name JAR, too, "
+                    "or drop the other options of the submission"
+                )
+            return None
+        memory = self.managed_memory
+        program = Program(
+            jar,
+            self.entry_class,
+            arguments,
+            self.libraries,
+            self.classpaths,
+            parse_settings(self.settings),
+            self.parallelism,
+            None if memory is None else int(size_bytes(memory) // 2**20),
+        )
+        program.check()
+        return program
+
+
+class OfMachines(OfFlink):
+    """What Flink does not measure of its TaskManagers."""
+
+    mips: Speed = SPEED
+    bandwidth: Annotated[str | None, QUANTITY, only_key("Bandwidth between two TaskManagers.")] = (
+        None
+    )
+    nic: Annotated[
+        Mapping[str, str],
+        FieldKind(_cards),
+        only_key("Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps']."),
+    ] = Field(default_factory=dict)
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures and moves jobs."""
+        from streamplace.engines.flink.engine import FlinkEngine
+
+        return FlinkEngine(
+            self.client(), mips=self.mips, bandwidth=self.bandwidth, tell=tell, cards=self.nic
+        )
+
+
+class OfDevices(OfMachines):
+    """TaskManagers that are known, or measured."""
+
+    cluster: Annotated[
+        Cluster | None,
+        CLUSTER,
+        OptionField(
+            "--cluster", "Cluster file of the devices (TOML).  [default: measure them]", WHERE
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse network cards of machines that are described."""
+        super().check()
+        self.exclude("nic", "cluster")
+
+
+class OfMoves(OfProgram, OfDevices):
+    """How a job is saved and started again."""
+
+    placement: Placed = None
+    savepoints: Annotated[
+        str | None,
+        text("FOLDER"),
+        OptionField(
+            "--savepoints",
+            "Folder (path or URI) that the JobManager can write to.  [default: the cluster's]",
+            WHERE,
+        ),
+    ] = None
+    native: Annotated[
+        bool, FLAG, only_key("Save in the format of the state backend, which is faster.")
+    ] = False
+    seconds: Window = 5.0
+    timeout: Timeout = START_SECONDS
+
+    def moves(self) -> "MoveSettings":
+        """How the job is moved."""
+        raise NotImplementedError
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures and moves the job."""
+        from dataclasses import replace
+
+        return replace(super().engine(tell), home=self.flink_home, moves=self.moves())
+
+
+class FlinkMoveSettings(OfMoves, OfJob):
+    """How a job is measured, tried elsewhere and moved."""
+
+    usual: ClassVar[tuple[str, ...]] = (
+        *("job", "placement", "rate", "tries", "max_interruption", "yes", "dry_run", "resume"),
+    )
+
+    rate: Annotated[
+        float | None,
+        RATE,
+        OptionField(
+            "--rate",
+            "Rate that all sources are offered together, as in '10 k/s'.  [default: their rate, or "
+            "as much as possible where they are held back]",
+        ),
+    ] = None
+    tries: Annotated[
+        int,
+        whole(),
+        OptionField("--tries", "Most layouts that are tried. Each stops the job for seconds."),
+    ] = TRIES
+    max_interruption: Annotated[
+        float,
+        TIME,
+        OptionField(
+            "--max-interruption",
+            "Time for which all trials together may stop the job.  [default: no limit]",
+            HOW_LONG,
+        ),
+    ] = inf
+    yes: Annotated[
+        bool, FLAG, OptionField("--yes", "Try layouts without asking on a terminal.")
+    ] = False
+    dry_run: Annotated[
+        bool, FLAG, OptionField("--dry-run", "Print what would be moved, and move nothing.")
+    ] = False
+    resume: Annotated[
+        bool, FLAG, OptionField("--resume", "Finish the move that was interrupted.")
+    ] = False
+    patience: Patience = STEADY_SECONDS
+    savepoint_timeout: Annotated[
+        float, _time(1), only_key("Time in which the savepoint must be complete.")
+    ] = SAVEPOINT_SECONDS
+    settle: Annotated[
+        float, _time(0), only_key("Time for which the moved job is watched, and moved back.")
+    ] = 30.0
+    allow_non_restored: NonRestored = False
+
+    def check(self) -> None:
+        """Refuse what does not go together; a resumed move may keep the rest of its command."""
+        super().check()
+        if self.resume:
+            return self.exclude("resume", "dry_run")
+        if self.placement is not None:
+            for name in ("cluster", "rate", "tries", "max_interruption"):
+                self.refuse(
+                    name, f"is for a job that is measured; drop it or {self.name('placement')}"
+                )
+        return None
+
+    def moves(self) -> "MoveSettings":
+        """How the job is moved."""
+        from streamplace.engines.flink.move.settings import MoveSettings
+
+        return MoveSettings(
+            self.savepoints,
+            self.allow_non_restored,
+            self.timeout,
+            self.savepoint_timeout,
+            self.native,
+            self.settle,
+        )
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures and moves the job."""
+        from dataclasses import replace
+
+        return replace(super().engine(tell), patience=self.patience)
+
+
+class FlinkWatchSettings(OfMoves, OfJob):
+    """How a job is kept on TaskManagers that carry its rate."""
+
+    usual: ClassVar[tuple[str, ...]] = ("job", "apply", "placement", "policy", "spare")
+
+    apply: Annotated[
+        bool,
+        FLAG,
+        OptionField(
+            "--apply",
+            "Move the job when that pays, and replace lost TaskManagers by free ones.",
+        ),
+    ] = False
+    policy: Annotated[
+        str,
+        text(names(_policies)),
+        OptionField("--policy", "Rule that chooses the number of TaskManagers."),
+    ] = "work-function"
+    spare: Annotated[
+        tuple[str, ...],
+        texts("DEVICE"),
+        OptionField(
+            "--spare",
+            "TaskManager that replaces a lost one, also without --apply. May be repeated.",
+            WHERE,
+        ),
+    ] = ()
+    every: Annotated[
+        float,
+        _time(10, 86_400),
+        OptionField("--every", "Time from one round to the next.", HOW_LONG),
+    ] = 60.0
+    at_most: Annotated[
+        int | None,
+        COUNT,
+        OptionField("--at-most", "Most TaskManagers that the job is moved to.  [default: all]"),
+    ] = None
+    not_between: Annotated[
+        tuple[str, ...],
+        texts("HH:MM-HH:MM"),
+        OptionField(
+            "--not-between",
+            "Hours, by the clock here, in which its rate moves no job. May be repeated.",
+            HOW_LONG,
+        ),
+    ] = ()
+    metrics: Annotated[
+        int | None,
+        FieldKind(_port, "PORT"),
+        OptionField(
+            "--metrics",
+            "Serve metrics for Prometheus at this port of the loopback address.",
+            OUTPUT,
+        ),
+    ] = None
+    patience: Annotated[
+        float, _time(0), only_key("Time to wait for a lost TaskManager before it is replaced.")
+    ] = 30.0
+    least_time: Annotated[
+        float, _time(0, 604_800), only_key("Least time from one move to the next.")
+    ] = 300.0
+    move_price: Annotated[
+        float, TIME, only_key("Price of a move, as time of running the mean of both layouts.")
+    ] = 1800.0
+    lag: Annotated[float, TIME, only_key("Time by which tuples may be late.")] = 60.0
+
+    def check(self) -> None:
+        """Refuse settings of moves for a watch that moves nothing."""
+        super().check()
+        self.need("apply", "not_between", "least_time", "savepoints", "native")
+
+    @property
+    def may_start(self) -> bool:
+        """Whether the job may be started elsewhere, for its rate or for a lost TaskManager."""
+        return self.apply or bool(self.spare)
+
+    def moves(self) -> "MoveSettings":
+        """How the job is moved."""
+        from streamplace.engines.flink.move.settings import MoveSettings
+
+        return MoveSettings(
+            self.savepoints, seconds=self.timeout, native=self.native, never_slower=True
+        )
+
+    def guards(self) -> "Guards":
+        """When nothing is moved."""
+        from streamplace.engines.flink.watch.judging import Guards, QuietHours
+
+        return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
+
+    def judge(self) -> "RateJudge":
+        """What decides on the number of TaskManagers."""
+        from streamplace.control.day import MoveTerms
+        from streamplace.control.policy import POLICIES
+        from streamplace.engines.flink.watch.judging import RateJudge
+
+        terms = MoveTerms(price=self.move_price, lag=self.lag)
+        return RateJudge(POLICIES[self.policy].make, self.every, terms)
+
+
+class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
+    """How a job is measured, and which machines are planned for it."""
+
+    usual: ClassVar[tuple[str, ...]] = ("rate", "job")
+
+    rate: Annotated[
+        str | None,
+        QUANTITY,
+        OptionField(
+            "--rate",
+            "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of "
+            "what they are offered now, such as 2x.",
+        ),
+    ] = None
+    offers: Annotated[
+        Catalogue | None,
+        OFFERS,
+        OptionField("--offers", "TOML file with the types of machines and their prices.", WHERE),
+    ] = None
+    cluster: Annotated[
+        Cluster | None,
+        CLUSTER,
+        OptionField(
+            "--cluster",
+            "TOML file of the machines that there are, of which the plan uses as few as possible.  "
+            "[default without --offers: the TaskManagers]",
+            WHERE,
+        ),
+    ] = None
+    headroom: Annotated[
+        float,
+        share(zero=True, one=False),
+        OptionField(
+            "--headroom",
+            "With --offers, share h of CPU and network cards that stays free: the plan is for 1 / "
+            "(1 − h) times the rate.",
+        ),
+    ] = 0.03
+    budget: Annotated[
+        Budget | None,
+        BUDGET,
+        OptionField("--budget", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG),
+    ] = None
+    seed: Annotated[
+        int, whole(), OptionField("--seed", "The same seed gives the same result.", HOW_LONG)
+    ] = 0
+    seconds: Window = 10.0
+    patience: Patience = STEADY_SECONDS
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        from streamplace.engines.flink.measure.sources import check_rate
+
+        super().check()
+        self.exclude("offers", "cluster")
+        self.need("offers", "headroom")
+        if self.rate is None:
+            raise SettingError(f"{self.name('rate')} is missing; give it, as in --rate 2x")
+        check_rate(self.rate)
+
+    def advice(self, program: "Program | None", folder: Path | None) -> "AdviceSettings":
+        """How the job is measured, and machines are planned."""
+        from streamplace.engines.flink.advise.advise import AdviceSettings
+        from streamplace.engines.flink.advise.current_machines import FOLDER
+        from streamplace.planning.problem import USUAL_BUDGET
+
+        return AdviceSettings(
+            self.mips,
+            self.bandwidth,
+            self.seconds,
+            self.headroom,
+            self.seed,
+            self.budget or USUAL_BUDGET,
+            FOLDER if folder is None else str(folder),
+            self.patience,
+            trust_profile=True,
+            program=program,
+            cards=self.nic,
+        )
+
+
+class AsPlaced(OfFlink):
+    """A placement, which is needed."""
+
+    placement: Placed = None
+
+    def placed(self) -> Path:
+        """File of the placement."""
+        if self.placement is None:
+            raise SettingError(f"{self.name('placement')} is missing; give the file of a placement")
+        return self.placement
+
+
+class FlinkApplySettings(AsPlaced, OfProgram):
+    """How a job is submitted with a placement."""
+
+    savepoint: Annotated[
+        str | None,
+        TEXT,
+        OptionField("--savepoint", "Savepoint (path or URI) that the job starts from."),
+    ] = None
+    allow_non_restored: NonRestored = False
+    timeout: Timeout = START_SECONDS
+
+    def check(self) -> None:
+        """Refuse a setting without effect."""
+        super().check()
+        self.need("savepoint", "allow_non_restored")
+
+
+class FlinkVerifySettings(AsPlaced, OfJob):
+    """A job, and where it should run."""
+
+
+class FlinkCancelSettings(OfJob):
+    """How a job is ended."""
+
+    savepoint: Annotated[
+        str | None,
+        text("FOLDER"),
+        OptionField("--savepoint", "Folder (path or URI) in which to save the job's state."),
+    ] = None
+    drop_state: Annotated[
+        bool, FLAG, OptionField("--drop-state", "End the job even though its state is lost.")
+    ] = False
+
+
+class FlinkClusterSettings(OfMachines, OfJob):
+    """How TaskManagers are measured."""
+
+    beside: Annotated[
+        tuple[str, ...],
+        texts("JOB"),
+        OptionField(
+            "--beside",
+            "Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
+            "repeated.",
+            WHERE,
+        ),
+    ] = ()
+    seconds: Window = 10.0
+
+
+class FlinkProfileSettings(OfJob):
+    """How a job is measured."""
+
+    seconds: Window = 5.0
+    patience: Patience = STEADY_SECONDS
+    mips: Speed = SPEED
