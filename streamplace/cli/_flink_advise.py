@@ -8,6 +8,7 @@ from streamplace.cli import _options
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.cli._settings import settings_of
+from streamplace.model.messages import counted
 from streamplace.settings.flink import FlinkAdviseSettings
 
 
@@ -56,16 +57,14 @@ def advise_(
         advice = engine.advise(engine.job(asked.job), asked.rate or "", machines, settings)
     if output is not None:
         advice.plan.write(output)
-    if advice.warning is not None:
-        say(f"warning: {advice.warning}")
     if as_json:
         print_json(advice.to_json())
     else:
         print_report(summary_of_advice(advice))
         for command in advice.commands:
             print_line(f"  {command}")
-        for note in advice.notes:
-            say(f"note: {note}")
+        if advice.notes:
+            say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
     if output is not None:
         say_written("report" if folder is None else ", ".join(FILES), output)
     return 0

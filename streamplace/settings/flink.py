@@ -308,7 +308,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
         TIME,
         OptionField(
             "--max-interruption",
-            "Time for which all trials together may stop the job.  [default: no limit]",
+            "Time for which all trials may stop the job, going back included.  [default: no limit]",
             HOW_LONG,
         ),
     ] = inf
@@ -524,8 +524,8 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def advice(self, program: "Program | None", folder: Path | None) -> "AdviceSettings":
         """How the job is measured, and machines are planned."""
+        from streamplace.engines.flink.advise.advice import FOLDER
         from streamplace.engines.flink.advise.advise import AdviceSettings
-        from streamplace.engines.flink.advise.current_machines import FOLDER
         from streamplace.planning.problem import USUAL_BUDGET
 
         return AdviceSettings(
@@ -537,8 +537,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
             self.budget or USUAL_BUDGET,
             FOLDER if folder is None else str(folder),
             self.patience,
-            trust_profile=True,
-            program=program,
+            program,
             cards=self.nic,
         )
 

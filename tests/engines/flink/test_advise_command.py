@@ -83,8 +83,8 @@ def test_the_command_prints_advice_and_writes_the_plan(
     simulated = ("plan/graph.json", "plan/placement.json", "--cluster", "plan/cluster.toml")
     carried = json.loads(run("simulate", *simulated, "--json").out)
     assert carried["relative_throughput"] == pytest.approx(1.0)
-    assert "Today: 1 machine that cost 0.1 per hour." in printed.out
-    assert "note: " in printed.err
+    assert "Today: 1 machine that cost 0.1 per hour; " in printed.out
+    assert "notes on what is not known" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
     with pytest.raises(SettingError, match=r"'src' may be offered more.*give --rate in tuples/s"):
         advised(shop(blocked=1.0))
     advice = advised(shop(blocked=1.0), "200")
-    assert advice.offered is None
+    assert advice.flow.offered is None
     text = " ".join(str(advice).split())
-    assert "back-pressured 50.0 % of the time, so it is offered more than that" in text
+    assert "an unknown rate offered (it is back-pressured 50 % of the time)" in text
 
 
 def test_a_restart_makes_a_job_young() -> None:

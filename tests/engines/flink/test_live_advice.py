@@ -51,8 +51,8 @@ def test_a_stock_job_is_advised(rest: Rest, graph_jar: Path) -> None:
     before = rest.job(job)
     advice = advised(rest, job)
     after = rest.job(job)
-    assert advice.offered == pytest.approx(200, rel=0.2)
-    assert advice.rate == pytest.approx(2 * advice.offered)
+    assert advice.flow.offered == pytest.approx(200, rel=0.2)
+    assert advice.rate == pytest.approx(2 * advice.flow.offered)
     assert {o.name: o.max_parallelism for o in advice.operators} == dict.fromkeys(
         ("src", "work", "out"), 128
     )
@@ -85,7 +85,7 @@ def test_other_versions_and_schedulers_are_advised(other: LocalCluster, tmp_path
     job = submitted(rest, jar, "GraphJob", json.dumps(JOB))
     advice = advised(rest, job)
     rest.cancel(job)
-    assert advice.offered == pytest.approx(200, rel=0.2)
+    assert advice.flow.offered == pytest.approx(200, rel=0.2)
     assert 0 < float(advice.plan.bound) <= advice.plan.cost
     assert {o.max_parallelism for o in advice.operators} == {128}
     assert all(o.cpu > 0 for o in advice.operators)

@@ -1,32 +1,24 @@
-"""Advice on a running job: its cost, the cheapest machines for a rate, and the way to change."""
+"""Advice on a running job: what its machines cost, the cheapest ones for a rate, and the change."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from streamplace.engines.flink.advise.current_machines import (
-    FOLDER,
-    CurrentMachine,
-    CurrentMachines,
-)
-from streamplace.engines.flink.advise.unknowns import Unknown
-from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import finite
-from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.model.display import Displayed
-from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import counted, listed, quoted
-from streamplace.model.report import Part, Report, Sheet, duration, percent, some
+from streamplace.model.intervals import RateInterval
+from streamplace.model.messages import counted, listed
+from streamplace.model.report import Brief, Detail, Part, Report, Sheet, duration, some
 from streamplace.model.units import digits
 from streamplace.planning.result import PlanResult
 
+FOLDER = "plan"
+"""Folder of a plan in commands if -o names none."""
 LEAST_GAIN = 0.005
 """Differences in cost below this share of it are not mentioned."""
-LEAST_SAVING = 0.02
-"""Chaining is mentioned if it saves at least this part of the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +27,49 @@ class OperatorLoad:
 
     name: str
     cpu: float  # core seconds per tuple; 0 if none passed
+    fixed: float  # cores at any rate
     source: str  # how the CPU was measured
     # Number of its subtasks, now and in the plan.
     parallelism: int
     planned: int
-    max_parallelism: int  # key groups as Flink reports them; 0 if it does not
+    max_parallelism: int  # most subtasks that can have work; 0 if that is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMachine:
+    """A TaskManager as a machine."""
+
+    name: str
+    size: str  # its cores, speed and memory, in words
+    offer: str | None  # name of the matching offer; None if there is none
+    by: str  # property by which the offer was recognised
+    subtasks: int  # number of subtasks of the job that run there
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMachines:
+    """The TaskManagers of a cluster."""
+
+    machines: tuple[CurrentMachine, ...]
+    # Price per hour of all machines with an offer; without offers, the number of machines.
+    cost: float
+    is_priced: bool = True  # whether there are offers
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of machines of each offer."""
+        names = [machine.offer for machine in self.machines if machine.offer is not None]
+        return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    @property
+    def unmatched(self) -> list[CurrentMachine]:
+        """TaskManagers without a matching offer."""
+        return [machine for machine in self.machines if machine.offer is None]
+
+    @property
+    def idle(self) -> list[str]:
+        """TaskManagers without subtasks of the job."""
+        return [machine.name for machine in self.machines if not machine.subtasks]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +82,9 @@ class Advice(Displayed):
     rate: float  # requested rate in tuples/s
     flow: SourceFlow  # what the sources do now
     current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
-    carried: float | None  # tuples/s that the job can carry where it runs; None if unknown
+    # Tuples/s that the job can carry where it runs: measured if its sources are held back, else
+    # predicted; None if unknown.
+    carried: RateInterval | None
     operators: tuple[OperatorLoad, ...]  # CPU and parallelism of every operator
     plan: PlanResult  # the cheapest plan that was found, with its bound
     outage: float  # seconds for which changing stops the job
@@ -61,9 +93,6 @@ class Advice(Displayed):
     # Sentences on missing measurements and on costs that the advice leaves out.
     notes: tuple[str, ...]
     folder: str = FOLDER  # folder in which the commands expect the files of the plan
-    warning: str | None = None  # how the profile contradicts itself; None if it does not
-    # Missing measurements and how to make them, the most important ones first.
-    unknowns: tuple[Unknown, ...] = ()
 
     @property
     def gain(self) -> float:
@@ -76,41 +105,32 @@ class Advice(Displayed):
 
         What the plan carries with its confidence counts.
         """
-        errors, carries = self.plan.errors, self.plan.carries
-        spare = (carries if errors is None else errors.at_least(carries)) - self.rate
-        return self.outage * self.rate / spare if spare > 0 else None
-
-    @property
-    def observed(self) -> float:
-        """Tuples/s that all sources together emit now."""
-        return self.flow.rate
-
-    @property
-    def offered(self) -> float | None:
-        """Tuples/s that all sources together are offered now; None if that is unknown."""
-        return self.flow.offered
+        at_least = self.plan.at_least
+        spare = (self.plan.carries if at_least is None else at_least) - self.rate
+        backlog = self.outage * self.rate + (self.flow.pending or 0.0)
+        return backlog / spare if spare > 0 else None
 
     def report(self) -> Report:
-        """Return tables and sentences for display, with commands and notes."""
-        first = () if self.warning is None else (f"warning: {self.warning}",)
+        """Return what fits a screen, with tables, commands and notes as details."""
         commands = (f"  {command}" for command in self.commands)
-        notes = (f"note: {note}" for note in self.notes)
-        parts = summary_of_advice(self).parts
-        return Report((*first, *parts, *commands, *notes), self.name)
+        return Report((*summary_of_advice(self).parts, *commands), self.name)
 
     def to_json(self) -> dict[str, Any]:
         """Return the advice as a JSON document."""
+        carried = self.carried
+        ends = {} if carried is None else carried._asdict()
         return {
             "job": self.job,
             "name": self.name,
             "rate": self.rate,
-            "observed": self.observed,
-            "offered": self.offered,
+            "observed": self.flow.rate,
+            "offered": self.flow.offered,
             "sources": [*map(_source_json, self.flow.sources.values())],
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
-                "carried": finite(self.carried),
+                "carried": None if carried is None else finite(carried.value),
+                "interval": {end: finite(rate) for end, rate in ends.items()} or None,
                 "taskmanagers": [asdict(machine) for machine in self.current.machines],
             },
             "priced": self.current.is_priced,
@@ -120,25 +140,84 @@ class Advice(Displayed):
             "outage": self.outage,
             "catch_up": self.catch_up,
             "commands": list(self.commands),
-            "warning": self.warning,
             "notes": list(self.notes),
-            "unknowns": [asdict(unknown) for unknown in self.unknowns],
         }
 
 
 def summary_of_advice(advice: Advice) -> Report:
-    """Report without commands and notes, which a terminal must not break into lines."""
+    """Report without commands, which a terminal must not break into lines."""
     parts: list[Part] = [
-        _machines(advice),
+        *_sources(advice.flow),
         *_today(advice),
-        *map(_rate, advice.flow.sources.values()),
-        _operators(advice.operators),
-        f"For {digits(advice.rate, 6)} tuples/s:",
-        *advice.plan.report().parts,
-        *_unknown(advice.unknowns),
+        Detail(_machines(advice)),
+        Detail(_operators(advice.operators)),
+        *_plan(advice.plan),
+        *(Detail(f"note: {note}") for note in advice.notes),
         *_change(advice),
     ]
     return Report(tuple(parts), advice.name)
+
+
+def _source_json(source: SourceFlow) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "observed": source.rate,
+        "windows": source.halves,
+        "pending": source.pending,
+        "growth": source.growth,
+        "back_pressured": source.back_pressured,
+        "most_back_pressured": source.most_back_pressured,
+        "behind": source.why,
+        "offered": source.offered,
+    }
+
+
+def _sources(flow: SourceFlow) -> Iterator[Part]:
+    """What the sources emit and are offered, and their lag: together, and each as a detail."""
+    sources = [*flow.sources.values()]
+    if len(sources) == 1:
+        yield _source(f"Source {sources[0].name}", sources[0])
+        return
+    yield _source(f"{len(sources)} sources", flow)
+    yield from (Detail(_source(f"Source {one.name}", one)) for one in sources)
+
+
+def _source(name: str, flow: SourceFlow) -> str:
+    text = f"{name}: {digits(flow.rate)} tuples/s emitted"
+    offered = flow.offered
+    text += f", {'an unknown rate' if offered is None else digits(offered)} offered"
+    if flow.why is not None:
+        text += f" ({flow.why})"
+    if not flow.pending:
+        return f"{text}." if flow.pending is None else f"{text}; nothing waits."
+    text += f"; {digits(flow.pending)} wait"
+    if (seconds := flow.drained_in) is not None and isfinite(seconds):
+        return f"{text}, for another {duration(seconds)} at this rate."
+    return f"{text}, {digits(flow.growth)} more per second."
+
+
+def _today(advice: Advice) -> Iterator[Part]:
+    current = advice.current
+    number = len(current.machines) - len(current.unmatched)
+    cost = f"cost {current.cost:g} per hour" if current.is_priced else "run the job"
+    text = f"Today: {counted(number, 'machine')} that {cost}"
+    if (carried := advice.carried) is not None:
+        low, value, high = map(digits, carried)
+        if not isfinite(carried.value):
+            text += "; it can carry any rate there, as far as is known"
+        elif carried.low == carried.high:
+            text += f"; it sustains {value} tuples/s there (measured)"
+        else:
+            text += f"; it can carry {value} tuples/s there ({low} to {high})"
+    yield f"{text}."
+    if current.unmatched:
+        names = some([machine.name for machine in current.unmatched], separator=", ", most=3)
+        yield (
+            f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
+            f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or mips in --settings."
+        )
+    if current.idle:
+        yield Detail(f"Without subtasks of this job: {listed(current.idle)}.")
 
 
 def _machines(advice: Advice) -> Sheet:
@@ -156,68 +235,12 @@ def _machines(advice: Advice) -> Sheet:
     return Sheet(head, tuple(rows), names=0)
 
 
-def _today(advice: Advice) -> Iterator[str]:
-    current = advice.current
-    number = len(current.machines) - len(current.unmatched)
-    cost = f"cost {current.cost:g} per hour" if current.is_priced else "run the job"
-    yield f"Today: {counted(number, 'machine')} that {cost}."
-    if current.unmatched:
-        names = listed([machine.name for machine in current.unmatched])
-        yield (
-            f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
-            f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or give the speed of "
-            "the TaskManagers as mips in a file for --settings."
-        )
-    if current.idle:
-        yield f"Without subtasks of this job: {listed(current.idle)}."
-    if advice.carried is not None:
-        is_known = isfinite(advice.carried)
-        rate = f"{digits(advice.carried)} tuples/s" if is_known else "any rate"
-        text = f"Where the job runs now, it can carry {rate}, by the model"
-        errors = advice.plan.errors
-        if errors is not None and is_known:
-            text += f"; with {errors.words} at least {digits(errors.at_least(advice.carried))}"
-        yield f"{text}."
-
-
-def _source_json(source: SourceFlow) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "observed": source.rate,
-        "windows": source.halves,
-        "pending": source.pending,
-        "growth": source.growth,
-        "back_pressured": source.back_pressured,
-        "most_back_pressured": source.most_back_pressured,
-        "behind": source.why,
-        "offered": source.offered,
-    }
-
-
-def _rate(source: SourceFlow) -> str:
-    text = f"Source {source.name} emits {digits(source.rate)} tuples/s"
-    if source.halves is not None:
-        text += " ({} and {} in two windows)".format(*map(digits, source.halves))
-    if source.pending is not None:
-        change = "grow" if source.growth >= 0 else "shrink"
-        text += f"; {source.pending:.0f} records are pending and {change} by "
-        text += f"{digits(abs(source.growth))} per second"
-    if source.is_held_back:
-        share = max(source.back_pressured, source.most_back_pressured)
-        who = "it" if share == source.back_pressured else "one of its subtasks"
-        text += f"; {who} is back-pressured {percent(share)} of the time"
-        if source.offered is None:
-            return f"{text}, so it is offered more than that, and how much is unknown."
-    elif source.offered is None:
-        return f"{text}; {source.why}, so it may be offered more, and how much is unknown."
-    return f"{text}; it is offered {digits(source.offered)}."
-
-
 def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
     rows = tuple(
         (
             operator.name,
             duration(operator.cpu),
+            f"{operator.fixed:.3g}",
             operator.source,
             str(operator.parallelism),
             str(operator.planned),
@@ -225,19 +248,19 @@ def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
         )
         for operator in operators
     )
-    head = ("operator", "CPU per tuple", "measured by", "subtasks", "planned", "at most")
-    return Sheet(head, rows, names=0)
+    head = ("operator", "CPU per tuple", "cores besides", "measured by", "subtasks", "planned")
+    return Sheet((*head, "at most"), rows, names=0)
 
 
-def _unknown(unknowns: tuple[Unknown, ...]) -> Iterator[str]:
-    """Sentences on the unknowns of the plan, and on the most useful measurement."""
-    for unknown in unknowns:
-        yield (
-            f"Not known: {unknown.what}. By this the plan may carry {percent(unknown.share)} less "
-            "than is predicted."
-        )
-    if unknowns:
-        yield f"What would narrow it most: {unknowns[0].measurement}."
+def _plan(plan: PlanResult) -> Iterator[Part]:
+    """The machines of a plan, its cost and what it carries; the rest of its report as details."""
+    sentences = 0
+    for part in plan.report().parts:
+        if isinstance(part, str):
+            sentences += 1
+            yield part if sentences <= 2 else Detail(part)
+        elif not (isinstance(part, Brief) and isinstance(part.part, str)):
+            yield part
 
 
 def _change(advice: Advice) -> Iterator[str]:
@@ -262,43 +285,3 @@ def _gain(advice: Advice) -> str:
     if advice.gain > 0:
         return f"{today}; the plan saves {advice.gain:.6g} per hour."
     return f"{today}; the plan costs {-advice.gain:.6g} per hour more."
-
-
-def notes_on_busiest(plan: PlanResult, shares: Shares) -> Iterator[str]:
-    """Notes on operators whose busiest subtask fills a core before the plan is full.
-
-    The plan divides tuples as Flink divides keys that are all alike, because it is not known how
-    popular keys would be divided among other numbers of subtasks.
-
-    A subtask that reads a share of the operator's tuples is full at the multiple of the rate
-
-        (speed of a core - constant part) / (share · instructions per second at the rate)
-    """
-    graph = plan.graph
-    speed = 1e6 * float(plan.cluster.devices.speed.max())
-    for name, parts in shares.items():
-        row = graph.operators.index(name)
-        subtasks = float(graph.operators.parallelism[row])
-        needed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
-        free = speed - 1e6 * float(graph.charged_constant[row]) / subtasks
-        if needed and (full := plan.rate * max(0.0, free) / needed) < plan.carries:
-            yield (
-                f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
-                "plan leaves out: if it stays so, that subtask fills the fastest core of the plan "
-                f"at {digits(full)} tuples/s of all sources, however many machines there are"
-            )
-
-
-def notes_on_copies(receivers: Set[str]) -> Iterator[str]:
-    """Note on operators that keep their parallelism, because each of their subtasks gets copies."""
-    if receivers:
-        yield (
-            "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
-            f"keeps the parallelism of {listed(sorted(receivers))}"
-        )
-
-
-def notes_on_streams(graph: StreamGraph) -> Iterator[str]:
-    """Note on the assumed cost of messages."""
-    if MESSAGE_COST in graph.attributes:
-        yield f"what a message between subtasks costs is {graph.attributes[MESSAGE_COST]}"
