@@ -26,6 +26,7 @@ from streamplace.io.files import spot
 
 FILE = "store.sqlite"
 VERSION = 1
+"""Version of the tables and of the types of their rows; every change of them needs a new one."""
 BUSY_SECONDS = 10.0
 """Seconds to wait for another process that writes."""
 TABLES = ("moves", "programs", "watches", "rounds", "decisions", "rates")
