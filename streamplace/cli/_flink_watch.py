@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.pin.pinning import Vectors
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.engines.flink.watch.judging import Guards, RateJudge
+    from streamplace.engines.flink.watch.deciding import Guards, RateJudge
     from streamplace.engines.flink.watch.log import WatchLog
-    from streamplace.engines.flink.watch.placed_job import PlacedJob
+    from streamplace.engines.flink.watch.replacing import PlacedJob
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
 
@@ -50,9 +50,10 @@ def watch_(
 ) -> None:
     """Watch a job, say what would pay, and with --apply move it when it does.
 
-    Every --every seconds, the command prints the rate of the job and what its layout carries. With
-    --apply, it moves the job to more TaskManagers before tuples would be late, and to fewer when
-    that saves more than the moves cost; it starts the job without a TaskManager that was lost. A
+    Every --every seconds, the command prints the rate of the job, and whether it keeps up. With
+    --apply, a job that falls behind is moved where it may carry more, and returns if it carries
+    less there; one that keeps up goes to fewer TaskManagers when that saves more than the moves
+    cost; and it is started without a TaskManager that was lost. A
     watch that was killed continues, and never moves the job twice (see: streamplace flink history).
 
     With --apply or --spare, give JAR, its options and ARGUMENTS as the job was submitted with, or
@@ -111,10 +112,11 @@ def _rounds(
     judge: "RateJudge",
 ) -> "JobRounds":
     """Rounds that look at the rate, and move the job if that is wanted."""
+    from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.program.submitted import SubmittedProgram
     from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.modelling import JobModeller
-    from streamplace.engines.flink.watch.placed_job import move_without_lost
+    from streamplace.engines.flink.watch.replacing import move_without_lost
     from streamplace.engines.flink.watch.rounds import JobRounds
 
     mover = None
@@ -123,14 +125,8 @@ def _rounds(
         move = replace(engine.moving(program), without_lost=without)
         check = SubmittedProgram.of(program).check
         mover = WatchMover(move, log, say, check_program=check)
-    model_of = JobModeller(
-        engine,
-        say,
-        asked.seconds,
-        asked.at_most,
-        trusts_profile=True,
-        cluster=asked.cluster,
-    )
+    improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
+    model_of = JobModeller(improver, asked.at_most)
     return JobRounds(engine.rest, log, judge, guards, model_of, mover, say, asked.every)
 
 
@@ -178,7 +174,7 @@ def _placed(
     from streamplace.engines.flink.pin.pinning import read_vectors
     from streamplace.engines.flink.rest.tasks import layout_of
     from streamplace.engines.flink.watch.look import running_layout
-    from streamplace.engines.flink.watch.placed_job import PlacedJob
+    from streamplace.engines.flink.watch.replacing import PlacedJob
 
     if is_started or any(one.after == job != one.job for one in log.decisions.values()):
         vectors: Vectors = dict(running_layout(rest, job)) or log.placed(job)

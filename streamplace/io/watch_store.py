@@ -41,9 +41,10 @@ class WatchRound:
     cost: tuple[float, ...] = ()
     words: str = ""  # what was decided, and why
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
-    # Whether the rate is in the interval of the round before; None if that is unknown, or if the
-    # layout is another one.
-    held: bool | None = None
+    growth: float | None = None  # tuples/s by which the backlog becomes more; None if unknown
+    # Whether the job does not keep up with what arrives; None if the next round tells it first.
+    falls_behind: bool | None = None
+    shows_capacity: bool = False  # whether the rate is what the layout carries, not what arrives
     # Whether all that arrives is known, because the sources report what waits for them.
     is_known: bool = False
 
@@ -55,7 +56,8 @@ class WatchDecision:
     __pydantic_config__: ClassVar = WHOLE
 
     at: str
-    kind: str  # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers
+    # ``"move"`` to try a layout, ``"return"`` to a better one, ``"replace"`` for lost TaskManagers.
+    kind: str
     job: str
     # What identifies the start at the engine: the id of the successor for a move, the checkpoint
     # for a replacement.

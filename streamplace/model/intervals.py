@@ -31,8 +31,6 @@ USUAL_CONFIDENCE = 0.9
 ROUNDING = 1e-9
 LARGEST_LOG = 600.0
 """Largest logarithm of an end of an interval, relative to the prediction."""
-TRACKING_STEP = 0.1
-"""Factor of the steps by which `tracked_width` changes."""
 STEADY_SPREAD = 0.03
 """Spread of the profile of a steady job: runs of one placement differ by it."""
 PROFILED_ERROR = 0.1
@@ -70,19 +68,6 @@ class RateInterval(NamedTuple):
         if is_limited or rate > self.high:
             return self.low <= rate <= self.high
         return True if rate >= self.low else None
-
-    def widened(self, width: float, sure: float = 0.0) -> "RateInterval":
-        """Move both ends away by a factor of exp(width), except for a part that is sure.
-
-        >>> str(RateInterval(90.0, 100.0, 110.0).widened(0.1, 50.0))
-        '100 tuples/s (86.19 to 116.3)'
-        """
-        sure = min(sure, self.low)
-        return RateInterval(
-            sure + exp(-width) * (self.low - sure),
-            self.value,
-            sure + exp(width) * (self.high - sure),
-        )
 
     def __str__(self) -> str:
         return f"{digits(self.value)} tuples/s ({digits(self.low)} to {digits(self.high)})"
@@ -147,21 +132,6 @@ def conformal_quantile(
         if weight >= (jobs + 1) * confidence - ROUNDING:
             return Quantile(score, confidence)
     return Quantile(largest, jobs / (jobs + 1))
-
-
-def tracked_width(width: float, *, held: bool, confidence: float) -> float:
-    """Return the width by which to widen intervals next, after one of them has held or missed.
-
-    Each miss widens them, each hit takes back a part of that. If no rate is further than a factor
-    of exp(b) outside the interval without any width, then in a sequence of T outcomes, whatever
-    they are, at most a share of 1 - confidence + (b / `TRACKING_STEP` + 1) / T misses (online
-    conformal prediction by quantile tracking).
-
-    >>> width = tracked_width(0.0, held=False, confidence=0.9)
-    >>> round(width, 2), round(tracked_width(width, held=True, confidence=0.9), 2)
-    (0.09, 0.08)
-    """
-    return max(0.0, width + TRACKING_STEP * (confidence - held))
 
 
 def least_jobs(confidence: float) -> int:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.move.settings import MoveSettings
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.engines.flink.watch.judging import Guards, RateJudge
+    from streamplace.engines.flink.watch.deciding import Guards, RateJudge
     from streamplace.planning.offers import Catalogue
 else:  # an annotation of a field, which is checked by its kind
     Catalogue = object
@@ -443,12 +443,12 @@ class FlinkWatchSettings(OfMoves, OfJob):
         from streamplace.engines.flink.move.settings import MoveSettings
 
         return MoveSettings(
-            self.savepoints, seconds=self.timeout, native=self.native, never_slower=True
+            self.savepoints, seconds=self.timeout, native=self.native, least_rate=0.0
         )
 
     def guards(self) -> "Guards":
         """When nothing is moved."""
-        from streamplace.engines.flink.watch.judging import Guards, QuietHours
+        from streamplace.engines.flink.watch.deciding import Guards, QuietHours
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
@@ -456,7 +456,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         """What decides on the number of TaskManagers."""
         from streamplace.control.day import MoveTerms
         from streamplace.control.policy import POLICIES
-        from streamplace.engines.flink.watch.judging import RateJudge
+        from streamplace.engines.flink.watch.deciding import RateJudge
 
         terms = MoveTerms(price=self.move_price, lag=self.lag)
         return RateJudge(POLICIES[self.policy].make, self.every, terms)

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from streamplace.errors import SettingError
 from streamplace.model.intervals import (
-    TRACKING_STEP,
     PredictionErrors,
     RateInterval,
     conformal_quantile,
     least_jobs,
-    tracked_width,
 )
 
 TRIALS = 1000
@@ -152,58 +150,6 @@ def test_rates_of_intervals_are_printed_without_exponents() -> None:
     """Rates of Flink jobs have five digits or more."""
     told = "123500 tuples/s (99000 to 1235000)"
     assert str(RateInterval(99_000, 123_456, 1_234_567)) == told
-
-
-def tracked_misses(
-    error_at: Callable[[float], float], rounds: int, known: float, confidence: float
-) -> int:
-    """Number of rounds that are outside their interval; the error may depend on its width."""
-    width, misses = 0.0, 0
-    for _ in range(rounds):
-        interval = RateInterval(exp(-known), 1.0, exp(known)).widened(width)
-        held = interval.holds(exp(error_at(known + width)), is_limited=True)
-        assert held is not None
-        width = tracked_width(width, held=held, confidence=confidence)
-        misses += not held
-    return misses
-
-
-@given(
-    st.lists(st.floats(-1.5, 1.5), min_size=1, max_size=300),
-    st.floats(0, 0.5),
-    st.sampled_from([0.5, 0.9, 0.99]),
-)
-def test_tracked_intervals_miss_no_more_often_than_they_say_whatever_happens(
-    errors: list[float], known: float, confidence: float
-) -> None:
-    """Errors are logarithms of measured / predicted rates."""
-    coming = iter(errors)
-    misses = tracked_misses(lambda _: next(coming), len(errors), known, confidence)
-    beyond = max(0.0, max(map(abs, errors)) - known)
-    most = (1 - confidence) * len(errors) + beyond / TRACKING_STEP + 1
-    assert misses <= most + 1e-6
-
-
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
-def test_the_bound_of_tracked_intervals_is_attained_by_an_adversary(confidence: float) -> None:
-    """The rate is just outside its interval whenever it can be."""
-    most = (1 - confidence) * 1000 + 1.0 / TRACKING_STEP + 1
-
-    def just_outside(half: float) -> float:
-        return min(half * 1.0001, 1.2)
-
-    assert most - 2 <= tracked_misses(just_outside, 1000, 0.2, confidence) <= most
-
-
-def test_intervals_that_hold_are_as_wide_as_before() -> None:
-    assert tracked_width(0.0, held=True, confidence=0.9) == 0
-    assert tracked_width(0.0, held=False, confidence=0.0) == 0
-
-
-def test_what_is_sure_of_an_interval_is_not_widened() -> None:
-    wide = RateInterval(60.0, 80.0, 110.0).widened(1.0, sure=50.0)
-    assert wide == pytest.approx((50 + 10 / np.e, 80, 50 + 60 * np.e))
-    assert RateInterval(40.0, 80.0, 110.0).widened(1.0, sure=50.0).low == 40
 
 
 def test_errors_that_no_float_holds_are_the_largest_that_one_does() -> None:

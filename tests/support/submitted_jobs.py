@@ -14,8 +14,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
 
 TALLY: Vectors = {

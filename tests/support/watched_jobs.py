@@ -1,4 +1,4 @@
-"""A job that is watched: its program, a plan of it, the end of its watch, and what is written."""
+"""A job that is watched: its program, the end of its watch, and what is written."""
 
 import zipfile
 from collections.abc import Callable, Mapping
@@ -10,10 +10,8 @@ import pytest
 from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
-from streamplace.engines.flink.watch.plans import WatchPlan
 from streamplace.io.store import Store
 from streamplace.io.watch_store import read_records
-from streamplace.model.intervals import RateInterval
 
 OLD = "a" * 32
 SAVED = "s3://b/chk-7"
@@ -52,13 +50,6 @@ def lacking(answers: Mapping[str, Any], *devices: str) -> dict[str, Any]:
     """Answer of a cluster that has lost some of its TaskManagers."""
     rows = answers["GET /taskmanagers"]["taskmanagers"]
     return {"taskmanagers": [row for row in rows if row["id"] not in devices]}
-
-
-def plan(*devices: str) -> WatchPlan:
-    """A layout that carries 100 tuples/s per TaskManager, or a tenth less."""
-    rate = 100.0 * len(devices)
-    carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
-    return WatchPlan(len(devices), {"map": [*devices]}, carries)
 
 
 def write_program(folder: Path) -> None:

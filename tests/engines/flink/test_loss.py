@@ -24,7 +24,7 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import PlacedJob
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = ["dev-0", "dev-1", "dev-2"]

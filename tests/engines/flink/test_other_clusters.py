@@ -35,7 +35,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import PlacedJob
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

@@ -19,8 +19,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
-from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.store import Store

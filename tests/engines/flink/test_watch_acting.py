@@ -26,8 +26,8 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.deciding import Choice, Option
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import user_runs
@@ -37,8 +37,8 @@ from streamplace.model.intervals import RateInterval
 
 NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
-NOW, THERE = WatchPlan(1, {"map": ["a"]}, CARRIES), WatchPlan(2, {"map": ["b"]}, CARRIES)
-MODEL = JobModel(OLD, "shop", (NOW, THERE), 0, NOW, "")
+NOW, THERE = Option({"map": ["a"]}, CARRIES), Option({"map": ["b"]}, CARRIES)
+GO = Choice("the rate grew", THERE)
 JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 
 
@@ -98,7 +98,6 @@ def mover(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make
 
     def make(moves: Moves) -> WatchMover:
         monkeypatch.setattr(acting, "chain_states", lambda *_: moves.states)
-        monkeypatch.setattr(acting, "source_flow", lambda *_: SourceFlow(95.0))
         told: list[str] = []
         own = WatchLog.claimed(store, OLD, "shop", told.append)
         move: Any = moves
@@ -110,16 +109,20 @@ def mover(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make
 def test_a_move_is_written_with_what_it_predicted_and_measured(
     mover: MakeMover, store: Store, tmp_path: Path
 ) -> None:
-    one = mover(Moves())
+    """What was measured is written by the next round."""
     told: list[str] = []
-    assert replace(one, tell=told.append).carry_out(MODEL, THERE, "the rate grew") == NEW
+    flink = FakeFlink(healthy("a", "b") | {f"GET /jobs/{NEW}": job("shop", "RUNNING", {})})
+    one = replace(mover(Moves(rest=flink.rest)), tell=told.append)
+    assert one.carry_out(OLD, NOW, GO) == NEW
     assert told[-1] == "no job has a slot on 'a' any more"
-    (decision,) = read_records(store)[0].decisions
+    ((number, decision),) = one.log.decisions.items()
     assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))
     assert (decision.state, decision.outcome) == ("moved", "interrupted for 1.5 s")
-    assert (decision.value, decision.measured) == (100.0, 95.0)
+    assert (decision.value, decision.measured) == (100.0, None)
     assert read_records(store)[0].job == NEW
+    one.note_rate(number, decision, SourceFlow(95.0))
+    assert one.log.decisions[number].measured == 95.0
     (entry,) = user_runs()
     assert (entry.job, entry.by, entry.measured) == ("shop", "flink watch", 95.0)
 
@@ -134,12 +137,12 @@ def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
     """Before the move, after the job was stopped, and after its successor was started."""
     moves = Moves(killed=killed)
     with pytest.raises(Killed):
-        mover(moves).carry_out(MODEL, THERE, "")
+        mover(moves).carry_out(OLD, NOW, GO)
     assert outcome(store) == ("begun", "")
     moves.killed = ""
     again = mover(moves)
     ((number, decision),) = again.log.decisions.items()
-    assert again.finish(number, decision, "shop") == found[1]
+    assert again.finish(number, decision) == found[1]
     assert outcome(store) == found
     assert moves.starts == starts
 
@@ -156,7 +159,7 @@ def test_the_outcome_of_a_move_that_fails_is_looked_up(
     mover: MakeMover, store: Store, states: dict[str, str], found: tuple[str, str]
 ) -> None:
     moves = Moves(states, failure=FlinkError("it was slower"))
-    assert mover(moves).carry_out(MODEL, THERE, "") == (found[1] or OLD)
+    assert mover(moves).carry_out(OLD, NOW, GO) == (found[1] or OLD)
     assert outcome(store) == found
 
 
@@ -175,7 +178,7 @@ def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
         moves.failure = Undecided("no answer")
         moves.journals = [JOURNAL]
     one = mover(moves)
-    assert one.carry_out(MODEL, THERE, "") == OLD
+    assert one.carry_out(OLD, NOW, GO) == OLD
     assert outcome(store) == ("not saved", OLD)
     assert not one.log.has_started
 
@@ -194,7 +197,7 @@ def test_a_job_that_others_have_stopped_is_not_started_again(
         moves.failure = Undecided("no answer")
         monkeypatch.setattr(moves, "resume", resume)
     moves.journals = [JOURNAL]
-    assert mover(moves).carry_out(MODEL, THERE, "") == OLD
+    assert mover(moves).carry_out(OLD, NOW, GO) == OLD
     assert (moves.starts, outcome(store)) == (0, ("not begun", OLD))
 
 
@@ -222,7 +225,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
     monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)
     one = replace(mover(moves), tell=told.append)
-    assert one.carry_out(MODEL, THERE, "") == NEW
+    assert one.carry_out(OLD, NOW, GO) == NEW
     assert (moves.starts, outcome(store)) == (1, ("moved", NEW))
     assert told[0] == "no answer"
     assert not any("--resume" in line for line in told)
@@ -235,7 +238,7 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
     moves = Moves(killed="in")
     one = mover(moves)
     with pytest.raises(Killed):
-        one.carry_out(MODEL, THERE, "")
+        one.carry_out(OLD, NOW, GO)
     resumed, tries = moves.resume, [FlinkError("'b' has to join the cluster, and did not")] * 2
 
     def resume(job: str) -> FlinkMoved:
@@ -248,15 +251,15 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
     moves.failure = Undecided("'b' is lost")
     ((number, decision),) = one.log.decisions.items()
     with pytest.raises(Undecided, match="has to join the cluster"):
-        one.settle(number, decision, "shop", "")
+        one.settle(number, decision, "")
     assert outcome(store) == ("begun", "")
-    assert one.finish(number, decision, "shop", "") == NEW
+    assert one.finish(number, decision) == NEW
     assert outcome(store) == ("moved", NEW)
 
 
 def test_a_move_of_another_command_is_not_touched(mover: MakeMover, store: Store) -> None:
     with pytest.raises(MoveUnderWay):
-        mover(Moves(failure=MoveUnderWay("by process 1"))).carry_out(MODEL, THERE, "")
+        mover(Moves(failure=MoveUnderWay("by process 1"))).carry_out(OLD, NOW, GO)
     assert outcome(store) == ("not begun", OLD)
 
 
@@ -268,7 +271,7 @@ def test_a_job_whose_program_has_changed_is_not_moved(mover: MakeMover, store: S
 
     moves = Moves()
     with pytest.raises(SettingError, match="not the jar any more"):
-        replace(mover(moves), check_program=changed).carry_out(MODEL, THERE, "")
+        replace(mover(moves), check_program=changed).carry_out(OLD, NOW, GO)
     assert (moves.starts, read_records(store)[0].decisions) == (0, ())
 
 
@@ -279,7 +282,7 @@ def test_what_cannot_be_written_is_not_done(
     one = mover(moves)
     fill_disk(monkeypatch)
     with pytest.raises(StoreError, match="database or disk is full"):
-        one.carry_out(MODEL, THERE, "x" * 10_000)
+        one.carry_out(OLD, NOW, replace(GO, words="x" * 10_000))
     assert moves.starts == 0
 
 
@@ -287,7 +290,7 @@ def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover, store: St
     """A watch that only looks says what is needed, if the job does not run."""
     moves = Moves(killed="in")
     with pytest.raises(Killed):
-        mover(moves).carry_out(MODEL, THERE, "")
+        mover(moves).carry_out(OLD, NOW, GO)
     rest = FakeFlink({f"GET /jobs/{OLD}": job("shop", "FINISHED", {})}).rest
     watch: Any = SimpleNamespace(rest=rest, replaces=True)
     own = WatchLog.claimed(store, OLD, "shop", print)

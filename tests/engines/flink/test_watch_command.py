@@ -22,10 +22,11 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import log, modelling, rounds
 from streamplace.engines.flink.watch import watch as watching
+from streamplace.engines.flink.watch.deciding import Option
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.metrics import WatchMetrics, served
-from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.modelling import JobModel
+from streamplace.engines.flink.watch.replacing import PlacedJob
 from streamplace.engines.flink.watch.watch import first_job
 from streamplace.errors import SettingError
 from streamplace.io.store import Store
@@ -38,16 +39,16 @@ from streamplace.io.watch_store import (
 )
 from streamplace.model.intervals import RateInterval
 
-HERE = WatchPlan(1, {"map": ["dev-0"]}, RateInterval(90.0, 100.0, 110.0))
-MORE = WatchPlan(2, {"map": ["dev-0", "dev-1"]}, RateInterval(180.0, 200.0, 220.0))
-MODEL = JobModel(OLD, "shop", (HERE, MORE), 0, HERE, "the CPU of dev-0")
+HERE = Option({"map": ["dev-0", "dev-0"]}, RateInterval(90.0, 100.0, 110.0))
+MORE = Option({"map": ["dev-0", "dev-1"]}, RateInterval(180.0, 200.0, 220.0), moves=1)
+MODEL = JobModel(HERE, (MORE,), (1, 2), "the CPU of dev-0")
 
 
 @pytest.fixture
 def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
-    """A job on one of two TaskManagers that may soon not carry its rate, and is cancelled then."""
-    counts, managers = CheckpointTotals(1, 0), frozenset(["dev-0"])
-    look = JobLook(OLD, 104.0, False, None, HERE.layout, {"map": 1}, counts, managers)
+    """A job on one of two TaskManagers that is held back there, and is cancelled then."""
+    counts, managers = CheckpointTotals(1, 0), frozenset(["dev-0", "dev-1"])
+    look = JobLook(OLD, 104.0, True, None, HERE.layout, {"map": 1}, counts, managers)
     monkeypatch.setattr(rounds, "look_at", lambda *_: look)
     monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
@@ -65,16 +66,16 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     """It needs neither the jar nor a Flink on this machine."""
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
-    first, last = answer.err.splitlines()
-    assert "104 tuples/s on 1 TaskManager; it carries 100 tuples/s (90 to 110), limited " in first
-    assert "limited by the CPU of dev-0 (100.0 % in use)" in first
-    assert "a move would pay: the present layout may carry only 90 of 104 tuples/s" in first
-    assert "dev-0, dev-1 should carry 200 tuples/s (180 to 220)" in first
+    first, second, last = answer.err.splitlines()
+    state = "104 tuples/s on 1 TaskManager, held back"
+    assert first.endswith(f"  {state}; it is measured, and the next round comes afterwards")
+    assert f"  {state}; it carries 104 tuples/s (measured); a move would pay: it falls" in second
+    assert second.endswith("at 124.8 tuples/s; dev-0, dev-1 should carry 200 tuples/s (180 to 220)")
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
     (record,) = read_records(Store.usual())
     assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
-    assert record.rounds[0].capacity == (90.0, 180.0)
+    assert record.rounds[0].capacity == pytest.approx((0.97 * 104.0, 180.0))
     assert record.decisions == ()
 
 
@@ -111,7 +112,7 @@ def test_a_round_waits_as_long_for_a_warm_job_as_a_move_does(
 ) -> None:
     """In less time, its windows would be judged once, and all of them be lost."""
     waited: list[float] = []
-    measure = lambda own, _: waited.append(own.engine.patience) or MODEL  # noqa: E731
+    measure = lambda own, *_: waited.append(own.improver.engine.patience) or MODEL  # noqa: E731
     monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
     run("flink", "watch", "--rest", flink.url)
     assert waited == [120.0]
@@ -122,7 +123,11 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
 ) -> None:
     """As 'flink move' does: by a cluster file, or with speeds of network cards."""
     seen: list[tuple[Any, Any]] = []
-    measure = lambda own, _: seen.append((own.engine.cards, own.cluster)) or MODEL  # noqa: E731
+
+    def measure(own: modelling.JobModeller, *_: object) -> JobModel:
+        seen.append((own.improver.engine.cards, own.improver.cluster))
+        return MODEL
+
     monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
     file = tmp_path / "cluster.toml"
     file.write_text('bandwidth = "1 Gbps"\n[[devices]]\nname = "dev-0"\n')

@@ -31,11 +31,10 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.deciding import Choice, Option
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.placed_job import move_without_lost
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.replacing import move_without_lost
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Rows, Store
@@ -195,7 +194,6 @@ class Scene:
         monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
         monkeypatch.setattr(moving, "fitted", lambda _, places, *__: (places, {}))
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
-        monkeypatch.setattr(acting, "source_flow", lambda *_: None)
 
     @property
     def move(self) -> PlannedMove:
@@ -218,9 +216,8 @@ class Scene:
 
     def moves(self, places: Places) -> str:
         """Move the job; return the id of the one that runs afterwards."""
-        now = WatchPlan(2, BOTH, CARRIES)
-        model = JobModel(OLD, "shop", (now,), 0, now, "")
-        return self.mover.carry_out(model, WatchPlan(1, dict(places), CARRIES), "")
+        choice = Choice("", Option(dict(places), CARRIES))
+        return self.mover.carry_out(OLD, Option(BOTH, CARRIES), choice)
 
     def begins_again(self) -> str:
         """Start the watch again after it was killed; return the id of the job that runs."""

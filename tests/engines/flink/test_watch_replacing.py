@@ -27,8 +27,7 @@ from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import PlacementError
 from streamplace.io.store import Store

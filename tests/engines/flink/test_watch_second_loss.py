@@ -19,8 +19,7 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal,
 from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.replacing import Notices, Replacing
+from streamplace.engines.flink.watch.replacing import Notices, PlacedJob, Replacing
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import Store
 from streamplace.io.watch_store import WatchDecision

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import (
@@ -24,8 +24,8 @@ from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.engines.flink.watch.deciding import Choice, Option
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.replacing import Notices
 from streamplace.errors import StreamplaceError
 from streamplace.io.placements import Prediction
@@ -69,49 +69,52 @@ class WatchMover:
         """REST interface of the cluster."""
         return self.move.rest
 
-    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
-        """Move a job to a plan; return the id of the job that runs afterwards.
+    def carry_out(self, job: str, here: Option, choice: Choice) -> str:
+        """Move a job where it should run; return the id of the job that runs afterwards.
 
-        Raises MoveUnderWay when another command moves it. Raises StoreError when the decision
-        cannot be written; nothing was done. Raises StreamplaceError when the program does not fit,
-        or has changed; nothing was done.
+        Its rate there is no condition of the move: the next round measures it. Raises MoveUnderWay
+        when another command moves it. Raises StoreError when the decision cannot be written;
+        nothing was done. Raises StreamplaceError when the program does not fit, or has changed;
+        nothing was done.
         """
+        target = choice.target or here
         self.check_program()
         layout = by_operator(target.layout)
-        plan = self.move.plan(model.job, layout)
+        plan = self.move.plan(job, layout)
         if not plan.is_needed:
-            return model.job
+            return job
+        low, value, high = (None,) * 3 if target.measured is not None else target.carries
         decision = WatchDecision(
             utc_now(),
-            "move",
-            model.job,
-            successor(model.job),
+            "return" if choice.returns else "move",
+            job,
+            successor(job),
             layout,
-            (model.present.machines, len(target.devices)),
-            reason,
-            *target.carries,
-            kept=model.kept,
-            spread=model.spread,
+            (here.machines, target.machines),
+            choice.words,
+            low,
+            value,
+            high,
+            kept=target.kept,
+            spread=target.spread,
         )
         number = self.log.begin(decision)
         try:
-            moved = self.move.run(replace(plan, varies=model.varies))
+            moved = self.move.run(plan)
         except MoveUnderWay as error:
-            self.log.end(number, decision, UNBEGUN, str(error), model.job)
+            self.log.end(number, decision, UNBEGUN, str(error), job)
             raise
-        except NotSaved as error:
-            return self._not_saved(number, decision, error)
-        except StoppedByOthers as error:
-            return self._stopped(number, decision, error)
+        except (NotSaved, StoppedByOthers) as error:
+            return self._left(number, decision, error)
         except StreamplaceError as error:
             self.tell(without_advice(error))
-            return self.finish(number, decision, model.name, str(error)) or model.job
-        job = self._moved(number, decision, moved, model.name)
-        if job == decision.transaction:
-            self._tell_freed({*model.present.devices} - {*target.devices})
-        return job
+            return self.finish(number, decision, str(error)) or job
+        after = self._moved(number, decision, moved)
+        if after == decision.transaction:
+            self._tell_freed({*here.devices} - {*target.devices})
+        return after
 
-    def settle(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
+    def settle(self, number: int, decision: WatchDecision, why: str) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
         Raises MoveUnderWay when the command that moves it still runs. Raises Undecided when Flink
@@ -127,32 +130,26 @@ class WatchMover:
             self.tell(f"a move of job {decision.job} was interrupted; it is finished first")
             try:
                 moved = self.move.resume(decision.job)
-            except StoppedByOthers as error:
-                return self._stopped(number, decision, error)
+            except (NotSaved, StoppedByOthers) as error:
+                return self._left(number, decision, error)
             except (MoveUnderWay, Undecided):
                 raise
-            except NotSaved as error:
-                return self._not_saved(number, decision, error)
             except StreamplaceError as error:
                 if not self._alive(decision) and self.move.unfinished_moves():
                     raise Undecided(str(error)) from None
                 self.tell(str(error))
             else:
-                return self._moved(number, decision, moved, name)
+                return self._moved(number, decision, moved)
         return self._looked_up(number, decision, why)
 
     def finish(
-        self,
-        number: int,
-        decision: WatchDecision,
-        name: str,
-        why: str = "the watch was ended meanwhile",
+        self, number: int, decision: WatchDecision, why: str = "the watch was ended meanwhile"
     ) -> str | None:
         """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
         breakdowns, began = Notices(self.tell), time.monotonic()
         while True:
             try:
-                return self.settle(number, decision, name, why)
+                return self.settle(number, decision, why)
             except (Undecided, NoAnswer) as error:
                 is_late = time.monotonic() - began > GIVE_UP_SECONDS
                 if is_late and isinstance(error, Undecided):
@@ -166,46 +163,31 @@ class WatchMover:
             if freed := [device for device in sorted(devices) if not self.rest.holders(device)]:
                 self.tell(f"no job has a slot on {listed(freed)} any more")
 
-    def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved, name: str) -> str:
-        """Note a job that was moved, and measure it on its new devices."""
+    def note_rate(self, number: int, decision: WatchDecision, flow: SourceFlow) -> None:
+        """Write what was measured after a move, beside what was predicted."""
+        self.log.amend(number, replace(decision, measured=flow.rate))
+        if (carries := decision.model) is None:
+            return
+        self.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
+        name = str(self.rest.job(decision.after)["name"])
+        kept, spread = decision.kept, decision.spread
+        predicted = Prediction(name, carries, self.confidence, kept=kept, spread=spread)
+        note(BY, predicted, flow, self.tell)
+
+    def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved) -> str:
+        """Note a job that was moved."""
         if moved.job != decision.transaction:
             return self._looked_up(number, decision, "the job was moved back") or moved.job
         outage = "" if moved.outage is None else f"interrupted for {moved.outage:.1f} s"
-        ended = self.log.end(number, decision, MOVED, outage, moved.job)
+        self.log.end(number, decision, MOVED, outage, moved.job)
         self.tell(f"job {moved.job} runs on its new devices{outage and ', '}{outage}")
-        self._note_rate(number, ended, name)
         return moved.job
 
-    def _note_rate(self, number: int, decision: WatchDecision, name: str) -> None:
-        """Measure a job after a decision was carried out, beside what was predicted."""
-        try:
-            flow = source_flow(self.rest, decision.after)
-        except FlinkError:  # the next round measures it
-            return
-        if flow is None or decision.value is None:
-            return
-        self.log.amend(number, replace(decision, measured=flow.rate))
-        between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
-        self.tell(
-            f"the job emits {digits(flow.rate)} tuples/s now (measured); it should carry "
-            f"{digits(decision.value)} ({between})"
-        )
-        if decision.model is not None:
-            predicted = Prediction(
-                name, decision.model, self.confidence, kept=decision.kept, spread=decision.spread
-            )
-            note(BY, predicted, flow, self.tell)
-
-    def _not_saved(self, number: int, decision: WatchDecision, error: NotSaved) -> str:
-        """Note a job that could not be saved when it was asked to stop, and runs on."""
+    def _left(self, number: int, decision: WatchDecision, error: NotSaved | StoppedByOthers) -> str:
+        """Note a job that could not be saved and runs on, or that another user has stopped."""
         self.tell(str(error))
-        self.log.end(number, decision, UNSAVED, str(error), decision.job)
-        return decision.job
-
-    def _stopped(self, number: int, decision: WatchDecision, error: StoppedByOthers) -> str:
-        """Note a job that another user has stopped, which is not started again."""
-        self.tell(str(error))
-        self.log.end(number, decision, UNBEGUN, str(error), decision.job)
+        state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
+        self.log.end(number, decision, state, str(error), decision.job)
         return decision.job
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:

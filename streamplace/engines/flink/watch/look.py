@@ -1,22 +1,20 @@
 """Look at a job: its health, and while it runs its rate, backlog, layout and checkpoints."""
 
-import math
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from streamplace.engines.flink.decide.layouts import Layout
-from streamplace.engines.flink.measure.sampling import pending_of
-from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.measure.sources import LEAST_NOISE, source_flow
 from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
-from streamplace.engines.flink.rest.answers import Job, Metric
+from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.tasks import layout_of, source_names
+from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.model.messages import listed, quoted
 
 FAILED = "FAILED"
+LAG_SECONDS = 10.0
+"""A job waits for so long for what is no lag: batches and late counts leave as much."""
 HEARD_MS = 1000
 """A heartbeat that arrived this long after a failure was sent after it."""
 
@@ -28,12 +26,11 @@ class JobLook:
     job: str
     rate: float  # tuples/s that its sources emit
     is_limited: bool  # whether back-pressure holds a source back
-    backlog: float | None  # tuples that wait for the sources; None if no connector reports them
+    backlog: float | None  # tuples that wait for the sources; None unless all report them
     layout: Layout  # operator → device of each of its subtasks
     shape: Mapping[str, int]  # task → parallelism
     checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
     managers: frozenset[str]  # TaskManagers of the cluster
-    knows_backlog: bool = False  # whether all sources report what waits for them
     started: float = 0.0  # time of its last start or restart, in ms since 1970, if Flink reports it
 
     @property
@@ -55,28 +52,45 @@ def look_at(rest: Rest, job: str) -> JobLook:
         job,
         flow.rate,
         flow.is_limited,
-        _backlog(rest, job, document),
+        flow.pending,
         layout_of(rest, job, document),
         shape_of(document),
         checkpoint_totals(rest, job),
         frozenset(row["id"] for row in rest.task_managers()),
-        flow.knows_backlog,
         float(document.get("timestamps", {}).get("RUNNING", 0.0)),
     )
 
 
-def arrived_since(before: JobLook | None, now: JobLook, seconds: float) -> float | None:
-    """Tuples/s that have arrived since an earlier look: those that were read, and those that wait.
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What two looks at a job say about the tuples that wait for its sources."""
 
-    What was read is taken for the mean of both rates. None if no backlog was reported, or by other
-    sources than before; or if another job was looked at, or the job was restarted: it starts with a
-    backlog that has to be fetched first, and nothing was read while it did not run.
+    arriving: float  # tuples/s that arrive for the sources, as far as known
+    growth: float | None  # tuples/s by which what waits becomes more; None if that is unknown
+    falls_behind: bool | None  # whether the job does not keep up with what arrives
+    shows_capacity: bool  # whether its rate is what the layout carries, not what it was offered
+
+
+def lag_of(before: JobLook | None, now: JobLook, seconds: float) -> Lag:
+    """Compare a look with the one that many seconds before it.
+
+    What was read meanwhile is taken for the mean of both rates. A job whose sources report what
+    waits keeps up if that does not grow, whatever their back-pressure says. While much waits, its
+    sources read as fast as they can.
+
+    Nothing is known of growth if another job was looked at, or the job was restarted: it starts
+    with a backlog that has to be fetched first, and nothing was read while it did not run.
     """
-    if before is None or seconds <= 0 or (before.job, before.started) != (now.job, now.started):
-        return None
-    if before.backlog is None or now.backlog is None or before.knows_backlog != now.knows_backlog:
-        return None
-    return max(0.0, (before.rate + now.rate) / 2 + (now.backlog - before.backlog) / seconds)
+    if now.backlog is None:
+        return Lag(now.rate, None, now.is_limited, now.is_limited)
+    is_same = before is not None and (before.job, before.started) == (now.job, now.started)
+    if before is None or before.backlog is None or not is_same or not seconds:
+        return Lag(now.rate, None, None, False)
+    growth, rate = (now.backlog - before.backlog) / seconds, (before.rate + now.rate) / 2
+    much = LAG_SECONDS * rate
+    falls_behind = growth > LEAST_NOISE * rate and now.backlog > much
+    shows_capacity = falls_behind or min(before.backlog, now.backlog) > much
+    return Lag(max(0.0, rate + growth), growth, falls_behind, shows_capacity)
 
 
 def shape_of(document: Job) -> dict[str, int]:
@@ -136,20 +150,6 @@ def changed_shape(before: Mapping[str, int], now: Mapping[str, int]) -> str:
         if now[name] != number
     ]
     return "; ".join(changes)
-
-
-def _backlog(rest: Rest, job: str, document: Job) -> float | None:
-    """Unread records of all sources, as far as their connectors report them."""
-    waiting: list[float] = []
-    for vertex, source in source_names(document).items():
-        metric = pending_of(source)
-        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
-        rows: list[Metric] = rest.get(f"{path}/subtasks/metrics?get={quote(metric, safe='')}")
-        for row in rows:
-            with suppress(KeyError, TypeError, ValueError):
-                waiting.append(float(row["sum"]))
-    known = [number for number in waiting if math.isfinite(number)]
-    return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,123 +1,224 @@
-"""Models of a watched job, from measurements while it runs, and when it is measured again."""
+"""What layouts of a watched job carry: on one, two and more TaskManagers, and when it is measured.
 
+The TaskManagers are put in order, and layouts on fewer than all use the first so many of them. So a
+job that needs fewer leaves the same ones free. Every measurement fits the model to the windows of
+all layouts in which the job was measured (`JobImprover.propose`).
+"""
+
+import logging
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
 
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import (
+    Candidate,
     Question,
-    can_spread,
-    occupied_devices,
-    slots_for,
+    candidate,
+    candidates,
+    moved_subtasks,
+    searched,
 )
-from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.flink.decide.proposal import Proposal, Trial
 from streamplace.engines.flink.measure.cards import ALL
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
+from streamplace.engines.flink.measure.fit import Observed
+from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
-from streamplace.engines.flink.measure.steady import UnsteadyJob
-from streamplace.engines.flink.pin.fitting import left_without
+from streamplace.engines.flink.pin.pinning import Vectors, by_operator, devices_of
 from streamplace.engines.flink.rest.client import NoAnswer
-from streamplace.engines.flink.watch.judging import contradicts
+from streamplace.engines.flink.watch.deciding import Option
 from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.plans import (
-    JobModel,
-    job_model,
-)
-from streamplace.errors import ProblemError, StreamplaceError
-from streamplace.io.ledger import errors_for
+from streamplace.errors import StreamplaceError
 from streamplace.model.cluster import Cluster
-from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
-from streamplace.model.messages import listed
+from streamplace.model.graph import CPU_OF
+from streamplace.model.intervals import RateInterval
+from streamplace.model.messages import listed, shown
 from streamplace.model.trust import profile_spread
-from streamplace.placers.registry import Budget
+from streamplace.objectives.throughput.loads import at_max_rate
+from streamplace.placers.registry import USUAL_BUDGET, Budget
 
-AGAIN_SECONDS = 120.0
-"""Least time between two measurements of a layout whose model is contradicted."""
-OLD_SECONDS = 900.0
-"""Age of a model above which a job is measured again, whatever its rate.
+LOG = logging.getLogger(__name__)
 
-A rate that the layout carries easily does not tell that an operator has become slower.
-"""
-LONGEST_SECONDS, MOST_DOUBLED = 86_400.0, 10
-"""Longest time until that is tried again after a measurement has failed; it doubles so often."""
-QUICK_TRIES, LONGEST_UNKNOWN_SECONDS = 5, 3600.0
-"""Measurements of an unknown job that may fail, one a round; then they become rarer, to at least
-one in this time."""
+MOST_SIZES = 8
+"""Most numbers of TaskManagers; with K of them, a policy may cost 2K - 1 times the best one."""
+AMPLE = 4.0
+"""Layouts are searched for this multiple of what an even spread carries, so all are too small."""
+AGAIN_SECONDS, OLD_SECONDS = 120.0, 900.0
+"""Age of a measurement from which a job is measured again: if it has begun or ceased to fall
+behind, and in any case, because the rate of one that keeps up does not tell that it has become
+slower."""
+LONGEST_SECONDS = 3600.0
+"""Longest time after a measurement that failed; it begins with `AGAIN_SECONDS`, and doubles."""
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
 @dataclass(frozen=True, slots=True)
-class JobModeller:
-    """Measures a job that was looked at, and finds plans for it; nothing is stopped."""
+class JobModel:
+    """A measured job, and what its layouts should carry."""
 
-    engine: FlinkEngine
-    tell: Callable[[str], None]
-    seconds: float = 10.0  # length of each measured window
-    at_most: int | None = None  # largest number of TaskManagers that a plan may use; None for all
-    # Whether to decide by a profile whose model contradicts the measured rate.
-    trusts_profile: bool = False
-    # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
-    confidence: float | None = None
-    budget: Budget | None = None  # budget of the search of each plan
-    # The devices, if known; otherwise they are measured. Only those are used that are TaskManagers
-    # of the cluster when the job is measured.
-    cluster: Cluster | None = None
+    here: Option  # the present layout
+    others: tuple[Option, ...]
+    sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
+    limit: str = ""  # the resource that limits the present layout first
+    kept: float = 0.0  # tuples/s of sources that keep up while others are held back
+    # Operator → what its subtasks took in this and in earlier layouts.
+    observed: Observed = field(default_factory=dict)
+
+
+def plain_layout(vectors: Vectors) -> dict[str, list[str]]:
+    """Layout by the operators of the program, however Flink fuses them."""
+    return {name: [*devices_of(vector)] for name, vector in by_operator(vectors).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class JobModeller:
+    """Measures a job that was looked at, and finds layouts for it; nothing is stopped."""
+
+    improver: JobImprover
+    at_most: int | None = None  # largest number of TaskManagers that it may use; None for all
+    budget: Budget = USUAL_BUDGET  # budget of each search
     _told: set[str] = field(default_factory=set, init=False)
 
-    def __call__(self, look: JobLook) -> JobModel:
+    def __call__(self, look: JobLook, observed: Observed, trials: Sequence[Trial]) -> JobModel:
         """Measure a job.
 
-        Raises ProblemError when the model contradicts the measurement, unless the profile is
-        trusted. Raises UnsteadyJob when the job does not become warm in time.
+        ``observed``: what its subtasks took in earlier layouts; ``trials``: those layouts.
         """
-        rest = self.engine.rest
-        measured = self._measured(look)
-        if PROFILE_DRIFT in measured.graph.attributes:
-            raise UnsteadyJob(f"job {look.job} is not warm yet")
-        self._tell_doubts(measured)
-        question = Question(
-            measured,
-            look.layout,
-            slots_for(rest, look.job),
-            can_spread(rest),
-            occupied=occupied_devices(rest, look.job) | self._absent(look),
-            managers=left_without(rest, look.job),
-        )
-        if (wrong := question.rates.contradiction) is not None:
-            if not self.trusts_profile:
-                raise ProblemError(f"{wrong}, so nothing that it predicts means much")
-            self.tell(f"warning: {wrong}")
-        errors = errors_for(measured.graph, self.confidence)
-        model = job_model(look.job, question, errors, self.at_most, self.budget)
-        spread = profile_spread(measured.graph)
-        return replace(model, uncounted=_uncounted(measured), spread=spread)
-
-    def _measured(self, look: JobLook) -> Measurement:
-        """Measure a job; speeds are given to the network cards of TaskManagers that are there."""
+        improver, engine = self.improver, self.improver.engine
         there = {*look.managers, ALL}
-        cards = {name: speed for name, speed in self.engine.cards.items() if name in there}
-        engine = replace(self.engine, cards=cards)
-        return engine.measure(look.job, self.seconds, cluster=self.cluster)
+        cards = {name: speed for name, speed in engine.cards.items() if name in there}
+        asked = replace(
+            improver,
+            engine=replace(engine, cards=cards),
+            decides=partial(self._layouts, look),
+        )
+        proposal = asked.propose(look.job, observed, trials)
+        measured, where, rates = proposal.measured, proposal.where, proposal.question.rates
+        uncounted = _uncounted(measured)
+        limits = [f"fewer TaskManagers are not chosen, because {uncounted}"] if uncounted else []
+        for note in (*measured.notes, *limits):  # those that differ in numbers alone are the same
+            if (words := _NUMBER.sub("", note)) not in self._told:
+                improver.tell(f"note: {note}")
+                self._told.add(words)
+        here = option_of(proposal, candidate(proposal.question, where.name, where.layout))
+        pinned = [one for one in proposal.candidates if one.can_be_pinned]
+        others = [option_of(proposal, one) for one in pinned if not where.is_at(one.layout)]
+        if uncounted:
+            others = [replace(o, is_counted=o.machines >= here.machines) for o in others]
+        most = sum(one in look.managers for one in measured.cluster.devices.name)
+        sizes = plan_sizes(most if self.at_most is None else min(self.at_most, most))
+        return JobModel(
+            here,
+            tuple(others),
+            tuple(sorted({*sizes, here.machines})),
+            limit_of(measured, where.layout),
+            rates.kept,
+            measured.observed,
+        )
 
-    def _absent(self, look: JobLook) -> frozenset[str]:
-        """Given devices that are no TaskManagers now."""
-        given = () if self.cluster is None else self.cluster.devices.name
-        return frozenset(given).difference(look.managers)
+    def _layouts(self, look: JobLook, question: Question) -> list[Candidate]:
+        """Layouts on all TaskManagers that are there, and on the first ones of them."""
+        absent = frozenset(question.measured.cluster.devices.name).difference(look.managers)
+        asked = replace(question, occupied=question.occupied | absent)
+        return layouts_by_size(asked, self.at_most, self.budget)
 
-    def _tell_doubts(self, measured: Measurement) -> None:
-        """Tell doubts about a measurement that the one before did not have.
 
-        Those that differ in numbers alone are the same.
-        """
-        doubts = {note: _NUMBER.sub("", note) for note in measured.notes}
-        for note, words in doubts.items():
-            if words not in self._told:
-                self.tell(f"note: {note}")
-        self._told.clear()
-        self._told.update(doubts.values())
+def option_of(proposal: Proposal, found: Candidate) -> Option:
+    """A layout with what it should carry, at least so much as sure as is asked for.
+
+    What some sources send anyway is certain, where there is room for it.
+    """
+    low, value, high = found.predicted
+    if (errors := proposal.question.errors) is not None:
+        low = found.kept + errors.at_least((low - found.kept) / errors.low)
+    return Option(
+        plain_layout(found.layout),
+        RateInterval(low, value, high),
+        optimistic=proposal.optimistic(found),
+        moves=moved_subtasks(proposal.where.layout, found.layout),
+        order=found.order,
+        kept=found.kept,
+        spread=profile_spread(proposal.measured.graph),
+    )
+
+
+def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> list[Candidate]:
+    """Find layouts for a job on all TaskManagers that it may use, and on fewer of them."""
+    graph, rates = question.measured.graph, question.rates
+    used = {device for devices in question.present.values() for device in devices}
+    order = device_order(question.measured.cluster, question.free, used)
+    most = len(order) if at_most is None else min(at_most, len(order))
+    found = candidates(question, budget)
+    ample = None if rates.is_open else AMPLE * graph.source_rate
+    if question.spreads and order and ample:
+        ample = AMPLE * max(graph.source_rate, rates.if_pinned(even_layout(graph, order)))
+    for number in {*plan_sizes(most), min(len(used), most)} - {0, len(order)}:
+        layout = _best(question, order[:number], ample, budget)
+        orders = possible_orders(layout, question.measured.shares)
+        found.append(candidate(question, f"found on {number}", *orders))
+    return [one for one in found if _machines(one) <= max(most, len(used))]
+
+
+def _machines(found: Candidate) -> int:
+    return len({device for devices in found.layout.values() for device in devices})
+
+
+def plan_sizes(most: int) -> list[int]:
+    """Numbers of TaskManagers: all, or some that grow by a factor.
+
+    >>> plan_sizes(4), plan_sizes(40)
+    ([1, 2, 3, 4], [1, 2, 3, 5, 8, 14, 24, 40])
+    """
+    if most <= MOST_SIZES:
+        return list(range(1, most + 1))
+    grown = np.geomspace(1, most, MOST_SIZES).round().astype(int).tolist()
+    return sorted({max(size, i + 1) for i, size in enumerate(grown)})
+
+
+def device_order(cluster: Cluster, free: Sequence[str], used: set[str]) -> list[str]:
+    """Order of the devices in layouts: fast ones first, and of equal ones those in use."""
+    devices = cluster.devices
+    speed = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
+    return sorted(free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name))
+
+
+def limit_of(measured: Measurement, layout: Layout) -> str:
+    """The resource that limits a layout first, in words."""
+    from streamsim import bottleneck, resource_loads
+
+    names = measured.cluster.devices.name
+    job = placed(measured.graph, measured.cluster, layout, measured.shares)
+    worst = bottleneck(resource_loads(job.problem.instance, job.placement))
+    if worst.kind == "link":
+        return f"the link {names[worst.device]} → {names[worst.peer]}"
+    if worst.kind == "core" and len(slow := at_max_rate(job.problem, job.placement, worst)):
+        operator = job.expansion.original.operators.name[job.expansion.operator[slow[0]]]
+        return f"what a subtask of {shown(operator)} reads at most"
+    what = {"device": "the CPU", "core": "a core"}.get(worst.kind, "the network card")
+    return f"{what} of {names[worst.device]}"
+
+
+def _best(question: Question, devices: Sequence[str], rate: float | None, budget: Budget) -> Layout:
+    """Return the better one of the layout that search finds on some devices and of an even one.
+
+    Without a rate, growing ones are searched for, of the held-back sources alone.
+    """
+    names, graph = question.measured.cluster.devices.name, question.measured.graph
+    asked = replace(question, occupied=frozenset(names).difference(devices), rate=rate)
+    layouts = [searched(asked, budget)]
+    even = question.pinnable(even_layout(graph, devices)) if question.spreads else None
+    if even is not None:
+        layouts.append(even)
+    return max(layouts, key=question.rates.if_pinned)
 
 
 def _uncounted(measured: Measurement) -> str:
@@ -136,75 +237,75 @@ def _uncounted(measured: Measurement) -> str:
 
 @dataclass(slots=True)
 class Measuring:
-    """The model of a watched job."""
+    """The model of a watched job, and when it is measured again."""
 
-    # Measures a job that was looked at, and finds plans for it.
-    model_of: Callable[[JobLook], JobModel]
+    # Measures a job that was looked at, given what was observed and tried in earlier layouts.
+    model_of: Callable[[JobLook, Observed, Sequence[Trial]], JobModel]
     tell: Callable[[str], None]
     monotonic: Callable[[], float]  # clock for waiting
     _model: JobModel | None = field(default=None, init=False)
-    _look: JobLook | None = field(default=None, init=False)
-    _at: float = field(default=0.0, init=False)
+    _look: JobLook | None = field(default=None, init=False)  # before the last measurement
+    _was_behind: bool | None = field(default=None, init=False)
+    _at: float = field(default=-math.inf, init=False)
+    _observed: Observed = field(default_factory=dict, init=False)
     _failures: int = field(default=0, init=False)
-    _failed_look: JobLook | None = field(default=None, init=False)
-    _failed: float = field(default=-math.inf, init=False)
     _told: str = field(default="", init=False)
 
-    @property
-    def age(self) -> float:
-        """Seconds since the job was measured."""
-        return self.monotonic() - self._at
-
     def forget(self) -> None:
-        """Forget the model, so that the job is measured in the next round."""
-        self._model, self._failures = None, 0
+        """Forget the model of a layout that the job has left, but not what was observed there."""
+        self._model, self._look, self._failures = None, None, 0
 
     def known(self, look: JobLook) -> JobModel | None:
-        """Model of a job that was measured before, if nothing but its rate has changed since."""
-        model, before = self._model, self._look
-        if model is None or not _is_unchanged(before, look):
-            return None
-        return model if look.is_limited or not model.kept else None
+        """Model of a job that was measured before, if nothing but its rate has changed since.
 
-    def is_due(self, look: JobLook) -> bool:
-        """Whether a job should be measured, because nothing is known of it, or nothing valid.
-
-        Age alone is no reason for a while after a measurement that has failed; nor is it that
-        nothing is known, after several have failed for a job that has not changed since.
+        If sources kept up beside others that were held back, it says nothing about lower rates of
+        the former.
         """
-        model = self.known(look)
-        if model is None:
-            more = self._failures - QUICK_TRIES
-            if more < 0 or not _is_unchanged(self._failed_look, look):
-                return True
-            pause = min(LONGEST_UNKNOWN_SECONDS, AGAIN_SECONDS * 2.0 ** min(more, MOST_DOUBLED))
-            return self.monotonic() - self._failed >= pause
-        if self.age < AGAIN_SECONDS:
-            return False
-        if contradicts(model, look.rate, is_limited=look.is_limited):
-            return True
-        pause = min(LONGEST_SECONDS, OLD_SECONDS * 2.0 ** min(self._failures, MOST_DOUBLED))
-        return self.age >= OLD_SECONDS and self.monotonic() - self._failed >= pause
+        model = self._model if _is_unchanged(self._look, look) else None
+        if model is not None and model.kept and not look.is_limited:
+            return None
+        return model
 
-    def measure(self, look: JobLook) -> JobModel | None:
+    def is_due(self, look: JobLook, *, falls_behind: bool | None) -> bool:
+        """Whether a job should be measured: nothing valid is known of it, or not any more.
+
+        After a measurement that has failed, a job that has not changed is left alone for a while.
+        """
+        age = self.monotonic() - self._at
+        is_known, is_other = self.known(look) is not None, not _is_unchanged(self._look, look)
+        pause = min(LONGEST_SECONDS, AGAIN_SECONDS * 2.0 ** min(max(0, self._failures - 1), 9))
+        turns = falls_behind is not None and falls_behind != bool(self._was_behind)
+        LOG.debug(
+            "measured %g s ago: known: %s, another layout: %s, turned: %s, %d failures",
+            age, is_known, is_other, turns, self._failures,
+        )  # fmt: skip
+        if self._failures:
+            return is_other or age >= pause
+        return not is_known or age >= OLD_SECONDS or (turns and age >= AGAIN_SECONDS)
+
+    def measure(
+        self, look: JobLook, trials: Sequence[Trial], *, falls_behind: bool | None
+    ) -> JobModel | None:
         """Measure a job; None, and the earlier model stays, if that is not possible now.
 
         Raises NoAnswer when Flink does not answer.
         """
+        is_same = _is_unchanged(self._look, look)
         try:
-            model = self.model_of(look)
+            model = self.model_of(look, self._observed, trials)
         except NoAnswer:
             raise
         except StreamplaceError as error:
             if str(error) != self._told:
                 self.tell(f"note: the job is not measured: {error}")
-            self._told, self._failed = str(error), self.monotonic()
-            self._failures = 1 + (self._failures if _is_unchanged(self._failed_look, look) else 0)
-            self._failed_look = look
-            return None
-        self._told, self._failures = "", 0
-        self._model, self._look, self._at = model, look, self.monotonic()
-        return model
+            self._told, self._failures = str(error), self._failures + 1
+            if not is_same:
+                self._model, self._failures = None, 1
+        else:
+            self._told, self._failures, self._model = "", 0, model
+            self._observed = model.observed
+        self._look, self._was_behind, self._at = look, falls_behind, self.monotonic()
+        return None if self._failures else self._model
 
 
 def _is_unchanged(before: JobLook | None, now: JobLook) -> bool:

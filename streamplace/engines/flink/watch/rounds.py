@@ -1,53 +1,112 @@
-"""Rounds of a watch: look at a job, judge what would pay, and do it if that is wanted and allowed.
+"""Rounds of a watch: look at a job, decide what would pay, and do it if that is wanted and allowed.
 
-A round is cheap: it reads metrics for some seconds. The job is measured, and plans are searched,
-only where nothing is known of the present layout, where what is seen contradicts the model, where
-that is old, and before a move if it is not recent. That takes a minute or two, so the job is looked
-at again afterwards.
+A round reads metrics for some seconds, and says in one line what it saw and what it decides. The
+job is measured only where nothing is known of its layout: after a start or a move, when it has
+begun to fall behind, and now and then (`Measuring`). That takes a minute or two, which is told, and
+the job is looked at again afterwards.
+
+What layouts were measured to carry is remembered for a day. The decision after a move ends a try:
+the job stays, or returns to the best layout that was measured.
 """
 
-import math
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from streamplace.engines.flink.decide.proposal import Trial
+from streamplace.engines.flink.measure.fit import Observed
+from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch.acting import WatchMover
-from streamplace.engines.flink.watch.judging import (
+from streamplace.engines.flink.watch.deciding import (
+    DAY_SECONDS,
+    Choice,
     Circumstances,
     Guards,
+    Option,
     RateJudge,
-    reason_words,
+    choose,
+    known_options,
     recalled,
     state_words,
-    stay_words,
-    target_of,
-    wanted_rate,
 )
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
-from streamplace.engines.flink.watch.look import (
-    JobLook,
-    arrived_since,
-    changed_shape,
-    look_at,
-    still_fail,
+from streamplace.engines.flink.watch.look import JobLook, changed_shape, lag_of, look_at, still_fail
+from streamplace.engines.flink.watch.modelling import (
+    JobModel,
+    Measuring,
+    plain_layout,
 )
-from streamplace.engines.flink.watch.modelling import Measuring
-from streamplace.engines.flink.watch.past_moves import PastMoves
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.io.watch_store import WatchRound, utc_now
-from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
+from streamplace.io.watch_store import (
+    FAILED,
+    MOVED,
+    RETURNED,
+    UNBEGUN,
+    WatchDecision,
+    WatchRound,
+    seconds_since,
+    utc_now,
+)
+from streamplace.model.intervals import RateInterval
 
-FRESH_SECONDS = 300.0
-"""Age of a measurement above which a job is measured again before it is moved."""
+LOG = logging.getLogger(__name__)
 
 
 def _ignore(_: WatchRound) -> None:
     """Ignore a round."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Layouts that a job has had in the last day, with what was measured there last."""
+
+    _trials: list[tuple[float, Trial]] = field(default_factory=list, init=False)
+
+    def at(self, now: float) -> list[Trial]:
+        """Layouts that are remembered, each once."""
+        self._trials = [(when, one) for when, one in self._trials if now - when < DAY_SECONDS]
+        return [trial for _, trial in self._trials]
+
+    def add(self, trial: Trial, now: float) -> None:
+        """Remember a layout in place of what was known of it.
+
+        A job that keeps up at a lower rate does not show that the layout carries no more.
+        """
+        before = next((one for one in self.at(now) if one.is_at(trial.layout)), None)
+        is_less = before is not None and before.rate >= trial.rate
+        if is_less and not (trial.is_limited or trial.failure):
+            return
+        self._trials = [one for one in self._trials if not one[1].is_at(trial.layout)]
+        self._trials.append((now, trial))
+
+    def recall(self, decisions: Sequence[WatchDecision], now: float) -> None:
+        """Remember the layouts to which an earlier process has moved the job."""
+        for number, one in enumerate(decisions):
+            layout, then = plain_layout(one.layout), now - seconds_since(one.at)
+            if one.state == MOVED and one.measured:
+                is_left = [later.kind for later in decisions[number + 1 : number + 2]] == ["return"]
+                self.add(Trial("", layout, one.measured, is_limited=is_left), then)
+            elif one.kind != "replace" and one.state in (RETURNED, FAILED):
+                self.add(Trial("", layout, 0.0, failure=one.outcome or one.state), then)
+
+
+def wasted(decisions: Sequence[WatchDecision]) -> int:
+    """Number of the last moves in a row that have failed, or after which the job returned."""
+    number, was_left = 0, False
+    for one in reversed(decisions):
+        if one.kind == "replace" or one.state == UNBEGUN:
+            continue
+        if one.state == MOVED and one.kind != "return" and not was_left:
+            break
+        number += one.state != MOVED or was_left
+        was_left = one.state == MOVED and one.kind == "return"
+    return number
 
 
 @dataclass(slots=True)
@@ -58,8 +117,8 @@ class JobRounds:
     log: WatchLog
     judge: RateJudge
     guards: Guards
-    # Measures a job that was looked at, and finds plans for it.
-    model_of: Callable[[JobLook], JobModel]
+    # Measures a job that was looked at, given what was observed and tried in earlier layouts.
+    model_of: Callable[[JobLook, Observed, Sequence[Trial]], JobModel]
     mover: WatchMover | None  # moves the job; None only looks
     tell: Callable[[str], None]
     every: float = 60.0  # seconds from the beginning of one round to that of the next
@@ -67,8 +126,6 @@ class JobRounds:
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
     observe: Callable[[WatchRound], None] = _ignore  # function that receives every round
-    # Share of the rounds in which the rate should be in its interval.
-    confidence: float = USUAL_CONFIDENCE
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)
     _looked: float = field(default=-1.0, init=False)
@@ -76,23 +133,23 @@ class JobRounds:
     _fails: bool = field(default=False, init=False)
     _others: str = field(default="", init=False)
     _measuring: Measuring = field(init=False)
-    _moves: PastMoves = field(init=False)
-    _refused: float = field(default=-math.inf, init=False)
-    _width: float = field(default=0.0, init=False)
+    _memory: Memory = field(default_factory=Memory, init=False)
+    _moved: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._measuring = Measuring(self.model_of, self.tell, self.monotonic)
-        self._moves = PastMoves(self.log, self.monotonic)
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
         rounds = self.log.rounds(recalled(self.every))
-        self.judge.recall(rounds)
+        for one in rounds:
+            self.judge.remember(one)
         if rounds:
             self._passed = rounds[-1].time
-        for one in rounds:
-            self._track(one.held)
-        self._moves.recall()
+        moves, now = [*self._moves.values()], self.monotonic()
+        self._memory.recall(moves, now)
+        if moves:
+            self._moved = now - seconds_since(moves[-1].at)
 
     @property
     def is_due(self) -> bool:
@@ -106,25 +163,20 @@ class JobRounds:
         Raises JobWatched when another process has taken over the watch.
         """
         look, seen = self._look(job)
-        held = self._check(look)
-        self._track(held)
-        if self._measuring.is_due(look) and self._measuring.measure(look) is not None:
+        measuring, there = self._measuring, plain_layout(look.layout)
+        trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
+        if measuring.is_due(look, falls_behind=seen.falls_behind):
+            self._say(f"{state_words(seen)}; it is measured, and the next round comes afterwards")
+            measuring.measure(look, trials, falls_behind=seen.falls_behind)
             look, seen = self._look(job)
-        known = self._measuring.known(look)
-        if known is None:
-            seen = replace(seen, held=held)
+        model = measuring.known(look)
+        here, others = self._options(look, seen, model)
+        seen = _modelled(seen, model, here, others)
+        most = int(seen.cost[self.judge.choose(seen)]) if model else here.machines
+        if model is None:
             self.judge.remember(seen)
-            self._end(seen, state_words(seen, None))
-            return job
-        model = known.widened(self._width)
-        seen = replace(_modelled(seen, model), held=held)
-        state = state_words(seen, model)
-        level = self.judge.choose(seen)
-        target = target_of(model, level, seen)
-        if target is None:
-            self._end(seen, f"{state}; {stay_words(model, level, seen)}")
-            return job
-        return self._wanted(seen, state, model, target)
+        choice = choose(here, others, most, seen, is_tried=self._judged(look, seen))
+        return self._done(seen, here, choice)
 
     def _look(self, job: str) -> tuple[JobLook, WatchRound]:
         """Look at the job, and note what has changed and arrived since the last look.
@@ -144,46 +196,86 @@ class JobRounds:
         passed = self.every if last is None else now - self._looked
         self._passed += passed
         self._last, self._looked = look, now
-        arrived = arrived_since(last, look, passed)
-        are_known = last is not None and last.knows_backlog and look.knows_backlog
+        lag = lag_of(last, look, passed)
         seen = WatchRound(
             utc_now(),
             self._passed,
             look.job,
             look.rate,
-            look.rate if arrived is None else arrived,
+            lag.arriving,
             look.is_limited,
             look.backlog or 0.0,
             look.machines,
-            is_known=arrived is not None and are_known,
+            growth=lag.growth,
+            falls_behind=lag.falls_behind,
+            shows_capacity=lag.shows_capacity,
+            is_known=lag.growth is not None,
         )
+        kept_rate = look.rate if last is None or last.job != look.job else min(last.rate, look.rate)
+        rate = look.rate if lag.shows_capacity else kept_rate
+        if rate > 0 and lag.falls_behind is not None:
+            trial = Trial("", plain_layout(look.layout), rate, is_limited=lag.shows_capacity)
+            self._memory.add(trial, now)
         return look, seen
 
-    def _wanted(self, seen: WatchRound, state: str, model: JobModel, target: WatchPlan) -> str:
-        """Deal with a move that would pay; return the job's id."""
-        if back := self._moves.came_back(len(target.devices)):
-            self._end(seen, f"{state}; stays; {back}")
-            return seen.job
-        reason = reason_words(model, target, seen)
-        if self.mover is None:
-            self._end(seen, f"{state}; a move would pay: {reason}")
-            return seen.job
-        if held := self.guards.hold(self._circumstances(model, target, seen)):
-            self._end(seen, f"{state}; a move would pay: {reason}; but {held}")
-            return seen.job
-        if self._measuring.age > FRESH_SECONDS:
-            self._end(seen, f"{state}; a move would pay: {reason}; the job is measured first")
-            self._measuring.forget()
-            self._due = self.monotonic()
-            return seen.job
-        self._end(seen, f"{state}; the job is moved: {reason}")
-        return self._carry_out(self.mover, model, target, reason)
+    def _options(
+        self, look: JobLook, seen: WatchRound, model: JobModel | None
+    ) -> tuple[Option, list[Option]]:
+        """Present layout and the others, as far as they are known and their TaskManagers are there.
 
-    def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
-        began, job = self.monotonic(), model.job
-        self._refused = began
+        Where the job was not measured, those are known in which it has run.
+        """
+        trials = self._memory.at(self.monotonic())
+        if model is None:
+            rate = RateInterval(seen.rate, seen.rate, seen.rate)
+            here, others = known_options(Option(plain_layout(look.layout), rate), [], trials)
+        else:
+            here, others = known_options(model.here, model.others, trials)
+        return here, [one for one in others if look.managers.issuperset(one.devices)]
+
+    def _judged(self, look: JobLook, seen: WatchRound) -> bool:
+        """Note what the last move has brought; return whether that was not known before."""
+        if seen.falls_behind is None:
+            return False
+        found = [(number, one) for number, one in self._moves.items() if one.after == look.job]
+        number, decision = found[-1] if found else (0, None)
+        if self.mover is None or decision is None or decision.state != MOVED:
+            return False
+        if decision.measured is not None:
+            return False
+        flow = SourceFlow(look.rate, is_limited=seen.shows_capacity)
+        self.mover.note_rate(number, decision, flow)
+        return decision.kind == "move"
+
+    @property
+    def _moves(self) -> Mapping[int, WatchDecision]:
+        """Decisions for the rate of the job, also of earlier processes; none if unreadable."""
+        with suppress(StoreError):
+            decisions = self.log.decisions.items()
+            return {n: one for n, one in decisions if one.kind != "replace"}
+        return {}
+
+    def _done(self, seen: WatchRound, here: Option, choice: Choice) -> str:
+        """Tell a decision, and carry it out if that is wanted and allowed; return the job's id."""
+        state, target = state_words(seen), choice.target
+        if target is None:
+            self._end(seen, f"{state}; {choice.words}")
+            return seen.job
+        if self.mover is None:
+            self._end(seen, f"{state}; a move would pay: {choice.words}")
+            return seen.job
+        if held := self.guards.hold(self._circumstances(), choice, here.machines):
+            self._end(seen, f"{state}; a move would pay: {choice.words}; but {held}")
+            return seen.job
+        what = "the job returns" if choice.returns else "the job is moved"
+        self._end(seen, f"{state}; {what}: {choice.words}")
+        return self._carry_out(self.mover, seen.job, here, choice)
+
+    def _carry_out(self, mover: WatchMover, before: str, here: Option, choice: Choice) -> str:
+        job, known = before, self._moves.keys()
+        self._moved = self.monotonic()
         try:
-            job = mover.carry_out(model, target, reason)
+            job = mover.carry_out(before, here, choice)
         except MoveUnderWay as error:
             self._others = str(error)
             self.tell(f"{error}; nothing is moved from now on")
@@ -193,8 +285,10 @@ class JobRounds:
             raise
         except StreamplaceError as error:
             self.tell(f"the job is not moved: {error}")
-        if self._moves.note(began) or job != model.job:
-            self._refused = -math.inf
+        moves = self._moves
+        new = [one for number, one in moves.items() if number not in known]
+        self._memory.recall(new, self.monotonic())
+        if new or job != before:
             self._measuring.forget()
             self._due = self.monotonic()
         return job
@@ -213,45 +307,35 @@ class JobRounds:
                     "from now on"
                 )
 
-    def _check(self, look: JobLook) -> bool | None:
-        """Whether the interval of an earlier round holds now; None if that is unknown."""
-        model = self._measuring.known(look)
-        if model is None:
-            return None
-        carries = model.widened(self._width).present.carries
-        return carries.holds(look.rate, is_limited=look.is_limited)
-
-    def _track(self, held: bool | None) -> None:
-        """Widen the intervals from now on if one missed, and less so the longer they hold."""
-        if held is not None:
-            self._width = tracked_width(self._width, held=held, confidence=self.confidence)
-
-    def _circumstances(self, model: JobModel, target: WatchPlan, seen: WatchRound) -> Circumstances:
-        present = model.present
-        is_up = target.machines > present.machines
+    def _circumstances(self) -> Circumstances:
         return Circumstances(
             self.local().time(),
-            self._moves.since_last,
+            float("inf") if self._moved is None else self.monotonic() - self._moved,
+            wasted([*self._moves.values()]),
             self._fails,
             self._others,
             self._passed,
-            is_down=target.machines < present.machines,
-            since_fewer=self._moves.since_fewer,
-            is_ahead=is_up and present.carries.low >= wanted_rate(seen),
-            since_failure=self.monotonic() - self._refused,
         )
+
+    def _say(self, words: str) -> None:
+        self.tell(f"{self.local():%H:%M:%S}  {words}")
 
     def _end(self, seen: WatchRound, words: str) -> None:
         """Tell a round, and record it."""
-        self.tell(f"{self.local():%H:%M:%S}  {words}")
+        self._say(words)
         whole = replace(seen, words=words)
         self.log.add(whole)
         self.observe(whole)
 
 
-def _modelled(seen: WatchRound, model: JobModel) -> WatchRound:
+def _modelled(
+    seen: WatchRound, model: JobModel | None, here: Option, others: Sequence[Option]
+) -> WatchRound:
     """Round with what is known of its layout and of the others."""
-    low, value, high = model.present.carries
+    if model is None:
+        return seen
+    low, value, high = here.carries
+    all_of = (here, *others)
     return replace(
         seen,
         low=low,
@@ -259,7 +343,10 @@ def _modelled(seen: WatchRound, model: JobModel) -> WatchRound:
         high=high,
         kept=model.kept,
         limit=model.limit,
-        level=model.level,
-        capacity=tuple(plan.carries.low for plan in model.plans),
-        cost=tuple(float(plan.machines) for plan in model.plans),
+        level=model.sizes.index(here.machines),
+        capacity=tuple(
+            max((one.sure for one in all_of if one.machines <= size), default=0.0)
+            for size in model.sizes
+        ),
+        cost=tuple(float(size) for size in model.sizes),
     )

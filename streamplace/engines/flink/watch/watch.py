@@ -35,8 +35,13 @@ from streamplace.engines.flink.watch.look import (
     health_of,
     running_layout,
 )
-from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
-from streamplace.engines.flink.watch.replacing import Notices, Replacing, answer_of
+from streamplace.engines.flink.watch.replacing import (
+    Notices,
+    PlacedJob,
+    Replacing,
+    answer_of,
+    continues,
+)
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.store import Store
@@ -261,15 +266,15 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
             log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
             continue
         found: str | None = job
-        if decision.kind == "move" and mover is not None:
-            found = mover.finish(number, decision, watch.rest.job(job)["name"])
+        if decision.kind != "replace" and mover is not None:
+            found = mover.finish(number, decision)
             if found is not None and found != decision.job:
                 layout = running_layout(watch.rest, found)
                 watch.replacing.moved(PlacedJob(found, dict(layout or decision.layout)))
         elif decision.kind == "replace" and watch.replacing.is_wanted:
             found = watch.replacing.settle(log, number, decision)
         elif watch.rest.state(job) in (None, *ENDED):
-            option = "--apply" if decision.kind == "move" else "--spare"
+            option = "--spare" if decision.kind == "replace" else "--apply"
             raise SettingError(
                 f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
                 f"give {option}, so that this is finished"

@@ -1,0 +1,401 @@
+"""Decisions of a watch, without engine and clock: whether a job stays, and where it goes if not.
+
+A job that keeps up stays, unless a policy finds that fewer TaskManagers pay. One that falls behind
+goes where what arrives should be carried, or else where the most may be carried. What a layout
+carries was measured there, or else is predicted. A model that is uncertain or wrong forbids
+nothing, because a move is a try: if the job carries less there than in the best layout that was
+measured, it returns.
+"""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import time
+
+import numpy as np
+
+from streamplace.control.day import HOUR, MoveTerms
+from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
+from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.decide.proposal import NOISE, WORTHWHILE, Trial
+from streamplace.errors import SettingError
+from streamplace.io.watch_store import WatchRound
+from streamplace.model.intervals import RateInterval
+from streamplace.model.messages import counted
+from streamplace.model.report import duration, percent
+from streamplace.model.units import digits
+
+LOG = logging.getLogger(__name__)
+
+RECALLED_SECONDS, LEAST_RECALLED, MOST_RECALLED = 90_000.0, 3000, 10_000
+"""Time that is remembered for the policy, with the least and the largest number of rounds.
+
+Forecasts compare the rates of now with those of the day before.
+"""
+LONGEST_SECONDS = 600.0
+"""Longest time for which what is seen in a round counts; one look says little about hours."""
+HIDDEN = 1.2
+"""Assumed ratio of what arrives for held-back sources to what they emit, if that is unknown."""
+BACKOFF_SECONDS, DAY_SECONDS = 300.0, 86_400.0
+"""Shortest and longest pause after a move that brought nothing; each further one doubles it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A layout that a job has or may have."""
+
+    layout: Layout  # operator → devices of its subtasks
+    carries: RateInterval  # tuples/s: measured, or else predicted
+    measured: float | None = None  # tuples/s that were measured there; None if none were
+    optimistic: float = 0.0  # tuples/s, if all that is uncertain is in its favour
+    is_counted: bool = True  # whether the prediction rests on all CPU of the job
+    moves: int = 0  # number of subtasks that are elsewhere now
+    order: int = 0  # position among layouts of which nothing is known
+    kept: float = 0.0  # tuples/s of sources that keep up while others are held back
+    spread: float = 0.0  # spread of the profile from which it was predicted
+
+    @property
+    def devices(self) -> list[str]:
+        """TaskManagers that it uses."""
+        return sorted({device for vector in self.layout.values() for device in vector})
+
+    @property
+    def machines(self) -> int:
+        """Number of TaskManagers that it uses."""
+        return len(self.devices)
+
+    @property
+    def sure(self) -> float:
+        """Tuples/s that it should carry at least; of CPU that is not counted, what was measured."""
+        return self.carries.low if self.is_counted else (1 - NOISE) * (self.measured or 0.0)
+
+    def tried(self, trial: Trial) -> "Option":
+        """Return the same layout with what was measured there.
+
+        A job that kept up may carry more than it was offered.
+        """
+        if trial.is_limited:
+            carries, optimistic = _around(trial.rate), trial.rate
+        else:
+            carries = RateInterval(*(max(end, trial.rate) for end in self.carries))
+            optimistic = max(self.optimistic, trial.rate)
+        return replace(self, carries=carries, measured=trial.rate, optimistic=optimistic)
+
+    def __str__(self) -> str:
+        where = ", ".join(self.devices)
+        if self.measured is not None:
+            return f"{where} carried {digits(self.measured)} tuples/s (measured)"
+        return f"{where} should carry {self.carries}"
+
+
+def known_options(
+    here: Option, others: Sequence[Option], trials: Sequence[Trial]
+) -> tuple[Option, list[Option]]:
+    """Present layout and the others, with what was measured there, without those that failed.
+
+    ``trials``: layouts in which the job has run, each once; nothing may be predicted of them.
+    """
+    new = [
+        Option(trial.layout, RateInterval(0.0, 0.0, 0.0))
+        for trial in trials
+        if trial.layout.keys() == here.layout.keys()
+        and not any(trial.is_at(one.layout) for one in (here, *others))
+    ]
+    found: list[Option] = []
+    for one in (here, *others, *new):
+        trial = next((trial for trial in trials if trial.is_at(one.layout)), None)
+        if trial is not None and trial.runs:
+            found.append(one.tried(trial))
+        elif trial is None or one is here:  # where it failed earlier, it may run now
+            found.append(one)
+    return found[0], found[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a job should run, and why."""
+
+    words: str
+    target: Option | None = None  # None to stay
+    returns: bool = False  # whether a try is over, and the job goes back
+
+
+def choose(
+    here: Option, others: Sequence[Option], most: int, seen: WatchRound, *, is_tried: bool
+) -> Choice:
+    """Decide where a job should run.
+
+    Parameters
+    ----------
+    here, others
+        The present layout, and those that the job may have.
+    most
+        Number of TaskManagers that the policy chooses.
+    is_tried
+        Whether this is the first measurement after a move.
+    """
+    LOG.debug(
+        "%g tuples/s, %g arrive, %g wait, falls behind: %s; policy: %d TaskManagers; tried: %s",
+        seen.rate, seen.arriving, seen.backlog, seen.falls_behind, most, is_tried,
+    )  # fmt: skip
+    for one in (here, *others):
+        LOG.debug("%s: sure %g, optimistic %g", one, one.sure, one.optimistic)
+    if seen.falls_behind is None:
+        return Choice("the next round tells whether it keeps up")
+    if not seen.falls_behind:
+        return _fewer(here, others, most, seen)
+    measured = [one for one in (here, *others) if one.measured is not None]
+    best = max(measured, key=lambda one: one.measured or 0.0, default=here)
+    carried = best.measured or 0.0
+    is_worse = best is not here and seen.rate < (1 - NOISE) * carried
+    if is_tried and is_worse:
+        return Choice(f"only {digits(seen.rate)} tuples/s are carried here; {best}", best, True)
+    allowed = [one for one in others if one.machines <= max(most, here.machines)]
+    behind = f"it falls behind at {digits(wanted_rate(seen))} tuples/s"
+    if fits := [one for one in allowed if one.sure >= wanted_rate(seen)]:
+        target = min(fits, key=lambda one: (one.machines, one.moves, -one.carries.value))
+        return Choice(f"{behind}; {target}", target)
+    target = max(allowed, key=lambda one: (one.optimistic, -one.order, -one.moves), default=here)
+    if target.optimistic > (1 + WORTHWHILE) * max(carried, seen.rate):
+        return Choice(f"{behind}; {_hope(target)}", target)
+    if is_worse and best in allowed:
+        return Choice(f"{behind}; {best}", best)
+    if len(allowed) < len(others):
+        return Choice("stays; the policy does not move it yet")
+    return Choice("stays, because no layout is known that may carry more")
+
+
+def _fewer(here: Option, others: Sequence[Option], most: int, seen: WatchRound) -> Choice:
+    """Decide whether a job that keeps up leaves TaskManagers.
+
+    The rest must carry what arrives now, even if a policy expects less of it soon.
+    """
+    if most >= here.machines:
+        return Choice("keeps up, stays")
+    if seen.shows_capacity:
+        return Choice("keeps up, stays; it works off what waits")
+    fits = [one for one in others if one.machines <= most and one.sure >= wanted_rate(seen)]
+    if not fits:
+        return Choice("keeps up, stays; fewer TaskManagers may not carry what arrives now")
+    target = max(fits, key=lambda one: one.sure)
+    saved = counted(here.machines - target.machines, "TaskManager")
+    return Choice(f"{target}, which saves {saved}", target)
+
+
+def _around(rate: float) -> RateInterval:
+    """Interval of a measured rate."""
+    return RateInterval((1 - NOISE) * rate, rate, (1 + NOISE) * rate)
+
+
+def _hope(target: Option) -> str:
+    where = ", ".join(target.devices)
+    if math.isinf(target.optimistic):
+        return f"how much {where} carry is not known"
+    return f"{where} may carry up to {digits(target.optimistic)}"
+
+
+def wanted_rate(seen: WatchRound) -> float:
+    """Tuples/s that a layout should carry: what arrives, or more where that is hidden."""
+    is_hidden = seen.is_limited and not seen.is_known
+    held = max(0.0, seen.arriving - seen.kept) if is_hidden else 0.0
+    return seen.arriving + (HIDDEN - 1) * held
+
+
+def state_words(seen: WatchRound) -> str:
+    """What was seen: rate, lag and back-pressure, and what the layout carries."""
+    where = f"{digits(seen.rate)} tuples/s on {counted(seen.machines, 'TaskManager')}"
+    lag = f", {seen.backlog:.4g} wait" if seen.backlog else ""
+    if seen.growth is not None and abs(seen.growth) >= 1:
+        lag += f" ({abs(seen.growth):.4g}/s {'more' if seen.growth > 0 else 'fewer'})"
+    if seen.falls_behind and seen.growth is None:
+        lag += ", held back"
+    if seen.value is None:
+        return where + lag
+    load = percent(min(1.0, seen.rate / seen.value) if seen.value else 1.0)
+    if seen.shows_capacity:
+        return f"{where}{lag}; it carries {digits(seen.value)} tuples/s (measured)"
+    carries = RateInterval(seen.low or 0.0, seen.value, seen.high or 0.0)
+    return f"{where}{lag}; it carries {carries}, limited by {seen.limit} ({load} in use)"
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Hours of every day in which nothing is moved, by the clock of this machine.
+
+    >>> night = QuietHours.of("22:00-06:30")
+    >>> time(23) in night, time(6, 30) in night, time(12) in night
+    (True, False, False)
+    """
+
+    start: time
+    end: time
+
+    @classmethod
+    def of(cls, text: str) -> "QuietHours":
+        """Parse hours such as ``"08:00-18:00"``."""
+        try:
+            start, end = (time.fromisoformat(part.strip()) for part in text.split("-"))
+        except ValueError:
+            raise SettingError(
+                f"--not-between is {text!r}; it must be two times, such as 08:00-18:00"
+            ) from None
+        if start.tzinfo or end.tzinfo:
+            raise SettingError(
+                f"--not-between is {text!r}; its times are those of this machine's clock, so drop "
+                "the time zone"
+            )
+        if start == end:
+            raise SettingError(f"--not-between is {text!r}; its times must differ")
+        return cls(start, end)
+
+    def __contains__(self, now: time) -> bool:
+        if self.start < self.end:
+            return self.start <= now < self.end
+        return now >= self.start or now < self.end
+
+    def __str__(self) -> str:
+        return f"{self.start:%H:%M} and {self.end:%H:%M}"
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Facts that guards look at besides the job's rate."""
+
+    hour: time  # time of day
+    since_move: float = math.inf  # seconds since a move was begun, or could not be
+    failures: int = 0  # last moves that failed, or after which the job returned
+    checkpoints_fail: bool = False  # whether checkpoints fail
+    others: str = ""  # changes to the job by other controllers; empty if there are none
+    watched: float = math.inf  # seconds for which the job has been watched
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """Conditions under which nothing is moved, whatever would pay."""
+
+    # Least time between the beginnings of two moves, and for which a job is watched before it is
+    # moved to fewer TaskManagers. It doubles with each move in a row that has brought nothing.
+    least_seconds: float = 300.0
+    quiet: tuple[QuietHours, ...] = ()  # hours of maintenance, or of much traffic
+
+    def hold(self, now: Circumstances, choice: Choice, machines: int) -> str:
+        """Why nothing is moved now; empty if something may be.
+
+        A job that returns from a try has waited long enough.
+
+        ``machines``: number of TaskManagers on which the job is.
+        """
+        LOG.debug("%s, %s", now, self)
+        if now.others:
+            return f"another controller acts on this job: {now.others}"
+        if now.checkpoints_fail:
+            return "its checkpoints fail"
+        if choice.returns:
+            return ""
+        for hours in self.quiet:
+            if now.hour in hours:
+                return f"nothing is moved between {hours}"
+        if (left := self.pause(now.failures) - now.since_move) > 0:
+            return f"the last move is too recent (for {duration(left)} more)"
+        is_down = choice.target is not None and choice.target.machines < machines
+        if is_down and now.watched < self.least_seconds:
+            return f"it has been watched for {duration(now.watched)} only"
+        return ""
+
+    def pause(self, failures: int) -> float:
+        """Seconds from one move to the next, after so many that have brought nothing."""
+        if not failures:
+            return self.least_seconds
+        return min(DAY_SECONDS, max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9))
+
+
+@dataclass(slots=True)
+class RateJudge:
+    """Decides by a policy how many TaskManagers a job should use; remembers what it has seen."""
+
+    make: MakePolicy  # makes the policy for numbers of TaskManagers
+    seconds: float  # length of a round
+    terms: MoveTerms = field(default_factory=MoveTerms)  # terms of moves
+    _policy: Policy | None = field(default=None, init=False)
+    _cost: tuple[float, ...] = field(default=(), init=False)
+    _past: deque[WatchRound] = field(init=False)
+    _unseen: deque[WatchRound] = field(init=False)
+    _shown: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        most = recalled(self.seconds)
+        self._past, self._unseen = deque(maxlen=most), deque(maxlen=most)
+
+    def choose(self, seen: WatchRound) -> int:
+        """Number of the plan that the job should run from now on.
+
+        When there are other plans than before, by their costs, a new policy is made for them, and
+        shown the rates of the past.
+        """
+        self.remember(seen)
+        policy, unseen = self._policy, self._unseen
+        if policy is None or seen.cost != self._cost:
+            policy, unseen = self.make(self._choice(seen.cost)), self._past
+            self._policy, self._cost, self._shown = policy, seen.cost, None
+        level = seen.level
+        for one in unseen:
+            level = self._show(policy, one, seen)
+        self._unseen.clear()
+        return level
+
+    def remember(self, seen: WatchRound) -> None:
+        """Remember a round, also one in which no plans are known, or of an earlier process."""
+        self._past.append(seen)
+        self._unseen.append(seen)
+
+    def _show(self, policy: Policy, past: WatchRound, now: WatchRound) -> int:
+        """Show a round to a policy, once for each interval that it has lasted; return its choice.
+
+        So costs and forecasts keep pace with the clock, although a round may take longer.
+        """
+        number = 1 if self._shown is None else intervals(self._shown, past.time, self.seconds)
+        self._shown = past.time
+        choices = [
+            policy.choose(_observation(past, now, past.time - left * self.seconds))
+            for left in reversed(range(number))
+        ]
+        return choices[-1]
+
+    def _choice(self, cost: tuple[float, ...]) -> PlanChoice:
+        terms, costs = self.terms, np.array(cost)
+        price = terms.price / HOUR * (costs[:, None] + costs[None, :]) / 2
+        np.fill_diagonal(price, 0.0)
+        return PlanChoice(costs, price, self.seconds, terms.delay, terms.outage, terms.lag)
+
+
+def recalled(seconds: float) -> int:
+    """Return the number of rounds of some length that are remembered.
+
+    >>> recalled(10.0), recalled(60.0)
+    (9000, 3000)
+    """
+    return min(MOST_RECALLED, max(LEAST_RECALLED, math.ceil(RECALLED_SECONDS / seconds)))
+
+
+def intervals(before: float, now: float, seconds: float) -> int:
+    """Return the number of intervals of some length that end between two rounds, at least one.
+
+    Those of all rounds together are as many as have passed, however long each round takes.
+
+    >>> [intervals(at - 66.0, at, 60.0) for at in (66.0, 264.0, 330.0, 660.0)]
+    [1, 1, 2, 1]
+    >>> intervals(0.0, 7200.0, 60.0)
+    10
+    """
+    return max(1, round(now / seconds) - round(max(before, now - LONGEST_SECONDS) / seconds))
+
+
+def _observation(past: WatchRound, now: WatchRound, at: float) -> SlotObservation:
+    """An earlier round as a policy for the plans of now would have seen it at a time."""
+    level, capacity = past.level, past.capacity
+    if past.cost != now.cost:
+        level = min(range(len(now.cost)), key=lambda i: abs(now.cost[i] - past.machines))
+        capacity = now.capacity
+    return SlotObservation(at, wanted_rate(past), past.backlog, level, np.array(capacity))
