@@ -215,7 +215,7 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     placement with the measured rate.
     """
     from streamplace.engines.flink.measure.graph import measured_graph
-    from streamplace.engines.flink.measure.steady import Warmth, warm_profile
+    from streamplace.engines.flink.measure.steady import steady_profile
     from streamplace.engines.flink.rest.job_ids import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import digits
@@ -223,8 +223,8 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
 
     rest, speed = asked.client(), parsed_mips(asked.mips)
     with waiting(f"watching in windows of {asked.seconds:g} s"):
-        warmth = Warmth(asked.seconds, asked.patience)
-        seen = warm_profile(rest, only_job(rest, asked.job), warmth, tell=say)
+        job = only_job(rest, asked.job)
+        seen = steady_profile(rest, job, asked.seconds, asked.patience, tell=say)
     graph = measured_graph(seen, speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)

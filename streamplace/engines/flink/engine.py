@@ -14,9 +14,8 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
-    Warmth,
     rates_vary,
-    warm_profile,
+    steady_profile,
 )
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.others import refuse_moved
@@ -100,8 +99,7 @@ class FlinkEngine:
         observed
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
-        warmth = Warmth(seconds, self.patience)
-        seen = warm_profile(self.rest, job, warmth, tell=self.tell)
+        seen = steady_profile(self.rest, job, seconds, self.patience, tell=self.tell)
         seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:

@@ -106,7 +106,7 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, beside: float
 ) -> None:
     """They take it where the job runs now, and not where it is planned."""
-    usual = advising.warm_profile
+    usual = advising.steady_profile
 
     def profiled(*given: Any, **more: Any) -> JobProfile:
         seen = usual(*given, **more)
@@ -114,7 +114,7 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
         taken = dict.fromkeys(("dev-0", "dev-1"), beside) if beside else {}
         return replace(seen, present=seen.present._replace(beside=taken))
 
-    monkeypatch.setattr(advising, "warm_profile", profiled)
+    monkeypatch.setattr(advising, "steady_profile", profiled)
     flink = shop(blocked=1.0, process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
     assert is_corrected(advised(flink, "300")) is not bool(beside)

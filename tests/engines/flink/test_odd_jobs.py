@@ -10,7 +10,7 @@ from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.steady import Warmth, warm_profile
+from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.rest.client import FlinkError
 
 OLD = 60_000
@@ -46,7 +46,7 @@ def test_a_flink_without_metrics_is_told_within_ten_seconds(
         flink.answers["GET /jobmanager/config"] = failure("forbidden", status=403)
     flink.settings.update(settings or {})
     with pytest.raises(FlinkError, match=rf"no metrics of job job for 10 s.*{reason}"):
-        warm_profile(flink.rest, "job", Warmth(30.0))
+        steady_profile(flink.rest, "job", 30.0)
     assert clock.now - START <= 11
 
 
@@ -55,7 +55,7 @@ def test_a_young_job_may_have_no_metrics_yet(clock: Clock) -> None:
     flink = job(clock, v0={}, v1={})
     flink.duration = 5000
     with pytest.raises(FlinkError, match="does not report how many tuples source 'src' sends"):
-        warm_profile(flink.rest, "job", Warmth(30.0))
+        steady_profile(flink.rest, "job", 30.0)
 
 
 def test_a_source_without_counts_is_told(clock: Clock) -> None:
@@ -68,7 +68,7 @@ def test_a_source_without_counts_is_told(clock: Clock) -> None:
 def test_a_silent_source_is_told_after_the_first_window(clock: Clock) -> None:
     """No job becomes warm that does nothing."""
     with pytest.raises(FlinkError, match="source 'src' sent nothing"):
-        warm_profile(job(clock, v0=rates()).rest, "job", Warmth(10.0))
+        steady_profile(job(clock, v0=rates()).rest, "job", 10.0)
     assert clock.now - START <= 41
 
 
@@ -107,7 +107,7 @@ def test_what_has_ended_before_is_not_waited_for(clock: Clock) -> None:
     """Such as a source that has read a file, and what loads that; the others run on."""
     flink = with_more(clock, START)
     flink.process_cpu = {"dev-0": 0.3}
-    seen = warm_profile(flink.rest, "job", Warmth(10.0))
+    seen = steady_profile(flink.rest, "job", 10.0)
     assert clock.now - START <= 80
     graph = measured_graph(seen, MIPS)
     assert graph.operators.name == ("src", "out", "more", "load")
@@ -141,7 +141,7 @@ def test_a_job_without_exchange_is_measured(clock: Clock) -> None:
     del flink.vertices["v1"]
     flink.vertices["v0"].name = "Source: src -> map -> out: Writer"
     flink.vertices["v0"].rates = rates(busy=0.2) | {"Source__src.numRecordsOut": 100}
-    graph = measured_graph(warm_profile(flink.rest, "job", Warmth(10.0)), MIPS)
+    graph = measured_graph(steady_profile(flink.rest, "job", 10.0), MIPS)
     assert graph.n_operators == 1
     assert graph.source_rate == pytest.approx(100)
     assert graph.charged_ipt[0] == pytest.approx(0.2 / 100 * MIPS * 1e6)

@@ -12,7 +12,7 @@ from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sources import source_flow
-from streamplace.engines.flink.measure.steady import Warmth, warm_profile
+from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.rest.client import FlinkError
 
 
@@ -219,7 +219,7 @@ def test_a_task_manager_that_answers_only_later_is_told(writing: LazyFlink) -> N
     late = START + 60  # in the second window
     writing.vertices["v0"].told = lambda at: 1 if at < late else 2
     with pytest.raises(FlinkError, match="has told no metrics of some subtasks of job job; "):
-        warm_profile(writing.rest, "job", Warmth(10.0))
+        steady_profile(writing.rest, "job", 10.0)
 
 
 def test_subtasks_of_which_flink_tells_no_metrics_are_told(

@@ -21,10 +21,9 @@ from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
 from streamplace.engines.flink.measure.steady import (
     LEAST_WINDOWS,
     STEADY,
-    Warmth,
     change_of,
     rates_vary,
-    warm_profile,
+    steady_profile,
     why_unsteady,
 )
 from streamplace.io.ledger import errors_for, known_errors
@@ -89,7 +88,7 @@ def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
 def test_a_cold_job_is_waited_for(warming: Warming) -> None:
     """The source's cost is that of the warm job, not four times as much; progress is told."""
     told: list[str] = []
-    seen = warm_profile(warming.flink.rest, "job", Warmth(5.0, 300.0), tell=told.append)
+    seen = steady_profile(warming.flink.rest, "job", 5.0, 300.0, tell=told.append)
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.15)
     assert any("compilers take" in text for text in told)
     assert any("its CPU per tuple changed by -" in text for text in told)
@@ -100,7 +99,7 @@ def test_a_cold_job_is_waited_for(warming: Warming) -> None:
 
 def test_a_steady_job_is_measured_in_twenty_seconds(warming: Warming) -> None:
     warming.compilers, warming.half_life = 0.0, 1e-3
-    seen = warm_profile(warming.flink.rest, "job", Warmth(5.0))
+    seen = steady_profile(warming.flink.rest, "job", 5.0)
     assert warming.clock.now - START < 30
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
 
@@ -109,7 +108,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     """The patience is over while the source still becomes cheaper: its rates are less certain."""
     warming.half_life, warming.compilers = 40.0, 0.1
     told: list[str] = []
-    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 40.0), tell=told.append)
+    seen = steady_profile(warming.flink.rest, "job", 10.0, 40.0, tell=told.append)
     assert 0.1 < seen.drift < 1
     graph = measured_graph(seen, MIPS)
     assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift, rel=0.01)
@@ -123,7 +122,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
 def test_no_patience_is_one_window(warming: Warming) -> None:
     """For those who know what they do."""
     began = warming.clock.now
-    warm_profile(warming.flink.rest, "job", Warmth(10.0, 0.0))
+    steady_profile(warming.flink.rest, "job", 10.0, 0.0)
     assert warming.clock.now - began <= 10 + PATIENCE_SECONDS
 
 
@@ -169,7 +168,7 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warmi
         "out", emitted | {"numRecordsIn": emitted["numRecordsOut"]}, [("v1", "HASH")], 1
     )
     warming.compilers, warming.half_life = 0.0, 1e-3
-    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
+    seen = steady_profile(warming.flink.rest, "job", 10.0)
     assert len(seen.windows) == LEAST_WINDOWS
     assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
     assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
@@ -181,7 +180,7 @@ def test_what_is_taken_per_second_is_its_mean(warming: Warming) -> None:
     messages["numRecordsIn"] = lambda now: now + 30 * (now > START + 40)
     warming.flink.vertices["v1"].rates = messages
     warming.compilers, warming.half_life = 0.0, 1e-3
-    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
+    seen = steady_profile(warming.flink.rest, "job", 10.0)
     assert seen.cpu["v1"].cores == pytest.approx(0.002)
     assert seen.constant["v1"] == pytest.approx(0.002)
 
@@ -203,7 +202,7 @@ def test_a_rate_with_bursts_is_told_from_one_that_rises(
     source = warming.flink.vertices["v0"]
     sent = {"numRecordsOut": counted, "Source__trips.numRecordsOut": counted}
     source.rates = {**source.rates, **sent}
-    assert rates_vary(warm_profile(warming.flink.rest, "job", Warmth(10.0, 60.0))) is varies
+    assert rates_vary(steady_profile(warming.flink.rest, "job", 10.0, 60.0)) is varies
 
 
 def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:

@@ -164,30 +164,6 @@ def test_threads_without_run_delay_tell_no_limit(
     )
     seen = profile(shop(clock, 2.0).rest, "job", 10)
     assert not any(limits(seen))
-    (note,) = notes(seen)
-    assert note.startswith("max_rate of split: it is busy 100 % of the time, of which 5 % are CPU")
-
-
-def test_waiting_on_other_machines_is_told_without_a_limit(clock: Clock) -> None:
-    """CPU of whole TaskManagers says that operators wait, not for what."""
-    flink = shop(clock, 1.98)
-    flink.devices, flink.process_cpu = ("far-0", "far-1"), {"far-0": 0.1, "far-1": 0.1}
-    seen = profile(flink.rest, "job", 10)
-    assert not any(limits(seen))
-    (note,) = notes(seen)
-    assert note.startswith("max_rate of split: it is busy 99 % of the time")
-    flink.process_cpu = {"far-0": 1.0, "far-1": 1.0}
-    assert notes(profile(flink.rest, "job", 10)) == []
-
-
-def test_threads_that_cannot_be_told_apart_tell_no_limit(looked: Looked, clock: Clock) -> None:
-    """Two operators bear one name, and no log says which of the threads is whose."""
-    flink = shop(clock, 2.0)
-    flink.vertices["v2"].name = "split"
-    flink.vertices["v2"].tree = "split [namesake 2]<br/>"
-    seen = looked(busy=2.0, cpu=0.1, flink=flink)
-    assert not any(limits(seen))
-    assert len(notes(seen)) == 1
 
 
 def test_operators_that_wait_for_python_have_no_limit(

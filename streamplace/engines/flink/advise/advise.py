@@ -40,9 +40,8 @@ from streamplace.engines.flink.measure.sources import asked_rate, check_rate, wi
 from streamplace.engines.flink.measure.steady import (
     GARBAGE_TIME,
     PATIENCE_SECONDS,
-    Warmth,
     check_garbage,
-    warm_profile,
+    steady_profile,
 )
 from streamplace.engines.flink.move.interruption import expected_interruption
 from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_streams
@@ -200,8 +199,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
     """Measure a job, provided that it runs steadily."""
     speed = parsed_mips(settings.mips)
     bandwidth_bps(settings.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
-    warmth = Warmth(settings.seconds, settings.patience)
-    seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,), tell)
+    seen = steady_profile(rest, job, settings.seconds, settings.patience, (GARBAGE_TIME,), tell)
     check_garbage(seen.managers)
     managers = rest.task_managers()
     measured, flow = measured_graph(seen, speed), seen.flow

@@ -22,6 +22,8 @@ def background(
 
     ``job``: A job that must be running; None for the only one that runs, or to measure Java alone.
     """
+    if not (processes := processes_of(rest)):
+        return None, None
     running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
     if job is not None or len(running) == 1:
         try:
@@ -33,7 +35,6 @@ def background(
                 raise
         else:
             return seen.java, seen.sending
-    processes = processes_of(rest)
     first = {device: java_threads(pid) for device, pid in processes.items()}
     if not any(first.values()):
         return None, None

@@ -15,7 +15,7 @@ from streamplace.engines.flink.measure.present import Present, present_of
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import NETWORK, SendingCost, sending_cost
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
-from streamplace.engines.flink.measure.waiting import ThreadTimes, doubts_of_waiting
+from streamplace.engines.flink.measure.waiting import ThreadTimes
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
@@ -222,9 +222,6 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         doubts.append(UNMEASURED_PYTHON)  # the threads of tasks wait for their processes
     else:
         times = windows.thread_times(seen)
-        fed = {edge.target for edge in windows.edges}
-        receivers = [task for task in tasks if task.id in fed]
-        doubts.extend(doubts_of_waiting(receivers, seen.activity, cpu, times))
     present = present_of(
         windows.job,
         tasks,

@@ -10,7 +10,7 @@ how much may still change.
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import mean
 
@@ -104,29 +104,23 @@ def garbage_shares(managers: Mapping[str, Activity]) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Warmth:
-    """How a job is measured until it is steady."""
-
-    seconds: float = 5.0  # length of a window
-    # Seconds after which a job is measured although it is not steady, with what may still change
-    # told by the ``drift`` of its profile.
-    patience: float = PATIENCE_SECONDS
-
-
 def _ignore(_: str) -> None:
     """Ignore a message."""
 
 
-def warm_profile(
+def steady_profile(
     rest: Rest,
     job: str,
-    warmth: Warmth,
+    seconds: float = 5.0,
+    patience: float = PATIENCE_SECONDS,
     of_managers: Sequence[str] = (),
     tell: Callable[[str], None] = _ignore,
 ) -> JobProfile:
     """Measure a running job until it is steady; return its profile of all windows since then.
 
+    ``seconds``: length of a window.
+    ``patience``: seconds after which a job is measured although it is not steady, with what may
+    still change told by the ``drift`` of its profile.
     ``of_managers``: metrics to read of all TaskManagers of the job.
     ``tell``: function that receives a message after every window.
 
@@ -136,7 +130,7 @@ def warm_profile(
     loads: list[LoadWindow] = []
     began = time.monotonic()
     while True:
-        windows.add(warmth.seconds)
+        windows.add(seconds)
         seen = profile_of(windows)
         try:
             seen.check_sources()
@@ -146,8 +140,8 @@ def warm_profile(
         last = _last(loads)
         waited = time.monotonic() - began
         reason = why_unsteady(last, {source.id for source in seen.sources})
-        is_enough = len(loads) >= LEAST_WINDOWS or waited >= LONGER * warmth.patience
-        if not reason or (waited >= warmth.patience and is_enough):
+        is_enough = len(loads) >= LEAST_WINDOWS or waited >= LONGER * patience
+        if not reason or (waited >= patience and is_enough):
             break
         tell(f"the job is not steady after {waited:.0f} s: {reason}")
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))

@@ -19,8 +19,8 @@ may not belong to the busy time. Waiting is then longer, and the limit lower, th
 found is certain.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isnan, nan
+from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from typing import NamedTuple
 
 from streamplace.engines.flink.cpu.helpers import GARBAGE, kind_of
@@ -41,8 +41,6 @@ LEAST_WAITING = 0.1
 Less may be due to locks and page faults, or to counters and threads that are read at different
 times.
 """
-FULL = 0.95
-"""Minimum part of the time for which subtasks are busy that read no more than they do."""
 
 
 class ThreadTimes(NamedTuple):
@@ -51,11 +49,6 @@ class ThreadTimes(NamedTuple):
     cpu: float
     delay: float  # run delay: they could run, and waited for a core
     paused: float  # maximum for which garbage collection stopped them
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the threads of all subtasks were read."""
-        return not isnan(self.delay)
 
 
 class WaitingLimit(NamedTuple):
@@ -115,29 +108,3 @@ def waiting_limit(task: FlinkTask, seen: Activity, times: ThreadTimes) -> Waitin
     if not waiting - times.paused >= least:  # NaN is not, either
         return None
     return WaitingLimit(float(f"{seen.records_in / able:.3g}"), waiting / seen.busy)
-
-
-def doubts_of_waiting(
-    tasks: Iterable[FlinkTask],
-    activity: Mapping[str, Activity],
-    cpu: Mapping[str, TaskCpu],
-    times: Mapping[str, ThreadTimes],
-) -> Iterator[str]:
-    """Doubts about tasks that are always busy with little CPU, if it is unknown what they wait for.
-
-    Without the run delay of its threads, a task that waits for a core looks the same.
-
-    ``tasks``: tasks with inputs.
-    """
-    for task in tasks:
-        busy, cores = activity[task.id].busy, cpu[task.id].cores
-        is_known = task.id in times and times[task.id].is_known
-        if busy is None or is_known or busy < FULL * task.parallelism:
-            continue
-        if cores <= (1 - LEAST_PART) * busy:
-            yield (
-                f"max_rate of {task.name}: it is busy {100 * busy / task.parallelism:.0f} % of the "
-                f"time, of which {100 * cores / busy:.0f} % are CPU; whether it waits for a core "
-                "or for something else is unknown, because its threads were not read; if for "
-                "something else, set it to what a subtask reads at most"
-            )
