@@ -97,7 +97,6 @@ GONE: dict[tuple[str, str], str] = {
     ("flink", "split"): "place one job beside the others, with 'flink cluster --beside'",
     ("flink move", "-o"): "use --json for what moves, and flink advise -o for a report of the job",
     ("flink move", "--probe"): "what crossing costs is assumed until tuples cross; drop it",
-    ("flink advise", "--trust-profile"): "drop it: intervals and notes say what is uncertain",
     ("flink move", "--trust-profile"): "drop it: a doubtful model makes the job try more layouts",
     ("flink move", "--accept-cold"): "drop it: cold jobs are measured all the same",
     ("flink move", "--confidence"): "drop it: layouts are tried and measured",

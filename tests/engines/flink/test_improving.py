@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fake_flink import failure
 from flink_documents import task_manager
 from hypothesis import given
 from hypothesis import strategies as st
@@ -391,3 +392,16 @@ def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     used = {device for one in others for devices in one.layout.values() for device in devices}
     assert used == {"dev-0", "dev-1"}
     assert any(line.startswith("note: nothing can be pinned to 'dev-2', so") for line in told)
+
+
+@pytest.mark.parametrize(
+    "checkpoints",
+    [{"counts": {"completed": 0}, "latest": {"completed": None}}, failure("disabled", status=404)],
+)
+def test_a_job_without_checkpoints_is_tried_like_others(shop: Shop, checkpoints: Any) -> None:
+    """It is saved when it is stopped; how long that takes is not known."""
+    flink = shop(blocked=2.0)
+    flink.answers["GET /jobs/job/checkpoints"] = checkpoints
+    made = JobImprover(on_stock_flink(flink), None).propose("job")
+    assert made.target is not None
+    assert made.outage.value > 0

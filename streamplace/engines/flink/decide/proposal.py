@@ -129,7 +129,13 @@ class Proposal:
         A job that keeps up is moved only if the user asks for a higher rate and the model says that
         another layout carries more of it. No measurement can confirm that before the rate comes.
         """
-        others = [one for one in self.candidates if one.can_be_pinned and not self.is_tried(one)]
+        others = []
+        for one in self.candidates:
+            if one.can_be_pinned and not self.is_tried(one):
+                others.append(one)
+            else:
+                why = "was tried" if one.can_be_pinned else "cannot be pinned"
+                LOG.debug("%s: predicted %s, %s", one.name, one.predicted, why)
         if self.measured.is_limited:
             value = {one.name: self.optimistic(one) for one in others}
             least = (1 + WORTHWHILE) * self.best.rate
