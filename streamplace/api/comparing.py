@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.data_sets import GraphsLike, problems_of
@@ -93,42 +95,56 @@ def compare(
     >>> [(placer, row.graphs) for _, _, placer, row in comparison.rows()]
     [('metis', 3), ('round-robin', 3)]
     """
-    from streamplace.evaluate.compare import compare as compared
-    from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.record_file import results_file
     from streamplace.evaluate.trained_on import trained_on
-    from streamplace.placers.named import label_of
 
     asked = CompareSettings.of(locals())
-    reader = Reader(asked.cluster, asked.constraints)
-    file = None if asked.out is None else results_file(asked.out)
+    reader, failures = Reader(asked.cluster, asked.constraints), dict[str, str]()
+
+    def failed(graph: str, reason: str) -> None:
+        failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
+
     with ray_connection(asked.on):
         facts, problems = _problems(data, reader, asked, trained_on(asked.placers))
-        run = run_of(asked, facts)
-        collected, failures = ResultsByObjective(run.judges), dict[str, str]()
-        graphs = GraphResults()
+        comparison = compared(asked, run_of(asked, facts), facts, problems, asked.out, failed)
+    return replace(comparison, failures=failures)
 
-        def failed(graph: str, reason: str) -> None:
-            failures[graph] = f"{failures[graph]}; {reason}" if graph in failures else reason
 
-        records = compared(
-            run,
-            problems,
-            file,
-            jobs=asked.jobs,
-            on=asked.on,
-            on_failure=failed,
-            on_saved=collected.add_saved,
-        )
-        for of_problem in tracked(records, "comparing", facts.total):
-            collected.add(of_problem)
-            graphs.add(of_problem)
+def compared(
+    asked: CompareSettings,
+    run: ComparisonRun,
+    facts: Scan,
+    problems: Iterable[Problem],
+    out: Path | None,
+    failed: Callable[[str, str], None],
+) -> Comparison:
+    """Place every problem by every placer; results are written to a folder at once.
+
+    ``failed`` receives the graphs on which a placer fails, and the reasons.
+    """
+    from streamplace.evaluate.compare import compare as records_of
+    from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
+    from streamplace.evaluate.record_file import results_file
+    from streamplace.placers.named import label_of
+
+    collected, graphs = ResultsByObjective(run.judges), GraphResults()
+    records = records_of(
+        run,
+        problems,
+        None if out is None else results_file(out),
+        jobs=asked.jobs,
+        on=asked.on,
+        on_failure=failed,
+        on_saved=collected.add_saved,
+    )
+    for of_problem in tracked(records, "comparing", facts.total):
+        collected.add(of_problem)
+        graphs.add(of_problem)
     graphs.read(problems)
     label = label_of(asked.reference, asked.placers)
     results = tuple(collected.results())
-    return Comparison(results, label, failures, run.aliases, graphs, facts.trained)
+    return Comparison(results, label, {}, run.aliases, graphs, facts.trained)
 
 
 def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:

@@ -10,23 +10,22 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import FILE
-from streamplace.cli._output import counted, print_json, print_report, progress, save_json, say
+from streamplace.cli._output import counted, print_json, print_report, save_json, say
 from streamplace.cli._settings import settings_of
 from streamplace.cli._sweeps import FailedGraphs, print_estimate, resumable
 from streamplace.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
-    from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
+    from streamplace.evaluate.objective_results import ObjectiveResults
     from streamplace.evaluate.pareto import Front
     from streamplace.evaluate.scan import Estimate
     from streamplace.io.datasets import DataSet
-    from streamplace.model.problem import Problem
 
 REPORT = "report.html"
 
@@ -49,64 +48,27 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
     is reported and left out.
     """
-    from streamplace.api.comparing import run_of
-    from streamplace.evaluate.comparison import Comparison
+    from streamplace.api.comparing import compared, run_of
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
-    from streamplace.placers.named import label_of
 
-    split, placers = asked.split, asked.placers
+    split = asked.split
     dataset = _options.data_set(data, split, asked.limit, asked.machines(), asked.constraints)
     dataset, failures = dataset.rereadable(), FailedGraphs()
     with resumable(output), ray_connection(asked.on):
-        facts, problems = scan(dataset, asked.jobs, asked.on, trained_on(placers))
+        facts, problems = scan(dataset, asked.jobs, asked.on, trained_on(asked.placers))
         if not facts.total:
             raise no_graph(data, dataset)
-        comparison = run_of(asked, facts)
+        run = run_of(asked, facts)
         if asked.dry_run:
-            print_estimate(_estimate(comparison, dataset, facts.total), as_json)
+            print_estimate(_estimate(run, dataset, facts.total), as_json)
             return 0
-        results, graphs = _run(comparison, problems, facts.total, output, failures, asked)
-    reference = label_of(asked.reference, placers)
-    compared = Comparison(tuple(results), reference, {}, comparison.aliases, graphs, facts.trained)
+        comparison = compared(asked, run, facts, problems, output, failures)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
-    _report(compared, title, output, as_json)
+    _report(comparison, title, output, as_json)
     return failures.status
-
-
-def _run(
-    comparison: "ComparisonRun",
-    problems: "Iterable[Problem]",
-    total: int,
-    output: Path | None,
-    failures: FailedGraphs,
-    asked: CompareSettings,
-) -> "tuple[Sequence[ObjectiveResults], GraphResults]":
-    """Place every graph by every placer; return the results by objective and by graph."""
-    from streamplace.evaluate.compare import compare
-    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
-    from streamplace.evaluate.record_file import results_file
-
-    collected, graphs = ResultsByObjective(comparison.judges), GraphResults()
-    file = None if output is None else results_file(output)
-    records_by_graph = compare(
-        comparison,
-        problems,
-        file,
-        jobs=asked.jobs,
-        on=asked.on,
-        on_failure=failures,
-        on_saved=collected.add_saved,
-    )
-    with progress("comparing", total) as tick:
-        for records in tick.over(records_by_graph):
-            collected.add(records)
-            graphs.add(records)
-    if output is not None:
-        graphs.read(problems)
-    return collected.results(), graphs
 
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":

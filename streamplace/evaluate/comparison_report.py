@@ -75,6 +75,10 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
+SCREEN_ROWS = 20
+"""Most rows of placers on a screen, beside headings; further tables are details."""
+
+
 def comparison_report(
     results: Sequence[ObjectiveResults],
     front: Front | None,
@@ -87,7 +91,8 @@ def comparison_report(
         for result in results
         for rate, by_placer in sorted(result.table.items())
     ]
-    against = list(_against(cases, reference))
+    is_long = 2 * sum(len(case.rows) for case in cases) > SCREEN_ROWS  # rows of both tables
+    against = [Detail(part) if is_long else part for part in _against(cases, reference)]
     front = front or {}
     return Report(
         (

@@ -27,6 +27,7 @@ COMMANDS = (
     "simulate app.json spread.json --cluster five.toml --rate 90k",
     "simulate app.json subtasks.json --rate 90k",
     "simulate app.json spread.json --engine --duration 30",
+    f"compare app.json --rate 9k --rate 20k {BUDGET}",
     "simulate tasks.json spread.json",
     "simulate tasks.json spread.json --from pass.json",
     "export placed.json --graph app.json --to flink -o flink",

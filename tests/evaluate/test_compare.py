@@ -202,14 +202,14 @@ def test_what_reaches_the_full_rate_is_optimal_without_another_proof() -> None:
 
 
 def test_an_answer_fits_a_terminal() -> None:
-    """For six placers at one rate: 24 lines of 80 columns; two rates share the tables."""
+    """For six placers at one rate or two: 24 lines of 80 columns."""
     values = {name: 0.1 * i for i, name in enumerate(("metis", *"abcde"), 1)}
     rows = [record(name, g, value) for name, value in values.items() for g in "abcdefgh"]
     lines = told(*rows)
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     again = told(*rows, *(replace(row, rate=2e4) for row in rows))
-    assert len(again) == len(lines) + 6 + 5 + 1  # a head of two lines
+    assert len(again) <= 24
 
 
 def exactly(seconds: float) -> ComparisonRun:
