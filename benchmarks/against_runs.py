@@ -198,11 +198,10 @@ class Session:
         command = [sys.executable, "-m", "streamplace", "flink", "move"]
         options = ["--rest", self.cluster.url, "--savepoints", self.folder.as_uri()]
         options += ["--entry-class", self.entry, "-p", str(PARALLELISM), "--json"]
-        kind, known = KINDS[self.cell.kind], _output([*command, "--help"])
-        if "--ledger" in known:  # what the user has measured elsewhere is none of its business
-            options += ["--ledger", str(self.folder / "ledger.jsonl")]
-        if self.cell.kind == "scarce network" and "--nic" in known:
-            options += ["--nic", f"{kind.bandwidth_bps / 1e6:g} Mbps"]
+        if self.cell.kind == "scarce network":
+            cards = self.folder / "cards.toml"
+            cards.write_text(f"nic = '{KINDS[self.cell.kind].bandwidth_bps / 1e6:g} Mbps'\n")
+            options += ["--settings", str(cards)]
         began = time.monotonic()
         try:
             done = subprocess.run(
@@ -210,6 +209,7 @@ class Session:
                 capture_output=True,
                 text=True,
                 timeout=MOVE_SECONDS,
+                env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state")},
             )
             code, out, told = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired:
@@ -318,10 +318,6 @@ def are_steady(rates: Sequence[float]) -> bool:
     if len(rates) < 2 or not rates[-2]:
         return False
     return abs(rates[-1] - rates[-2]) <= STEADY * rates[-2]
-
-
-def _output(command: Sequence[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def _document(text: str) -> Any:

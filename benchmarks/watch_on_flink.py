@@ -51,8 +51,8 @@ ARMS: Mapping[str, Sequence[str] | None] = {
     "watch by the autoscaler's rule": ("--policy", "autoscaler"),
 }
 """Arm → options of the watch; None is without one."""
-WATCH = ("--apply", "--every", "15", "--least-time", "60", "--patience", "5")
-WATCH += ("--move-price", "30 s", "--lag", f"{LAG_SECONDS:g} s")
+WATCH = ("--apply", "--every", "15", "--settings")
+SETTINGS_FILE = f"least-time = 60\npatience = 5\nmove-price = 30\nlag = {LAG_SECONDS:g}\n"
 """Options of every watch: a day of 20 minutes is 72 times as fast as a real one."""
 INTERRUPTED = re.compile(r"interrupted for ([\d.]+) s")
 Row = Mapping[str, Any]
@@ -195,7 +195,9 @@ def _watching(
     if options is None:
         yield
         return
-    command = [sys.executable, "-m", "streamplace", "flink", "watch", *WATCH, *options]
+    (site.folder / "watch.toml").write_text(SETTINGS_FILE)
+    command = [sys.executable, "-m", "streamplace", "flink", "watch", *WATCH]
+    command += [str(site.folder / "watch.toml"), *options]
     command += ["--rest", site.cluster.url, "--job", job, "--entry-class", "Day"]
     command += ["-p", str(PARALLELISM), "--savepoints", (site.folder / "saved").as_uri()]
     command += [str(site.jar), "--", *arguments]

@@ -10,15 +10,10 @@ from streamplace.errors import SettingError
 from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
 
 GROUP_OF = {
-    **dict.fromkeys(("--cluster", "--devices", "--mips", "--bandwidth", "--nic"), WHERE),
-    **dict.fromkeys(("--offers", "--constraints", "--beside", "--room", "--spare"), WHERE),
-    **dict.fromkeys(("--rest", "--cacert", "--cert", "--key", "--authorization"), WHERE),
-    **dict.fromkeys(("--flink-home", "--port", "--data", "--library", "--device"), WHERE),
-    **dict.fromkeys(("--budget", "--evaluations", "--seed", "--jobs", "--on"), HOW_LONG),
-    **dict.fromkeys(("--seconds", "--patience", "--timeout", "--every", "--at-most"), HOW_LONG),
-    **dict.fromkeys(("--least-time", "--warm-up", "--settle", "--duration"), HOW_LONG),
-    **dict.fromkeys(("--savepoint-timeout", "--not-between", "--epochs"), HOW_LONG),
-    **dict.fromkeys(("-o", "--out", "--json", "-v", "-h", "--metrics", "--title"), OUTPUT),
+    **dict.fromkeys(("--cluster", "--devices", "--mips", "--bandwidth", "--constraints"), WHERE),
+    **dict.fromkeys(("--room", "--flink-home", "--port", "--data", "--library"), WHERE),
+    **dict.fromkeys(("--seed", "--jobs", "--on", "--seconds"), HOW_LONG),
+    **dict.fromkeys(("-o", "--out", "--json", "-v", "-h", "--title"), OUTPUT),
 }
 """Groups of options that are not fields of settings; the others say what is done."""
 

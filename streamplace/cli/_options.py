@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,14 +10,11 @@ from click.core import ParameterSource
 
 from streamplace.cli._output import verbose
 from streamplace.cli._types import FILE as FILE
-from streamplace.cli._types import TIME as TIME
 from streamplace.cli._types import OneOf as OneOf
-from streamplace.cli._types import Share as Share
 from streamplace.cli._types import check_output as check_output
 from streamplace.cli._types import reads as reads
 from streamplace.cli._types import spare_inputs as spare_inputs
 from streamplace.cli._types import writes as writes
-from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -29,32 +26,11 @@ LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-OFFERS = click.option(
-    "--offers",
-    "offers_file",
-    type=FILE,
-    help="TOML file with the types of machines and their prices.",
-)
 CLUSTER = click.option(
     "--cluster",
     "cluster_file",
     type=FILE,
     help="TOML file that describes the cluster (see: streamplace schema cluster).",
-)
-TRUST = click.option(
-    "--trust-profile",
-    is_flag=True,
-    help="Use a measured graph whose model is off by more than 30 % for the placement that was "
-    "profiled.",
-)
-CONFIDENCE = click.option(
-    "--confidence",
-    type=Share(click.FloatRange(0, 1, max_open=True)),
-    help="Confidence of the interval of what is predicted for a measured graph; 0 uses the "
-    "prediction alone.  [default: 0.9; none for graphs that were not measured]",
-)
-LAG = click.option(
-    "--lag", default="1 min", show_default=True, help="Time by which tuples may be late."
 )
 JAR = click.argument("jar", type=FILE, required=False)
 ARGUMENTS = click.argument("arguments", nargs=-1)
@@ -67,7 +43,6 @@ HOME = click.option(
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
 )
-DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
 def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
@@ -95,37 +70,10 @@ def with_each(function: F, *options: Callable[[F], F]) -> F:
     return function
 
 
-def control_policies() -> Iterable[str]:
-    """Names of the policies that choose among plans when the rate changes."""
-    from streamplace.control.policy import POLICIES
-
-    return POLICIES
-
-
 def is_given(name: str) -> bool:
     """Whether an option of the running command stands on its command line."""
     context = click.get_current_context()
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-def refuse_unused(needed: Mapping[str, str]) -> None:
-    """Raise SettingError for an option without effect: each of them needs another one."""
-    for name, other in needed.items():
-        if is_given(name) and not is_given(other):
-            option, needs = (_flag(each) for each in (name, other))
-            raise SettingError(f"{option} has no effect without {needs}; add it, or drop {option}")
-
-
-def refuse_given(names: Iterable[str], reason: str) -> None:
-    """Raise SettingError for the first of some options that is on the command line."""
-    for name in filter(is_given, names):
-        raise SettingError(f"{_flag(name)} {reason}")
-
-
-def _flag(name: str) -> str:
-    """Option of the running command as it is typed."""
-    command = click.get_current_context().command
-    return next(each.opts[0] for each in command.params if each.name == name)
 
 
 constraints = click.option(

@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import GroupedCommand
-from streamplace.cli._options import DEFAULTS, FILE
+from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, progress, say
 from streamplace.errors import SettingError
 
@@ -87,7 +87,7 @@ def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -
     from streamplace.model import units
 
     if cluster_file is None:
-        mips, bandwidth = mips or DEFAULTS["mips"], bandwidth or DEFAULTS["bandwidth"]
+        mips, bandwidth = mips or "2500 MIPS", bandwidth or "1000 Mbps"
         speed = units.mips(mips)
         words = f"CPU in devices of {units.format_speed(speed)}, traffic in links of {bandwidth}"
         return _Units(speed, units.bandwidth_bps(bandwidth), words)

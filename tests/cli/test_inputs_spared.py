@@ -19,9 +19,9 @@ export placement.json --to json -o placement.json
 export placement.json --to json -o graph.json
 export placement.json --to flink -o .
 export placement.json --to json --constraints folder/graph.json -o folder/graph.json
-flink advise --rate 5 --cluster folder/graph.json -o folder
+flink advise --rate 5 --authorization folder/graph.json -o folder
 flink cluster --authorization graph.json -o graph.json
-flink profile --cacert graph.json -o graph.json
+flink profile --authorization graph.json -o graph.json
 flink config --cluster folder -o folder
 flink jar placement.json --placement graph.json -o graph.json
 flink watch j --placement graph.json --spare d1 -o graph.json
