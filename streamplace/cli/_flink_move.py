@@ -9,7 +9,15 @@ import click
 
 from streamplace.cli._command import GroupedCommand
 from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR
-from streamplace.cli._output import print_json, print_line, say, say_report, verbose, waiting
+from streamplace.cli._output import (
+    print_json,
+    print_line,
+    say,
+    say_notes,
+    say_report,
+    verbose,
+    waiting,
+)
 from streamplace.cli._process import interruptible
 from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
@@ -132,8 +140,7 @@ def _improve(
     )
     with waiting(f"watching for {asked.seconds:g} s"):
         proposal = improver.propose(job)
-    for note in dict.fromkeys(proposal.measured.notes):
-        say(f"note: {note}")
+    say_notes(proposal.measured.notes)
     for sentence in proposal.sentences():
         say(sentence)
     proposal = improver.planned(proposal)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from streamplace.model.report import Report
 
 VERBOSE = "streamplace.verbose"
+MOST_NAMES = 3
+"""Most names that a note lists."""
 HEARTBEAT = 25.0
 """Seconds of waiting after which a command without a terminal says that it still waits."""
 
@@ -178,9 +180,19 @@ def say_doubts(graph: "StreamGraph") -> None:
     """Print a note for each operator whose CPU was not measured."""
     from streamplace.model.graph import CPU_OF
 
-    for name, text in graph.attributes.items():
-        if name.startswith(CPU_OF):
-            say(f"note: {name}: {text}")
+    facts = graph.attributes.items()
+    say_notes(f"{name}: {text}" for name, text in facts if name.startswith(CPU_OF))
+
+
+def say_notes(notes: "Iterable[str]") -> None:
+    """Print notes once each, and those that say the same of several names on one line."""
+    names: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        name, colon, words = note.partition(": ")
+        names.setdefault(f"{colon}{words}" if colon else note, []).append(name if colon else "")
+    for words, of in names.items():
+        more = f" and {len(of) - MOST_NAMES} more" if len(of) > MOST_NAMES else ""
+        say(f"note: {', '.join(of[:MOST_NAMES])}{more}{words}")
 
 
 def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:

@@ -12,7 +12,15 @@ from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import FILE, HOME, common, writes
-from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
+from streamplace.cli._output import (
+    print_about,
+    print_file,
+    print_json,
+    print_line,
+    say,
+    say_notes,
+    waiting,
+)
 from streamplace.cli._process import hung_up
 from streamplace.cli._settings import settings_of
 from streamplace.settings.flink import FlinkClusterSettings, FlinkProfileSettings
@@ -133,8 +141,7 @@ def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
             "note: the threads of no TaskManager can be read on this machine, so the CPU that Java "
             "takes is not measured; run the command where TaskManagers and a JDK (jcmd) are"
         )
-    for note in (*measured.assumptions, *measured.notes):
-        say(f"note: {note}")
+    say_notes((*measured.assumptions, *measured.notes))
     for device in unpinnable(engine.rest):
         say(
             f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "
@@ -247,8 +254,7 @@ def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     for fact in (MESSAGE_COST, CONSISTENCY):
         if fact in graph.attributes:
             say(f"{fact}: {graph.attributes[fact]}")
-    for doubt in seen.doubts:
-        say(f"note: {doubt}")
+    say_notes(seen.doubts)
     if seen.present is not None and seen.sending is None and seen.edges:
         say(
             "note: no tuple crosses between TaskManagers, or other jobs send some as "

@@ -8,8 +8,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamplace.engines.flink.advise.advise import AdviceSettings
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.config import as_yaml
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.watch.deciding import Guards
 from streamplace.engines.text import quoted_yaml
+from streamplace.settings.flink import FlinkAdviseSettings, FlinkMoveSettings, FlinkWatchSettings
 
 CONFIG = ("flink", "config", "--cluster")
 
@@ -88,3 +93,13 @@ def test_a_taken_port_is_told_before_anything_starts(refusal: Callable, tmp_path
         port = str(taken.getsockname()[1])
         told = refusal("flink", "local", "--port", port, "--flink-home", str(tmp_path))
     assert f"port {port} is not available: address already in use" in told
+
+
+def test_commands_do_what_python_does_without_options() -> None:
+    """Defaults stand at both doors."""
+    move = FlinkMoveSettings.of_command({})
+    engine = move.engine()
+    assert move.moves() == MoveSettings()
+    assert engine == FlinkEngine(engine.rest, tell=engine.tell)
+    assert FlinkAdviseSettings.of_command({"rate": "2x"}).advice(None, None) == AdviceSettings()
+    assert FlinkWatchSettings.of_command({}).guards() == Guards()

@@ -14,7 +14,7 @@ from hostile import FRAGMENTS, names
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from streamplace.cli._output import progress, say, waiting
+from streamplace.cli._output import progress, say, say_notes, waiting
 from streamplace.cli.main import main
 from streamplace.engines.flink.pin.verify import OperatorCheck, Verification
 from streamplace.model.messages import printable
@@ -209,3 +209,14 @@ def test_bars_spinners_and_notes_are_no_markup_either(title: str, note: str) -> 
     assert printable(note) in written
     if not title.isprintable():
         assert title not in written
+
+
+def test_notes_that_say_the_same_of_several_names_are_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say_notes([*(f"{name}: no name of its own" for name in "abcdea"), "a: rate: guessed", "cold"])
+    assert capsys.readouterr().err.splitlines() == [
+        "note: a, b, c and 2 more: no name of its own",
+        "note: a: rate: guessed",
+        "note: cold",
+    ]
