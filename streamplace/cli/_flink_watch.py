@@ -152,10 +152,10 @@ def _watch(
         asked.spare,
         say,
         partial(_started, asked.placement, output),
+        rounds.log,
         asked.patience,
         asked.timeout,
         "PLACEMENT" if file is None else str(file.resolve()),
-        rounds.log,
         takes_free=asked.apply,
     )
     if program is not None:

@@ -14,8 +14,10 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
+from streamplace.io.store import Store
 
 TALLY: Vectors = {
     "numbers": ["dev-0"],
@@ -94,7 +96,8 @@ class WatchThread:
     ) -> None:
         self.steps, self.runs, self.ended = list[str](), list[PlacedJob](), list[str]()
         tell, moved = self.steps.append, self.runs.append
-        replacing = Replacing(rest, flink, program, ("dev-2",), tell, moved, patience=patience)
+        log = WatchLog.claimed(Store.usual(), run.job, "watched", tell)
+        replacing = Replacing(rest, flink, program, ("dev-2",), tell, moved, log, patience)
         self._watch = Watch(replacing)
         self._thread = Thread(target=self._run, args=(run,), daemon=True)
         self._thread.start()

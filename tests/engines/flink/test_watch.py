@@ -19,6 +19,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
+from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import FormatError, StreamplaceError
@@ -66,7 +67,8 @@ class Watched:
         """Watch the job."""
         home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
         tell, moved = self.steps.append, self.runs.append
-        own = Replacing(self.flink.rest, home, program, spares, tell, moved, 0.0, **facts)
+        log = WatchLog.claimed(Store.usual(), "old", "shop", tell)
+        own = Replacing(self.flink.rest, home, program, spares, tell, moved, log, 0.0, **facts)
         Watch(own).run(PlacedJob("old", VECTORS))
 
 

@@ -71,8 +71,9 @@ def lose_device(flink: FakeFlink, *of_job: Any) -> None:
 def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
     """A watch of a job on dev-0, which takes what is free for what is lost."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    facts: dict[str, Any] = {"patience": 0.0, "seconds": 1.0, "log": own, "takes_free": True}
-    replaced = Replacing(flink.rest, home, program, (), told.append, lambda _: None, **facts)
+    own = own or WatchLog.claimed(Store.usual(), OLD, "shop", told.append)
+    facts: dict[str, Any] = {"patience": 0.0, "seconds": 1.0, "takes_free": True}
+    replaced = Replacing(flink.rest, home, program, (), told.append, lambda _: None, own, **facts)
     return Watch(replaced)
 
 

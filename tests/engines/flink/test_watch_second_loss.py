@@ -94,8 +94,9 @@ def replacing_of(
 ) -> Replacing:
     """Start a job again on whatever is there."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    facts: dict[str, Any] = {"patience": 5.0, "seconds": seconds, "log": log, "takes_free": True}
-    return Replacing(flink.rest, home, program, (), told.append, lambda _: None, **facts)
+    own = log or WatchLog.claimed(Store.usual(), OLD, "shop", told.append)
+    facts: dict[str, Any] = {"patience": 5.0, "seconds": seconds, "takes_free": True}
+    return Replacing(flink.rest, home, program, (), told.append, lambda _: None, own, **facts)
 
 
 def replaced(flink: FakeFlink, subtasks: int = 1, **facts: Any) -> tuple[PlacedJob, list[str]]:
@@ -236,6 +237,6 @@ def test_a_replacement_that_was_begun_is_finished_without_what_was_lost_since(
     number = log.begin(decision)
     flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-1")
     tries = starts(FlinkError("'dev-1' is not a TaskManager"), None)
-    assert replacing_of(flink, [], log).settle(log, number, decision) == NEW
+    assert replacing_of(flink, [], log).settle(number, decision) == NEW
     assert [where for where, _ in tries.seen] == [{"map": ["dev-1"]}, {"map": ["dev-2"]}]
     assert log.placed(NEW) == {"map": ["dev-2"]}

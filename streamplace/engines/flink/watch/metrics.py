@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, start_http_server
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
@@ -14,6 +15,16 @@ from streamplace.io.watch_store import WatchRound
 
 HOST = "127.0.0.1"
 PREFIX = "streamplace_watch_"
+GAUGES: dict[str, tuple[str, Callable[[WatchRound], float]]] = {
+    "rate": ("Tuples/s that the sources emit.", lambda seen: seen.rate),
+    "arriving": ("Tuples/s that arrive for the sources, as far as known.", lambda s: s.arriving),
+    "backlog": ("Tuples that wait for the sources; 0 if unknown.", lambda seen: seen.backlog),
+    "held_back": ("1 while a source is held back.", lambda seen: float(seen.is_limited)),
+    "taskmanagers": ("TaskManagers with subtasks of the job.", lambda seen: float(seen.machines)),
+}
+CAPACITY = "Tuples/s that the layout carries, with the ends of the interval."
+LAST = "Time of the last round."
+STARTED = "Jobs that this process has seen take the place of another."
 
 
 class WatchMetrics(Collector):
@@ -53,36 +64,21 @@ class WatchMetrics(Collector):
         with self._lock:
             seen, rounds, started, at = self._last, self._rounds, self._started, self._at
         if seen is not None:
-            yield self._gauge("rate", "Tuples/s that the sources emit.", seen.rate)
-            about = "Tuples/s that arrive for the sources, as far as known."
-            yield self._gauge("arriving", about, seen.arriving)
-            about = "Tuples that wait for the sources; 0 if unknown."
-            yield self._gauge("backlog", about, seen.backlog)
-            about = "1 while back-pressure holds a source back."
-            yield self._gauge("held_back", about, float(seen.is_limited))
-            about = "TaskManagers with subtasks of the job."
-            yield self._gauge("taskmanagers", about, float(seen.machines))
-            about = "Tuples/s that the layout carries, with the ends of the interval."
-            capacity = GaugeMetricFamily(f"{PREFIX}capacity", about, labels=["job", "end"])
+            for name, (about, value_of) in GAUGES.items():
+                yield self._of(GaugeMetricFamily, name, about, value_of(seen))
+            yield self._of(GaugeMetricFamily, "last_round_timestamp_seconds", LAST, at)
+            capacity = GaugeMetricFamily(f"{PREFIX}capacity", CAPACITY, labels=["job", "end"])
             ends = {"low": seen.low, "predicted": seen.value, "high": seen.high}
             for end, rate in ends.items():
                 if rate is not None:
                     capacity.add_metric([self._name, end], rate)
             yield capacity
-            about = "Time of the last round."
-            yield self._gauge("last_round_timestamp_seconds", about, at)
-        yield self._counter("rounds", "Rounds of this process.", rounds)
-        about = "Jobs that this process has seen take the place of another."
-        yield self._counter("started", about, started)
+        yield self._of(CounterMetricFamily, "rounds", "Rounds of this process.", rounds)
+        yield self._of(CounterMetricFamily, "started", STARTED, started)
 
-    def _gauge(self, name: str, about: str, value: float) -> Metric:
-        family = GaugeMetricFamily(PREFIX + name, about, labels=["job"])
-        family.add_metric([self._name], value)
-        return family
-
-    def _counter(self, name: str, about: str, value: int) -> Metric:
-        family = CounterMetricFamily(PREFIX + name, about, labels=["job"])
-        family.add_metric([self._name], value)
+    def _of(self, kind: Any, name: str, about: str, value: float) -> Metric:
+        family: Metric = kind(PREFIX + name, about, labels=["job"])
+        family.add_metric([self._name], value)  # type: ignore[attr-defined]
         return family
 
 

@@ -253,12 +253,11 @@ class Replacing:
     spares: tuple[str, ...]  # devices that replace lost ones, in this order
     tell: Tell  # function that receives a message for every step
     moved: Callable[[PlacedJob], None]  # function that receives every job that was started
+    log: WatchLog  # log to which replacements are written before they are carried out
     # Seconds within which a lost device may return, and Flink notices that one was lost.
     patience: float = 30.0
     seconds: float = 120.0  # maximum number of seconds for the start of a job
     placement: str = "PLACEMENT"  # file of the placement, for messages
-    # Log to which replacements are written before they are carried out; None writes none.
-    log: WatchLog | None = None
     takes_free: bool = False  # whether devices without subtasks of the job are spares, too
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
@@ -284,7 +283,7 @@ class Replacing:
             for one in sorted(set(self.spares).difference(self._ask(self.rest.offered)))
         ]
         for fault in faults:
-            if self.log is None or not self.log.has_started:
+            if not self.log.has_started:
                 raise PlacementError(fault)
             self.tell(f"note: {fault} now")
         if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
@@ -328,10 +327,8 @@ class Replacing:
         """
         path = self._ask(lambda: resumable(self.rest, run.job))
         decision = replacement(run, new, path)
-        number = 0
         try:
-            if self.log is not None:
-                number = self.log.begin(decision)
+            number = self.log.begin(decision)
         except StoreError as error:
             shortages(f"{error}; nothing is started without a record")
             return run
@@ -342,16 +339,12 @@ class Replacing:
         elif self._cancel(run.job) == FINISHED:
             why = "the job ended by itself"
         if why:
-            if self.log is not None:
-                self.log.end(number, decision, UNBEGUN, why, run.job)
+            self.log.end(number, decision, UNBEGUN, why, run.job)
             return run
-        decision = self._ended(self.log, number, decision)
-        started = self._start(new, decision.transaction or None)
-        if self.log is not None:
-            self._end(self.log, number, decision, started)
-        return started
+        decision = self._ended(number, decision)
+        return self._start(number, decision, new, decision.transaction or None)
 
-    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str:
+    def settle(self, number: int, decision: WatchDecision) -> str:
         """Find out what became of a replacement, and finish it; return the job that runs.
 
         Flink cancels the job for its replacement, so a job that has finished was not replaced.
@@ -363,12 +356,12 @@ class Replacing:
         if state == CANCELLING:
             self._cancel(decision.job)
         elif state == FINISHED or state not in (None, *ENDED):
-            log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
+            self.log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
             return decision.job
         if state is not None:
-            decision = self._ended(log, number, decision)
+            decision = self._ended(number, decision)
         if not (path := decision.transaction):
-            log.end(number, decision, FAILED, "the watch was ended meanwhile", "")
+            self.log.end(number, decision, FAILED, "the watch was ended meanwhile", "")
             raise FlinkError(
                 f"an earlier watch has ended job {decision.job} to start it elsewhere, and was "
                 "ended itself; the job had saved no state, so start it again as it was first "
@@ -376,9 +369,7 @@ class Replacing:
             )
         self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
         before = PlacedJob(decision.job, dict(decision.layout))
-        started = self._start(before, path, is_begun=True)
-        self._end(log, number, decision, started)
-        return started.job
+        return self._start(number, decision, before, path, is_begun=True).job
 
     def with_addresses(self, run: PlacedJob) -> PlacedJob:
         """Return the job with the current addresses of its TaskManagers."""
@@ -403,14 +394,13 @@ class Replacing:
             why = str(error)
         return new, why and f"{why}; nothing replaces {listed(lost)}"
 
-    def _ended(self, log: WatchLog | None, number: int, decision: WatchDecision) -> WatchDecision:
+    def _ended(self, number: int, decision: WatchDecision) -> WatchDecision:
         """Return the decision on a job that has ended, with what it has saved last."""
         last = self._ask(lambda: resumable(self.rest, decision.job))
         if last in (None, decision.transaction):
             return decision
         later = replace(decision, transaction=last)
-        if log is not None:
-            log.amend(number, later)
+        self.log.amend(number, later)
         return later
 
     def _cancel(self, job: str) -> str:
@@ -424,7 +414,15 @@ class Replacing:
             except FlinkError as error:
                 delays(f"{error}; waiting for its end")
 
-    def _start(self, run: PlacedJob, path: str | None, *, is_begun: bool = False) -> PlacedJob:
+    def _start(
+        self,
+        number: int,
+        decision: WatchDecision,
+        run: PlacedJob,
+        path: str | None,
+        *,
+        is_begun: bool = False,
+    ) -> PlacedJob:
         """Start a job from its last state, unless this was begun and has been done."""
         run = self._placed(run, path, is_begun=is_begun)
         where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
@@ -436,6 +434,8 @@ class Replacing:
         self.moved(new)
         if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
             self.tell(f"note: {why}; give that option to 'flink watch', too")
+        placed = replace(decision, layout=plain(new.vectors))
+        self.log.end(number, placed, MOVED, "", new.job)
         return new
 
     def _applied(self, run: PlacedJob, saved: Savepoint | None) -> str:
@@ -542,10 +542,6 @@ class Replacing:
         return FlinkError(
             f"{error}; its state is in {path}. When its devices are there, start it with: {command}"
         )
-
-    def _end(self, log: WatchLog, number: int, decision: WatchDecision, started: PlacedJob) -> None:
-        """Write where a job was started."""
-        log.end(number, replace(decision, layout=plain(started.vectors)), MOVED, "", started.job)
 
     def _ask(self, ask: Callable[[], T]) -> T:
         return answer_of(ask, self.tell)

@@ -272,7 +272,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
                 layout = running_layout(watch.rest, found)
                 watch.replacing.moved(PlacedJob(found, dict(layout or decision.layout)))
         elif decision.kind == "replace" and watch.replacing.is_wanted:
-            found = watch.replacing.settle(log, number, decision)
+            found = watch.replacing.settle(number, decision)
         elif watch.rest.state(job) in (None, *ENDED):
             option = "--spare" if decision.kind == "replace" else "--apply"
             raise SettingError(
