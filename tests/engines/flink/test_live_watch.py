@@ -94,7 +94,7 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
     with watching(line, first):
         await_words(first, "stopping job")
     with watching(line, second) as process:
-        await_words(second, "; stays")
+        await_words(second, "keeps up, stays")
         assert f"a move of job {job} was interrupted; it is finished first" in second.read_text()
         refused = subprocess.run(line, capture_output=True, text=True)
         assert refused.returncode == 2
