@@ -44,7 +44,7 @@ INTERRUPTED = (
 @JAR
 @ARGUMENTS
 @settings_of(FlinkWatchSettings)
-@writes("Write the current placement to this file after every change.")
+@writes("Write every new placement to this file.")
 def watch_(
     jar: Path | None, arguments: tuple[str, ...], asked: FlinkWatchSettings, output: Path | None
 ) -> None:

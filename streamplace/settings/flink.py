@@ -114,8 +114,8 @@ class OfFlink(VerbSettings):
         PATH,
         OptionField(
             "--authorization",
-            "File with 'Bearer TOKEN' or 'NAME:PASSWORD'.  "
-            "[default: $STREAMPLACE_FLINK_AUTHORIZATION]",
+            "File with 'Bearer TOKEN' or 'NAME:PASSWORD', in place of "
+            "$STREAMPLACE_FLINK_AUTHORIZATION.",
             WHERE,
         ),
     ] = None
@@ -157,9 +157,7 @@ class OfProgram(OfFlink):
     classpaths: Annotated[
         tuple[str, ...],
         texts("URL"),
-        OptionField(
-            "-C/--classpath", "Classes that all machines of the cluster can read. May be repeated."
-        ),
+        OptionField("-C/--classpath", "Classes that all machines can read. May be repeated."),
     ] = ()
     libraries: Annotated[
         tuple[Path, ...],
@@ -174,9 +172,7 @@ class OfProgram(OfFlink):
     parallelism: Annotated[
         int | None,
         COUNT,
-        OptionField(
-            "-p/--parallelism", "Parallelism of operators for which nothing else sets one."
-        ),
+        OptionField("-p/--parallelism", "Parallelism of operators that have none."),
     ] = None
     managed_memory: Annotated[
         str | None, QUANTITY, only_key("Most managed memory that the job takes of a TaskManager.")
@@ -385,7 +381,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         texts("DEVICE"),
         OptionField(
             "--spare",
-            "TaskManager that replaces a lost one, also without --apply. May be repeated.",
+            "TaskManager to replace a lost one. May be repeated.",
             WHERE,
         ),
     ] = ()
@@ -397,14 +393,14 @@ class FlinkWatchSettings(OfMoves, OfJob):
     at_most: Annotated[
         int | None,
         COUNT,
-        OptionField("--at-most", "Most TaskManagers that the job is moved to.  [default: all]"),
+        OptionField("--at-most", "Most TaskManagers of the job.  [default: all]"),
     ] = None
     not_between: Annotated[
         tuple[str, ...],
         texts("HH:MM-HH:MM"),
         OptionField(
             "--not-between",
-            "Hours, by the clock here, in which its rate moves no job. May be repeated.",
+            "Hours, by this clock, without moves for the rate. May be repeated.",
             HOW_LONG,
         ),
     ] = ()
@@ -413,7 +409,7 @@ class FlinkWatchSettings(OfMoves, OfJob):
         FieldKind(_port, "PORT"),
         OptionField(
             "--metrics",
-            "Serve metrics for Prometheus at this port of the loopback address.",
+            "Serve metrics for Prometheus here, on loopback.",
             OUTPUT,
         ),
     ] = None
