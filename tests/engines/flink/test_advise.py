@@ -173,13 +173,13 @@ def test_a_source_with_too_few_partitions_gets_no_more_subtasks(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing ever arrived for the second one."""
-    usual = advising.warm_profile
+    usual = advising.steady_profile
     lags = SubtaskFlow(100.0, 1e5, (0.0, 0.0)), SubtaskFlow(0.0, 0.0, (0.0, 0.0))
 
     def profiled(*given: Any) -> JobProfile:
         return replace(usual(*given), lags={"v0": lags})
 
-    monkeypatch.setattr(advising, "warm_profile", profiled)
+    monkeypatch.setattr(advising, "steady_profile", profiled)
     assert advised(shop(pending=0.0)).plan.graph.operators.max_parallelism.tolist()[0] == 2
 
 
