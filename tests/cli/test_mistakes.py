@@ -44,7 +44,6 @@ COMMANDS = [
     ("generate brnched", "No such command 'brnched'; did you mean 'branched'?"),
     ("flink aply", "No such command 'aply'; did you mean 'apply'?"),
     ("schema grpah", "there is no schema 'grpah'; did you mean 'graph'?"),
-    ("schema nonsense", "there is no schema 'nonsense'. Known: graph, problem, placement"),
     ("import nonsense x -o y.json", "there is no format 'nonsense'"),
     ("export placement.json --to flnk", "no export 'flnk'; did you mean 'flink'?"),
     ("export placement.json", "Missing option '--to'"),
@@ -56,21 +55,18 @@ COMMANDS = [
         for option in ("--seed", "--mips", "--bandwidth")  # they would change nothing
     ),
     ("import dream x", "the output file is missing"),
-    ("generate branched", "the output file is missing"),
     ("draw graph.json placement.json", "-o FILE.svg"),
 ]
 FILES = [
     ("place none.json", "none.json: cannot be read: no such file"),
     ("place 'no\nsuch\nfile.json'", "cannot be read: no such file"),
     ("place http://host/g.json", "http://host/g.json is an address, and streamplace rea"),
-    ("place http:/host/g.json", "http:/host/g.json is an address, and streamplace rea"),
     ("simulate placement.json graph.json", "is a placement, not a graph; give the gr"),
     ("place placement.json", "placement.json: is a placement, not a graph"),
     ("simulate graph.json graph.json", "graph.json: is a graph, not a placement"),
     ("place two.json", "holds several JSON documents; write each on one line of a .jsonl"),
     ("place table.csv", "is not valid JSON: expected value at line 1 column 1; make a g"),
     ("place nothing.json", "nothing.json: is empty, and no valid JSON; make a graph with"),
-    ("simulate graph.json nothing.json", "nothing.json: is empty, and no valid JSON"),
     (
         "place graph.json --cluster graph.json",
         "graph.json: is JSON, but a TOML file is expected here; correct the path",
@@ -85,7 +81,6 @@ FILES = [
     ),
     ("place edges.json", "streams[0].source is not a known field; did you mean 'from'?"),
     ("place silent.json", "neither input streams nor a rate above 0, so no tuples reach"),
-    ("simulate edges.json graph.json", "did you mean 'from'?"),
     ("export placement.json --to csv --graph none.json", "none.json: cannot be read"),
     ("export placement.json --to storm -o graph.json", "graph.json: cannot create the folder"),
     ("export placement.json --to csv -o .", "it is a directory; name a file"),
@@ -120,12 +115,9 @@ FILES = [
 ]
 VALUES = [
     ("place . --devices 0", "--devices is '0'; it must be a whole number, 1 or more"),
-    ("place graph.json --devices -3", "--devices is '-3'; it must be a whole number"),
     ("place graph.json --placer magic", "there is no placer 'magic'"),
     ("place graph.json --placer randm", "did you mean 'random'?"),
-    ("place graph.json --placer METIS", "did you mean 'metis'?"),
     ("compare set.jsonl --placers metis,magic", "there is no placer 'magic'"),
-    ("compare set.jsonl --placers mine=magic", "there is no placer 'magic'"),
     ("compare set.jsonl --placers single=metis", "the alias 'single' is the name of a placer"),
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
     ("place graph.json --placer random:k=3", "has no option 'k'"),
@@ -134,7 +126,6 @@ VALUES = [
     ("place graph.json --budget -1", "--budget: time '-1' must be between 0"),
     ("place graph.json --budget soon", "'soon'"),
     ("place graph.json --rate -5", "rate '-5' must be above 0"),
-    ("place graph.json --rate 0", "rate '0' must be above 0"),
     ("place graph.json --rate fast", "rate 'fast'"),
     ("place graph.json --bandwidth 1000", "no unit; write '1000 Mbps' or '1000 b"),
     ("place graph.json --bandwidth '1000 Mbpz'", "unknown unit 'Mbpz'"),
@@ -178,9 +169,7 @@ COMBINATIONS = [
     ),
     ("place graph.json --cluster two.toml --devices 3", "exclude each other"),
     ("place graph.json --scale sink=2 -o x.jsonl", "--scale is for a single graph; drop it"),
-    ("place set.jsonl --on ray", "--on is gone: put on = 'ray' into a file for --settings"),
     ("draw graph.json --devices 3 -o x.svg", "add a placement"),
-    ("draw graph.json --objective latency -o x.svg", "add a placement"),
     (
         "simulate graph.json placement.json --duration 1",
         "--duration has no effect without --engine; add it, or drop --duration",

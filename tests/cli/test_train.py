@@ -158,27 +158,17 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
         (["--start", "b.jsonl"], "b.jsonl: is not a complete file of streamplace weights"),
         (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["--data", "none.jsonl"], "none.jsonl: cannot be read"),
+        (["--out", "b.jsonl"], "b.jsonl: cannot create the folder"),
+        (["--out", "x" * 300], "cannot create the folder: File name too long"),
     ],
 )
 def test_bad_options_end_in_one_line(
     refusal: Callable, data: str, words: list[str], complaint: str
 ) -> None:
     """No folder is left behind."""
-    assert complaint in refusal(*STUB, "--out", "x", *words)
-
-
-@pytest.mark.parametrize(
-    ("graphs", "out", "complaint"),
-    [
-        ("none.jsonl", "x", "none.jsonl: cannot be read"),
-        ("b.jsonl", "b.jsonl", "b.jsonl: cannot create the folder"),
-        ("b.jsonl", "x" * 300, "cannot create the folder: File name too long"),
-    ],
-)
-def test_bad_files_end_in_one_line(
-    refusal: Callable, data: str, graphs: str, out: str, complaint: str
-) -> None:
-    assert complaint in refusal("train", "stub", "--data", graphs, "--out", out)
+    usual = {"--data": "b.jsonl", "--out": "x"} | dict(zip(words[::2], words[1::2], strict=True))
+    assert complaint in refusal("train", "stub", *(word for pair in usual.items() for word in pair))
 
 
 @pytest.mark.parametrize(
@@ -186,12 +176,9 @@ def test_bad_files_end_in_one_line(
     [
         ("[training]\nepoch = 3\n", "c.toml: [training] has no option 'epoch'; it takes epochs, "),
         ("[training]\nepochs = 'three'\n", "c.toml: [training]: epochs is 'three'; it should be"),
-        ("[training]\nepochs = 0\n", "c.toml: [training]: epochs is 0; it should be greater"),
         ("[training]\nclip = nan\n", "c.toml: [training]: clip is nan"),
-        ("[training]\nbatch = true\n", "c.toml: [training]: batch is True"),
         ("[model]\nwidth = 3\n", "c.toml: [model] has no option 'width'; it takes bias, noise"),
         ("[modle]\nbias = true\n", "c.toml: 'modle' is not a known option"),
-        ("training = 3\n", "c.toml: training must be a table"),
         ("[training\n", "c.toml: is not valid TOML"),
     ],
 )

@@ -88,6 +88,7 @@ def test_authorization_is_sent_and_never_shown(
         ({"cacert": "none.pem"}, "none.pem: holds no certificates (PEM): No such file"),
         ({"cacert": str(TLS / "client.key")}, "client.key: holds no certificates (PEM)"),
         ({"cert": str(TLS / "client.pem")}, "client.pem: holds no certificate with its key"),
+        (AUTHORITY | {"rest": "http://127.0.0.1:1"}, "certificates need an https:// address"),
         ({"key": "k.pem"}, "key is the private key of cert; give both"),
         (CLIENT | {"key": str(TLS / "locked.key")}, "its key is protected by a password"),
         ({"authorization": "none"}, "none: "),
@@ -98,14 +99,8 @@ def test_what_cannot_be_used_is_told(
     refusal: Callable, files: dict[str, str], told: str, tmp_path: Path
 ) -> None:
     """Nobody is asked for a password."""
-    given = settings_file(tmp_path, **files)
-    assert told in refusal("flink", "cluster", "--rest", "https://127.0.0.1:1", *given)
-
-
-def test_certificates_need_a_secure_address(refusal: Callable, tmp_path: Path) -> None:
-    given = settings_file(tmp_path, **AUTHORITY)
-    told = refusal("flink", "cluster", "--rest", "http://127.0.0.1:1", *given)
-    assert "certificates need an https:// address" in told
+    given = settings_file(tmp_path, **({"rest": "https://127.0.0.1:1"} | files))
+    assert told in refusal("flink", "cluster", *given)
 
 
 def test_a_missing_authorization_is_told(refusal: Callable) -> None:
