@@ -128,6 +128,7 @@ class FlinkMove:
         before: DevicesOf = {name: sorted(devices) for name, devices in layout.items()}
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
+        LOG.debug("job %s: %s → %s", job, before, after)
         settings = self._checked(job, before, after)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
         note_slow_start(self.rest, job, document, self.settings.seconds, self.tell)
@@ -279,6 +280,7 @@ class FlinkMove:
                     f"a move of job {journal.job} was interrupted; finish it with: "
                     f"{journal.resume_by}"
                 )
+            LOG.debug("nothing is left to do for an earlier move of job %s", journal.job)
             forget(journal.job)
 
     def _next_trigger(self, job: str) -> str:
@@ -290,6 +292,7 @@ class FlinkMove:
         for number in count():
             trigger = stop_trigger(job, number)
             status = stop_status(self.rest, job, trigger)
+            LOG.debug("request %d that stops job %s is %s", number, job, status or "unknown")
             if status is None:
                 return trigger
             if status == UNDER_WAY or self.rest.state(job) in ENDED:

@@ -4,6 +4,7 @@ Flink lists the checkpoints and savepoints of the jobs that it knows. Those of a
 forgotten are looked up in their folders, where this machine reaches these.
 """
 
+import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import quoted, shown
 
+LOG = logging.getLogger(__package__)
 SAVE_POLL_SECONDS = 0.05
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
@@ -133,6 +135,7 @@ def begin_stop(
     request["formatType"] = "NATIVE" if native else "CANONICAL"
     if folder is not None:
         request["targetDirectory"] = folder
+    LOG.debug("job %s is asked to stop: %s", job, request)
     answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request, seconds)
     return str(answer["request-id"])
 
@@ -170,6 +173,7 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     if "location" not in operation:
         trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
         raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
+    LOG.debug("job %s is saved in %s, and ends", job, operation["location"])
     rest.wait(job, ENDED)
     return operation["location"]
 

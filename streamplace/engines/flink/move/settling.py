@@ -67,6 +67,7 @@ def settle(
             return
         left = deadline - time.monotonic()
         if left <= 0:
+            LOG.debug("job %s has kept running for %g s", job, settings.settle)
             break
         time.sleep(min(LOOK_SECONDS, left))
     try:
@@ -108,8 +109,10 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
         if flow is not None and not flow.rises(earlier, slower):
             break
     if flow is None:
+        LOG.debug("job %s reports no rate, so none is compared", job)
         return
     before = before.without_ended(flow)
+    LOG.debug("job %s reads %.6g tuples/s, %.6g before", job, flow.rate, before.rate)
     if flow.keeps_up and (before.is_limited or flow.knows_backlog):
         return
     changes = flow.slower(before) if settings.never_slower else {}
@@ -143,6 +146,7 @@ def _check_checkpoint(
     # Flink takes no checkpoint within the least pause, not even after the start
     interval = max(settings.get("interval", PERIODIC_LIMIT_MS), settings.get("min_pause", 0)) / 1000
     counts = checkpoint_totals(rest, job)
+    LOG.debug("job %s has %s; its interval is %g s", job, counts, interval)
     if counts.completed:
         return
     failed = counts.failed - failed_before

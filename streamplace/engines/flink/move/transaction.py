@@ -42,7 +42,6 @@ from streamplace.engines.flink.move.saving import (
     begin_stop,
     last_kept,
     last_path,
-    restored_path,
     resumable,
     saved_by,
     stop_status,
@@ -337,9 +336,9 @@ class Transaction:
 
     def _continue(self, job: str, state: str) -> FlinkMoved:
         """Continue a move whose successor has been started."""
-        if not self.journal.asked:
+        path = self.journal.savepoint
+        if not self.journal.asked or path is None:
             raise moved_by_others(self.journal.job, job)
-        path = self._start_of(job)
         if self.journal.returns:
             return self._proceed(path)
         try:
@@ -355,31 +354,24 @@ class Transaction:
             raise
         return FlinkMoved(job, interruption_of(self.rest, self.journal.job, job), path)
 
-    def _start_of(self, job: str) -> str:
-        """Path that a job of the move was started from."""
-        path = self.journal.savepoint or restored_path(self.rest, job)
-        if path is None:
-            raise FlinkError(f"Flink does not tell what job {job} was started from")
-        return path
-
     def _report_return(self, job: str, state: str) -> FlinkMoved:
         """Report that the job was moved back before the interruption; restart it if it failed."""
         refuse_ended(self.rest, job)
+        why, begun = "the move failed", self.journal.savepoint or last_path(self.journal) or ""
         if state not in ENDED:
             try:
                 self._await_start(job, self.journal.before)
             except NoAnswer:
                 raise
             except FlinkError as failure:
-                path = last_kept(self.rest, job) or self._start_of(job)
-                raise self._not_returned("the move failed", failure, path, job) from None
-            raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
+                path = last_kept(self.rest, job) or begun
+                raise self._not_returned(why, failure, path, job) from None
+            raise FlinkError(f"{why}; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
-            raise FlinkError(f"the move failed; the job has finished, as job {job}")
-        path = last_kept(self.rest, job) or self._start_of(job)
+            raise FlinkError(f"{why}; the job has finished, as job {job}")
         self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
-        again = self._start_back(successor(job), path, "the move failed")
-        raise self._returned("the move failed", again)
+        again = self._start_back(successor(job), last_kept(self.rest, job) or begun, why)
+        raise self._returned(why, again)
 
     def _go_back(self, path: str, error: BaseException) -> None:
         """Start a job on its previous devices; then raise an error, unless interrupted."""
