@@ -23,7 +23,6 @@ from streamplace.engines.flink.move.interruption import (
     draining_seconds,
     expected_interruption,
     interruption_of,
-    note_slow_start,
 )
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.others import (
@@ -196,24 +195,6 @@ def test_the_interruption_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> 
     assert interruption_of(rest, OLD, NEW) == 3.9
     flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
     assert interruption_of(rest, OLD, NEW) is None
-
-
-@pytest.mark.parametrize(("seconds", "is_noted"), [(120.0, True), (300.0, False)])
-def test_a_start_that_may_take_longer_than_its_timeout_is_noted_before(
-    flink: FakeFlink, seconds: float, *, is_noted: bool
-) -> None:
-    """By the time that the running job took; one whose times are unknown is left alone."""
-    document = job("shop", "RUNNING", {"v0": "RUNNING"})
-    told: list[str] = []
-    note_slow_start(flink.rest, OLD, document, seconds, told.append)
-    assert told == []
-    times = {"INITIALIZING": 10_000, "RUNNING": 100_000}
-    moments = {"subtasks": [{"timestamps": {"INITIALIZING": 0}}, {"timestamps": times}]}
-    flink.answers = {f"GET /jobs/{OLD}/vertices/v0/subtasktimes": moments}
-    note_slow_start(flink.rest, OLD, document, seconds, told.append)
-    assert [line.partition("; give timeout = ")[2] for line in told] == (
-        ["180 or more in --settings"] if is_noted else []
-    )
 
 
 def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:

@@ -1,18 +1,16 @@
-"""The journal of a move stays until a copy of the job runs, or has ended for good."""
+"""Moves that were interrupted: who may finish them, and what other commands do meanwhile."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import InTurn, failure
-from flink_documents import KEPT, failed_by, job, jobs
+from flink_documents import job, jobs
 from moving_cases import (
     BACK,
     NEW,
     OLD,
-    RETAINED,
-    RUNNING,
     STOP,
     STOPPED,
     UNDER_WAY,
@@ -20,84 +18,23 @@ from moving_cases import (
     MoveCase,
 )
 
-from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveClaim, MoveUnderWay, broken_off
-from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, ending
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.journal import (
+    MoveClaim,
+    MoveUnderWay,
+    broken_off,
+    forget,
+    unfinished,
+)
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.others import CopyRuns, refuse_moved
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten
 from streamplace.engines.flink.move.saving import checkpoint_totals, outlives
-from streamplace.engines.flink.move.transaction import Transaction
-from streamplace.engines.flink.pin.apply import wait_started
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
-from streamplace.engines.flink.rest.job_ids import return_trigger
-from streamplace.errors import FormatError, SettingError
-
-
-def interrupt() -> None:
-    """Press Ctrl-C."""
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize(
-    ("way", "failures", "answers", "error"),
-    [
-        (  # Flink is silent for a while, and answers again before the command ends
-            Transaction.conclude,
-            (),
-            {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
-            pytest.raises(Undecided, match=r"not known; .* finish the move by: move --resume"),
-        ),
-        (  # interrupted again while the job is started where it was
-            Transaction.begin,
-            (KeyboardInterrupt(), KeyboardInterrupt()),
-            {f"GET /jobs/{OLD}/checkpoints": STOPPED},
-            pytest.raises(KeyboardInterrupt),
-        ),
-        (  # interrupted while the job is being stopped
-            Transaction.conclude,
-            (),
-            {"GET /jobs": jobs({OLD: "RUNNING"}), STOP: InTurn(UNDER_WAY, interrupt, UNDER_WAY)},
-            pytest.raises(KeyboardInterrupt),
-        ),
-        (  # interrupted while the job that was started is stopped for its return
-            Transaction.begin,
-            (FlinkError("no slots"), KeyboardInterrupt()),
-            {
-                "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}),
-                f"GET /jobs/{NEW}": RUNNING,
-                f"GET /jobs/{NEW}/savepoints/{return_trigger(NEW)}": InTurn(
-                    UNDER_WAY, interrupt, UNDER_WAY
-                ),
-            },
-            pytest.raises(KeyboardInterrupt),
-        ),
-        (  # the job has failed where it was started again
-            Transaction.conclude,
-            (),
-            {
-                "GET /jobs": jobs({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"}),
-                f"GET /jobs/{BACK}": job(BACK, "FAILED", {"map": "FAILED"}),
-                f"GET /jobs/{BACK}/exceptions": failed_by("c.D: lost"),
-                f"GET /jobs/{BACK}/checkpoints": RETAINED,
-                f"GET /jobs/{BACK}/checkpoints/config": KEPT,
-            },
-            pytest.raises(NotRunning, match=r"c\.D: lost.*state is in s3://b/chk-3; start it with"),
-        ),
-    ],
-)
-def test_the_journal_stays_while_no_copy_is_sure_to_run(
-    case: MoveCase,
-    monkeypatch: pytest.MonkeyPatch,
-    way: Callable[[Transaction], FlinkMoved],
-    failures: Sequence[BaseException],
-    answers: Mapping[str, Any],
-    error: AbstractContextManager[Any],
-) -> None:
-    case.flink.answers |= answers
-    moving = case.move(*failures)
-    monkeypatch.setattr(transaction, "wait_started", wait_started)
-    with error, ending(moving.claim, moving.rest, lambda _: None):
-        way(moving)
-    assert case.is_unfinished
+from streamplace.errors import SettingError
+from streamplace.io.store import Holder
 
 
 @pytest.mark.parametrize("job", [NEW, BACK])
@@ -130,18 +67,6 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
     case.flink.answers[f"GET /jobs/{NEW}/checkpoints/config"] = busy
     with pytest.raises(NoAnswer):
         outlives(case.flink.rest, NEW)
-
-
-def test_a_move_whose_jar_is_gone_on_its_way_back_can_be_finished(case: MoveCase) -> None:
-    """Nothing runs then, so its journal stays, and the command is told."""
-    gone = [FormatError("a.jar: no such file"), FormatError("a.jar: no such file")]
-    moving = case.move(*gone)
-    told = r"return to the previous devices failed, too: a\.jar: .*start it with: move --resume"
-    is_told = pytest.raises(NotRunning, match=told)
-    with is_told, ending(moving.claim, moving.rest, lambda _: None):
-        moving.begin()
-    assert [name for name, _, _ in case.started] == [NEW, BACK]
-    assert case.is_unfinished
 
 
 def test_a_job_is_looked_up_however_long_its_submission_is_not_answered(case: MoveCase) -> None:
@@ -181,3 +106,100 @@ def test_a_silent_flink_is_not_said_to_have_completed_no_checkpoint(case: MoveCa
     case.flink.answers[f"GET /jobs/{OLD}/checkpoints"] = failure("a.B: busy", status=503)
     with pytest.raises(NoAnswer):
         checkpoint_totals(case.flink.rest, OLD)
+
+
+@pytest.fixture
+def mover(case: MoveCase) -> FlinkMove:
+    """What moves jobs of the cluster."""
+    program = Program(Path("a.jar"))
+    return FlinkMove(case.flink.rest, Flink(Path(), "2.3.0"), program, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("states", "asked_to_stop", "told"),
+    [
+        ({OLD: "RUNNING"}, UNKNOWN, ""),
+        ({OLD: "RUNNING"}, UNDER_WAY, "interrupted"),
+        ({OLD: "FINISHED", NEW: "RUNNING"}, UNKNOWN, ""),
+        ({OLD: "FINISHED", NEW: "CANCELED"}, UNKNOWN, ""),
+        ({OLD: "FINISHED"}, UNKNOWN, "interrupted"),
+        ({}, UNKNOWN, "interrupted"),
+    ],
+)
+def test_an_interrupted_move_is_finished_first_if_anything_of_it_is_left_to_do(
+    case: MoveCase, mover: FlinkMove, states: dict[str, str], asked_to_stop: Any, told: str
+) -> None:
+    """Else its record goes; nothing else would ever end it."""
+    case.flink.answers |= {
+        "GET /jobs": jobs(states),
+        STOP: asked_to_stop,
+        f"GET /jobs/{OLD}/checkpoints": STOPPED,
+    }
+    case.move().claim.leave()
+    job = next((one for one, state in states.items() if state == "RUNNING"), OLD)
+    if told:
+        with pytest.raises(FlinkError, match=rf"was {told}; finish it with: move --resume$"):
+            mover.running_job(job)
+        assert case.is_unfinished
+        return
+    assert mover.running_job(job) == job
+    assert unfinished() == []
+
+
+def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
+    case: MoveCase, mover: FlinkMove
+) -> None:
+    """Nor is one that runs said to be interrupted."""
+    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED"})
+    case.flink.answers[f"GET /jobs/{OLD}/checkpoints"] = STOPPED
+    moving = case.move()
+    with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
+        mover.running_job(OLD)
+    here = Holder.current()
+    dead = here.model_copy(update={"started": here.started + 1})
+    moving.claim.save(moving.journal.model_copy(update={"holder": dead}))
+    with pytest.raises(FlinkError, match=f"^a move of job {OLD} was interrupted"):
+        mover.running_job(OLD)
+
+
+def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
+    case: MoveCase, mover: FlinkMove
+) -> None:
+    """It would start a second copy; one that knows the jobs is the same, whatever its address."""
+    case.move(url="http://elsewhere:8081").claim.leave()
+    assert [one.job for one in mover.unfinished_moves()] == [OLD]
+    case.flink.answers["GET /jobs"] = jobs({})
+    with pytest.raises(SettingError, match="no record of an interrupted move"):
+        mover.resume()
+
+
+def test_a_command_that_goes_on_by_itself_advises_no_other(
+    mover: FlinkMove, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JobManager was restarted, and the same command finishes the move."""
+
+    def forgotten(*_: object) -> FlinkMoved:
+        raise Forgotten("the JobManager no longer knows the job", "; move --resume")
+
+    told: list[str] = []
+    moved = FlinkMoved(NEW, 1.0, None)
+    monkeypatch.setattr(FlinkMove, "_run", forgotten)
+    monkeypatch.setattr(FlinkMove, "resume", lambda *_: moved)
+    plan = MovePlan(OLD, {}, {})
+    assert replace(mover, tell=told.append).run(plan) is moved
+    assert told == ["the JobManager no longer knows the job; the move goes on"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/s/savepoint-1", f"s3://b/savepoint-{NEW[:6]}-aaaaaaaaaaaa", f"s3://b/{NEW}/chk-3"],
+)
+def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase, path: str) -> None:
+    """Finishing it would start a second copy."""
+    claim = case.move().claim
+    claim.save(claim.journal.model_copy(update={"savepoint": "file:/s/savepoint-1"}))
+    refuse_moved("/s/savepoint-2")
+    with pytest.raises(CopyRuns, match=rf"belongs to a move of job {OLD} .*: move --resume$"):
+        refuse_moved(path)
+    forget(OLD)
+    refuse_moved(path)

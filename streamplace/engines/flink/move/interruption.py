@@ -15,7 +15,7 @@ long. Once a job was moved, the mean of what was measured is the better one.
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote
@@ -79,21 +79,6 @@ def expected_interruption(rest: Rest, job: str, plan: JobPlan | None = None) -> 
     low, high = (stop + factor * (SUBMIT_SECONDS + start) for factor in (1.0, SLOWER))
     LOG.debug("stopping job %s takes %.1f s, its own start took %.1f s", job, stop, start)
     return Interruption(low, float(round(math.sqrt(low * high))), high)
-
-
-def note_slow_start(
-    rest: Rest, job: str, document: Job, seconds: float, tell: Callable[[str], None]
-) -> None:
-    """Note that a job may restore its state for longer than a start may take.
-
-    It is moved with state of about that size, but on other devices; so twice the time is assumed.
-    """
-    took = max(map(_initializing, _times(rest, job, document)), default=0.0)
-    if 2 * took > seconds:
-        tell(
-            f"note: job {job} initialized for {took:.0f} s when it was started, and may take twice "
-            f"as long after the move; give timeout = {2 * took:.0f} or more in --settings"
-        )
 
 
 def interruption_of(rest: Rest, old: str, new: str) -> float | None:
@@ -176,12 +161,6 @@ def _times(rest: Rest, job: str, document: Job) -> list[Mapping[str, float]]:
 def _ran(times: Iterable[Mapping[str, float]]) -> float:
     """Time at which the last subtask began to run, in ms; 0 if unknown."""
     return max((one.get("RUNNING", 0.0) for one in times), default=0.0)
-
-
-def _initializing(times: Mapping[str, float]) -> float:
-    """Seconds for which a subtask restored its state before it ran; 0 if unknown."""
-    began, ran = times.get("INITIALIZING", 0.0), times.get("RUNNING", 0.0)
-    return (ran - began) / 1000 if 0 < began <= ran else 0.0
 
 
 def _sent(rest: Rest, job: str, document: Job) -> float | None:

@@ -17,7 +17,6 @@ from streamplace.engines.flink.move.carried import (
     running_settings,
 )
 from streamplace.engines.flink.move.commands import resume_command
-from streamplace.engines.flink.move.interruption import note_slow_start
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
@@ -131,7 +130,6 @@ class FlinkMove:
         LOG.debug("job %s: %s → %s", job, before, after)
         settings = self._checked(job, before, after)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
-        note_slow_start(self.rest, job, document, self.settings.seconds, self.tell)
         plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
         return plan if plan.moved else replace(plan, pins=holds_whole(self.rest, job))
 

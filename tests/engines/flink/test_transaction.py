@@ -1,0 +1,640 @@
+"""The transaction of a move, with a Flink that answers what it is told to: whatever disturbs it.
+
+In the end one copy of the job runs, or the user is told what to do, and then the journal stays.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from fake_flink import InTurn, failure
+from flink_documents import DELETED, KEPT, failed_by, job, jobs
+from lazy_flink import Clock
+from moving_cases import (
+    AGAIN,
+    BACK,
+    FAILED,
+    FINISHED,
+    NEW,
+    OLD,
+    RETAINED,
+    RUNNING,
+    SAVED,
+    STOP,
+    STOPPED,
+    UNDER_WAY,
+    UNKNOWN,
+    MoveCase,
+    Started,
+    complete,
+)
+
+from streamplace.engines.flink.move import saving, settling, transaction
+from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.move.others import CopyRuns, EndedByOthers
+from streamplace.engines.flink.move.outcomes import (
+    Forgotten,
+    NotRunning,
+    NotSaved,
+    Undecided,
+    ending,
+    has_to_go_on,
+)
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.pin.apply import wait_started
+from streamplace.engines.flink.program import submission
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of, return_trigger
+from streamplace.errors import FormatError
+
+PATH = "file:/s/savepoint-1"
+FORWARD, RETURN = (NEW, "there", PATH), (BACK, "here", PATH)
+GOES_BACK = "runs on its previous devices again"
+NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
+NOTHING = {"counts": {"completed": 0}}
+ON_TRIAL = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
+LATEST = {"completed": {"id": 3, "external_path": "s3://b/chk-3"}, "savepoint": ON_TRIAL}
+"""Flink still tells the path of a savepoint that was removed before the job was stopped."""
+BEGUN = {"restored": {"external_path": "file:/s/savepoint-0"}}
+RESTORING = job("shop", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
+ASKED = {"asked": NEW, "savepoint": PATH}
+NO_SLOTS = FlinkError("no slots")
+COPY = {"counts": {"completed": 0}, "latest": {"restored": {"external_path": "/s/savepoint-1"}}}
+
+
+def interrupt() -> None:
+    """Press Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def known(states: Mapping[str, str], **checkpoints: Any) -> dict[str, Any]:
+    """Answers on the jobs of a move that are in these states; others are unknown."""
+    answers: dict[str, Any] = {"GET /jobs": jobs(states)}
+    for name in (OLD, NEW, BACK, AGAIN):
+        answers[f"GET /jobs/{name}"] = job(name, states[name], {}) if name in states else UNKNOWN
+        answers[f"GET /jobs/{name}/exceptions"] = failed_by("c.D: lost")
+    return answers
+
+
+def saved(name: str, checkpoints: Any, policy: Any = KEPT) -> dict[str, Any]:
+    """Answers on the checkpoints of a job."""
+    path = f"GET /jobs/{name}/checkpoints"
+    return {path: checkpoints, f"{path}/config": policy}
+
+
+@dataclass
+class Disturbance:
+    """What befalls a move, and what must become of it.
+
+    Attributes
+    ----------
+    answers
+        What Flink answers otherwise.
+    told
+        Pattern of the error; empty if the job is moved.
+    started
+        Jobs that were started, with their way and state.
+    failures
+        Errors of the starts.
+    facts
+        Of the journal.
+    is_resumed
+        Whether the move is finished by another command.
+    seconds
+        For which the job is watched after its start.
+    waits
+        Whether it is waited for until it runs.
+    """
+
+    answers: dict[str, Any]
+    told: str = ""
+    started: Started = field(default_factory=list)
+    error: type[BaseException] = FlinkError
+    failures: Sequence[BaseException] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    is_resumed: bool = False
+    seconds: float = 0.0
+    waits: bool = False
+
+
+def resumed(answers: dict[str, Any], told: str, started: Started, **more: Any) -> Disturbance:
+    """What befalls a move that was interrupted."""
+    return Disturbance(answers, told, started, is_resumed=True, **more)
+
+
+def watched(
+    state: str, checkpoints: Any, policy: Any, error: type[FlinkError], told: str, back: str = ""
+) -> Disturbance:
+    """A job that is in a state while it is watched, and starts where it was from a path."""
+    answers = known({OLD: "FINISHED", NEW: state}) | saved(NEW, checkpoints, policy)
+    answers |= {f"GET /jobs/{OLD}": InTurn(RUNNING, FINISHED)}
+    started = [FORWARD, (BACK, "here", back)] if back else [FORWARD]
+    return Disturbance(answers, told, started, error, seconds=1.0)
+
+
+def failing_stop(told: str, checkpoints: Any, path: str | None, state: str) -> Disturbance:
+    """A job that ends while it is being stopped, and has saved something."""
+    ended = {STOP: FAILED, f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, state, {}))}
+    started = [] if path is None else [(BACK, "here", path)]
+    return Disturbance(ended | saved(OLD, checkpoints, DELETED), told, started)
+
+
+def forgotten_stop(
+    state: str | None, error: type[FlinkError], told: str, started: Started
+) -> Disturbance:
+    """A JobManager that was replaced by another, which does not know that the job was to stop."""
+    answers = known({} if state is None else {OLD: state}) | saved(OLD, RETAINED) | {STOP: UNKNOWN}
+    answers["GET /jobs"] = jobs({OLD: "FINISHED" if state == "RUNNING" else state or "CANCELED"})
+    return resumed(answers, told, started, error=error)
+
+
+RESTARTING = {
+    f"GET /jobs/{BACK}": RESTORING | {"state": "RESTARTING"},
+    f"GET /jobs/{BACK}/exceptions": failed_by("c.D: lost"),
+}
+SUSPENDED = known({OLD: "SUSPENDED"})
+NEW_IS_SUSPENDED = {
+    f"GET /jobs/{NEW}": job(NEW, "SUSPENDED", {}),
+    "GET /jobs": jobs({OLD: "FINISHED", NEW: "SUSPENDED"}),
+}
+RUNS = {f"GET /jobs/{OLD}": RUNNING, "GET /jobs": jobs({OLD: "RUNNING"})}
+UNTOUCHED = {
+    STOP: InTurn(failure("no operation"), SAVED),
+    f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED),
+    "GET /jobs": jobs({OLD: "RUNNING"}),
+}
+DISTURBANCES = {
+    "nothing": Disturbance({}, "", [FORWARD]),
+    "it does not start": Disturbance(
+        {}, rf"^no slots; the job {GOES_BACK}, as job {BACK}", [FORWARD, RETURN],
+        failures=[NO_SLOTS],
+    ),
+    "it is interrupted while it starts": Disturbance(
+        {}, "^$", [FORWARD, RETURN], KeyboardInterrupt, [KeyboardInterrupt()]
+    ),
+    "it starts neither there nor here": Disturbance(
+        {}, "no slots; the return.* failed, too: no disk.*in file:/s/savepoint-1.*: move --resume$",
+        [FORWARD, RETURN], NotRunning, [NO_SLOTS, FlinkError("no disk")],
+    ),
+    "its jar is gone": Disturbance(
+        {}, r"the return.* failed, too: a\.jar: .*start it with: move --resume", [FORWARD, RETURN],
+        NotRunning, [FormatError("a.jar: no such file"), FormatError("a.jar: no such file")],
+    ),
+    "it restores its state": Disturbance(
+        {f"GET /jobs/{NEW}": RESTORING},
+        rf"^job {NEW} is still starting after 0\.2 s: 'map' is.*: move --resume$", [FORWARD],
+        Undecided, waits=True,
+    ),
+    "it restores its state where it was": Disturbance(
+        {f"GET /jobs/{BACK}": RESTORING},
+        rf"job {BACK} is still starting after 0\.2 s: 'map' is INITIALIZING.*resume$",
+        [FORWARD, RETURN], Undecided, [NO_SLOTS], waits=True,
+    ),
+    "it restarts where it was": Disturbance(
+        RESTARTING, rf"c\.D: lost\. Job {BACK} has not ended, so do not start another.*resume$",
+        [FORWARD, RETURN], Undecided, [NO_SLOTS], waits=True,
+    ),
+    "it cannot be saved": Disturbance(
+        {STOP: FAILED, f"GET /jobs/{OLD}": RUNNING} | saved(OLD, RETAINED),
+        rf"^job {OLD} cannot be saved: no disk$", [], NotSaved,
+    ),
+    "it could not be saved": resumed(
+        {STOP: FAILED, f"GET /jobs/{OLD}": RUNNING} | saved(OLD, RETAINED),
+        rf"^job {OLD} cannot be saved: no disk$", [], error=NotSaved,
+    ),
+    "it fails, with a checkpoint": failing_stop(
+        f"no disk.*{GOES_BACK}", RETAINED, "s3://b/chk-3", "FAILED"
+    ),
+    "it fails, with a savepoint on trial": failing_stop(
+        f"no disk.*{GOES_BACK}", {"counts": {"completed": 4}, "latest": LATEST}, "s3://b/chk-3",
+        "FAILED",
+    ),
+    "it fails, with what it began from": failing_stop(
+        f"no disk.*{GOES_BACK}", NOTHING | {"latest": BEGUN}, "file:/s/savepoint-0", "FAILED"
+    ),
+    "it fails, with nothing": failing_stop(
+        "no disk.*none of its state outlives it", NOTHING | {"latest": {"restored": None}}, None,
+        "FAILED",
+    ),
+    "it finishes": failing_stop(
+        rf"^job {OLD} finished before it could be saved; ", RETAINED, None, "FINISHED"
+    ),
+    "Flink fails while it is saved": Disturbance(
+        {STOP: failure("a.B: out of memory", status=500)} | RUNS,
+        r"500: a\.B: out of memory.*move --resume", [], Undecided,
+    ),
+    "it is saved for long": Disturbance(
+        {STOP: UNDER_WAY} | RUNS, r"not complete after 0\.2 s.*move --resume", [], Undecided
+    ),
+    "others cancel it first": Disturbance(
+        {f"GET /jobs/{OLD}": job(OLD, "CANCELED", {}), STOP: UNKNOWN} | saved(OLD, RETAINED),
+        "cancelled by another user; nothing was started; its state is in s3://b/chk-3",
+    ),
+    "another goes on from its savepoint": Disturbance(
+        {"GET /jobs": jobs({OLD: "FINISHED", "other": "RUNNING"}), **saved("other", COPY)},
+        r"^job other \(RUNNING\) continues from", [], CopyRuns,
+    ),
+    "it is suspended": Disturbance(
+        NEW_IS_SUSPENDED, rf"job {NEW} is suspended until .* by: move --resume", [FORWARD],
+        Undecided,
+    ),
+    "it was suspended": resumed(
+        NEW_IS_SUSPENDED, rf"job {NEW} is suspended until", [], error=Undecided, facts=ASKED
+    ),
+    "it was suspended before it stopped": resumed(
+        SUSPENDED, rf"job {OLD} is suspended until", [], error=Undecided
+    ),
+    "it was suspended after it was saved": resumed(
+        SUSPENDED, rf"job {OLD} is suspended until", [], error=Undecided, facts={"savepoint": PATH}
+    ),
+    "others cancel it there": watched(
+        "CANCELED", RETAINED, KEPT, EndedByOthers, "cancelled by another .*in s3://b/chk-3"
+    ),
+    "others cancel it there without state": watched(
+        "CANCELED", RETAINED, DELETED, EndedByOthers, r"not started again(?!; its)"
+    ),
+    "others stop it there": watched(
+        "FINISHED", STOPPED, KEPT, EndedByOthers, "stopped by another .*file:/s/savepoint-9"
+    ),
+    "it fails there": watched("FAILED", RETAINED, DELETED, FlinkError, GOES_BACK, "s3://b/chk-3"),
+    "it fails there without state": watched(
+        "FAILED", RETAINED, NOT_KEPT, FlinkError, GOES_BACK, PATH
+    ),
+    "it had not been asked to stop": resumed(UNTOUCHED, "", [FORWARD]),
+    "it had stopped": resumed(known({OLD: "FINISHED"}), "", [FORWARD]),
+    "it had been started": resumed(known({OLD: "FINISHED", NEW: "RUNNING"}), "", [], facts=ASKED),
+    "it had finished": resumed(known({OLD: "FINISHED", NEW: "FINISHED"}), "", [], facts=ASKED),
+    "it had failed": resumed(
+        known({OLD: "FINISHED", NEW: "FAILED"}), GOES_BACK, [RETURN], facts=ASKED
+    ),
+    "it had returned": resumed(
+        known({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"}),
+        "failed; the job runs on its previous devices", [], facts=ASKED,
+    ),
+    "it had returned and failed": resumed(
+        known({OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"}), f"{GOES_BACK}, as job {AGAIN}",
+        [(AGAIN, "here", PATH)], facts=ASKED,
+    ),
+    "it fails where it had returned": resumed(
+        known({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"})
+        | {f"GET /jobs/{BACK}": job(BACK, "FAILED", {"map": "FAILED"})} | saved(BACK, RETAINED),
+        r"c\.D: lost.*state is in s3://b/chk-3; start it with", [], error=NotRunning, facts=ASKED,
+        waits=True,
+    ),
+    "its first job is forgotten": resumed(known({NEW: "RUNNING"}), "", [], facts=ASKED),
+    "its return had begun": resumed(
+        known({OLD: "FINISHED", NEW: "CANCELED"}) | saved(NEW, NOTHING),
+        f"{GOES_BACK}, as job {BACK}", [RETURN], facts=ASKED | {"returns": True},
+    ),
+    "others cancelled it, Flink forgot": forgotten_stop(
+        "CANCELED", FlinkError, r"cancelled by another .*state is in s3://b/chk-3", []
+    ),
+    "it failed, Flink forgot": forgotten_stop(
+        "FAILED", FlinkError, GOES_BACK, [(BACK, "here", "s3://b/chk-3")]
+    ),
+    "it runs, Flink forgot": forgotten_stop("RUNNING", NotSaved, "goes on where it ran", []),
+    "Flink is silent for a while": resumed(
+        {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
+        r"not known; .* finish the move by: move --resume", [], error=Undecided,
+    ),
+    "it is interrupted twice": Disturbance(
+        saved(OLD, STOPPED), "^$", [FORWARD, RETURN], KeyboardInterrupt,
+        [KeyboardInterrupt(), KeyboardInterrupt()],
+    ),
+    "it is interrupted while it stops for its return": Disturbance(
+        {
+            "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}), f"GET /jobs/{NEW}": RUNNING,
+            f"GET /jobs/{NEW}/savepoints/{return_trigger(NEW)}": InTurn(
+                UNDER_WAY, interrupt, UNDER_WAY
+            ),
+        },
+        "^$", [FORWARD], KeyboardInterrupt, [NO_SLOTS],
+    ),
+    "it is interrupted while it stops": resumed(
+        {"GET /jobs": jobs({OLD: "RUNNING"}), STOP: InTurn(UNDER_WAY, interrupt, UNDER_WAY)}, "^$",
+        [], error=KeyboardInterrupt,
+    ),
+}  # fmt: skip
+UNFINISHED = {
+    "it is interrupted twice",
+    "it is interrupted while it stops",
+    "it is interrupted while it stops for its return",
+}
+"""Disturbances after which the journal stays, although Ctrl-C was pressed and nothing is unknown."""
+
+
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_one_copy_runs_or_the_user_is_told_what_to_do(
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The journal stays exactly while no copy is sure to run."""
+    befalls = DISTURBANCES[name]
+    case.flink.answers |= befalls.answers
+
+    def settle(rest: Rest, new: str, *_: object) -> None:
+        if rest.state(new) != "FINISHED":
+            raise FlinkError(f"job {new} is {rest.state(new)} after its start")
+
+    monkeypatch.setattr(transaction, "settle", settle)
+    if befalls.waits:
+        monkeypatch.setattr(transaction, "wait_started", wait_started)
+    settings = MoveSettings(
+        seconds=0.2 if befalls.waits else 5.0, settle=befalls.seconds, savepoint_seconds=0.2
+    )
+    moving = replace(case.move(*befalls.failures, **befalls.facts), settings=settings)
+    go = moving.conclude if befalls.is_resumed else moving.begin
+    fails = pytest.raises(befalls.error, match=befalls.told) if befalls.told else nullcontext()
+    with fails, ending(moving.claim, moving.rest, lambda _: None):
+        moved = go()
+        assert (moved.job, moved.savepoint) == (NEW, PATH)
+    assert case.started == befalls.started
+    assert case.is_unfinished is (issubclass(befalls.error, Undecided) or name in UNFINISHED)
+
+
+def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case: MoveCase) -> None:
+    """So a request whose answer was lost has no effect later."""
+    with pytest.raises(FlinkError):
+        case.move(NO_SLOTS).begin()
+    asked = dict(case.flink.asked)[f"POST /jobs/{OLD}/stop"]
+    assert (asked["triggerId"], asked["targetDirectory"]) == ("t1", case.folder.as_uri())
+    assert case.spent == [NEW]
+
+
+def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither cancelled nor started elsewhere, however short the timeout."""
+    moving = replace(case.move(), settings=MoveSettings(seconds=0.2, settle=0.0))
+    monkeypatch.setattr(transaction, "wait_started", wait_started)
+    case.flink.answers[f"GET /jobs/{NEW}"] = RESTORING
+    with pytest.raises(Undecided):
+        moving.begin()
+    case.flink.answers |= {
+        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {"map": "RUNNING"}),
+        "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}),
+    }
+    assert moving.conclude().job == NEW
+    assert (len(case.started), case.flink.requests("PATCH"), case.spent) == (1, [], [])
+
+
+def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink stops it all the same."""
+    case.flink.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
+    sleep, calls = saving.time.sleep, []
+
+    def interrupted(seconds: float) -> None:
+        calls.append(seconds)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    moving = case.move()
+    monkeypatch.setattr(saving.time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        moving.begin()
+    assert case.started == [RETURN]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_job_that_goes_back_is_saved_in_the_same_format(
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch, native: bool
+) -> None:
+    stop, trigger = f"POST /jobs/{NEW}/stop", return_trigger(NEW)
+    path = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-2"}}
+
+    def asked(before: object, after: object) -> Callable[[], object]:
+        return lambda: after if stop in dict(case.flink.asked) else before
+
+    case.flink.answers |= {
+        stop: {"request-id": trigger},
+        f"GET /jobs/{NEW}": asked(RUNNING, FINISHED),
+        f"GET /jobs/{NEW}/savepoints/{trigger}": asked(failure("no operation"), path),
+    }
+    moving = replace(case.move(NO_SLOTS), settings=MoveSettings(native=native, settle=0.0))
+    with pytest.raises(FlinkError, match=f"^no slots; the job {GOES_BACK}"):
+        moving.begin()
+    assert case.started[-1] == (BACK, "here", "file:/s/savepoint-2")
+    formats = [
+        sent["formatType"] for request, sent in case.flink.asked if request.endswith("/stop")
+    ]
+    assert formats == (["NATIVE"] * 2 if native else ["CANONICAL"] * 2)
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_moved_job_that_finishes_before_it_is_saved_for_its_return_is_not_started_again(
+    case: MoveCase, is_refused: bool
+) -> None:
+    """It has told everything; Flink refuses to stop it, or has begun to and cannot save it."""
+    trigger = return_trigger(NEW)
+    stopped = failure("not running", status=409) if is_refused else {"request-id": trigger}
+    case.flink.answers |= saved(NEW, RETAINED) | {
+        f"GET /jobs/{NEW}": InTurn(RUNNING, RUNNING, FINISHED),
+        f"POST /jobs/{NEW}/stop": stopped,
+        f"GET /jobs/{NEW}/savepoints/{trigger}": InTurn(failure("no operation"), FAILED),
+    }
+    with pytest.raises(FlinkError, match=f"^no slots; job {NEW} has finished by itself$"):
+        case.move(NO_SLOTS).begin()
+    assert case.started == [FORWARD]
+
+
+def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: MoveCase) -> None:
+    """And not before; the moved job fails, and continues from its last checkpoint."""
+    told: list[str] = []
+    case.flink.answers |= saved(NEW, RETAINED) | {f"GET /jobs/{NEW}": job(NEW, "FAILED", {})}
+    with pytest.raises(FlinkError, match="previous devices again"):
+        replace(case.move(NO_SLOTS), tell=told.append).begin()
+    assert case.started[-1] == (BACK, "here", "s3://b/chk-3")
+    assert told[-3:] == [
+        f"note: job {NEW} continues from s3://b/chk-3; what it wrote since then may be written "
+        "twice",
+        "the move failed: no slots",
+        "starting it from its saved state on 'dev-0'",
+    ]
+
+
+def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
+    """The command that goes on is told."""
+    moving = replace(case.move(), rest=Rest("http://127.0.0.1:9"))
+    with pytest.raises(Undecided, match=r"no Flink answers.*move --resume$"):
+        moving.begin()
+    assert case.started == []
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "counts", "fails"),
+    [
+        (46_000, [{"completed": 0}], ""),  # of a job with full queues: none was due yet
+        (46_000, [{"completed": 0, "failed": 2}], ""),  # they had failed before all of it ran
+        (46_000, [{"completed": 0, "failed": n} for n in (2, 3)], r" \(1 failed\)"),
+        (46_000, [{"completed": n, "failed": n} for n in (0, 1)], ""),
+        (2_000, [{"completed": 0}], ", though one was due every 10 s and takes 2 s"),
+        (0, [{"completed": 0}], ", though one was due every 10 s"),
+        (2_000, [{"completed": n} for n in (0, 1)], ""),
+    ],
+)
+def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
+    case: MoveCase,
+    monkeypatch: pytest.MonkeyPatch,
+    milliseconds: int,
+    counts: Sequence[Mapping[str, int]],
+    fails: str,
+) -> None:
+    """Full queues delay them; how long they took before the move is known."""
+    taken = {"completed": {"end_to_end_duration": milliseconds}}
+    case.flink.answers |= {
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 4}, "latest": taken},
+        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {}),
+        f"GET /jobs/{NEW}/checkpoints": InTurn(*({"counts": numbers} for numbers in counts)),
+        f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
+    }
+    monkeypatch.setattr(settling, "time", Clock())
+    moving = replace(case.move(), settings=MoveSettings(seconds=5.0))
+    if not fails:
+        assert moving.begin().job == NEW
+        return
+    with pytest.raises(FlinkError, match=f"completed no checkpoint 30 s after its start{fails}"):
+        moving.begin()
+
+
+def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
+    case: MoveCase,
+) -> None:
+    """That bears an id which nobody could know before."""
+    case.flink.answers |= saved("other", COPY) | {
+        "GET /jobs": InTurn(
+            jobs({OLD: "FINISHED"}),
+            jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
+        ),
+        f"GET /jobs/{NEW}": InTurn(*[job(NEW, "RUNNING", {})] * 3, job(NEW, "CANCELED", {})),
+        f"PATCH /jobs/{NEW}": {},
+    }
+    with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
+        case.move().begin()
+    assert case.started == [FORWARD]
+    assert case.flink.requests("PATCH") == [f"/jobs/{NEW}"]
+
+
+@pytest.mark.parametrize("is_resumed", [True, False])
+def test_a_start_waits_for_task_managers_of_its_own_placement_alone(
+    case: MoveCase, is_resumed: bool
+) -> None:
+    """After a restart of the JobManager they join one after the other; others are not needed."""
+    if is_resumed:
+        case.flink.answers |= known({OLD: "FINISHED"})
+    managers = case.flink.answers["GET /taskmanagers"]["taskmanagers"]
+    there, told = [one for one in managers if one["id"] == "dev-1"], list[str]()
+    rows: list[dict[str, Any]] = [{"taskmanagers": given} for given in ([], [], there)]
+    case.flink.answers["GET /taskmanagers"] = InTurn(*rows)
+    moving = replace(case.move(), tell=told.append)
+    (moving.conclude if is_resumed else moving.begin)()
+    assert case.started == [FORWARD]
+    assert "waiting: 'dev-1' have to join the cluster" in told
+
+
+def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
+    case: MoveCase,
+) -> None:
+    """It was not stopped, and Flink goes on with it."""
+    case.flink.answers |= known({OLD: "RESTARTING"}) | {STOP: UNKNOWN}
+    moving = case.move()
+    uploaded: list[str] = []
+    for way in moving.ways:
+        way.upload = lambda: uploaded.append("")  # type: ignore[assignment, return-value]
+    with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
+        moving.conclude()
+    assert uploaded == []
+
+
+def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink accepts the id of a successor once: the second starts nothing, and does not go back."""
+    monkeypatch.setattr(transaction, "submit", lambda *_: False)
+    with pytest.raises(
+        MoveUnderWay, match=rf"was moved by another command.*continues as job {NEW}"
+    ):
+        case.move().begin()
+    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED", NEW: "RUNNING"})
+    with pytest.raises(MoveUnderWay, match=f"continues as job {NEW}"):
+        case.move().conclude()  # it was killed before it asked Flink to start the job
+    assert case.flink.requests("PATCH") == []
+    case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED"})
+    assert case.move(**ASKED).conclude().job == NEW
+
+
+def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
+    case: MoveCase,
+) -> None:
+    """And only by that: the journal keeps its savepoint."""
+    case.flink.answers |= known({OLD: "FINISHED"}) | saved(OLD, STOPPED) | {STOP: UNKNOWN}
+    moving = case.move()
+    told = r"stopped by somebody else.*savepoint-9;.*: move --resume"
+    with pytest.raises(NotRunning, match=told):
+        moving.begin()
+    assert case.started == []
+    moving.conclude()
+    assert case.started == [(NEW, "there", "file:/s/savepoint-9")]
+
+
+def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
+    case: MoveCase,
+) -> None:
+    """It is named with the command; what followed a savepoint from before would be told again."""
+    asked = {f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN), STOP: UNKNOWN, "GET /jobs": jobs({})}
+    case.flink.answers |= asked
+    moving = case.move()
+    complete(case.folder / "savepoint-old-before", 100)
+    with pytest.raises(FlinkError, match=r"restarted without high availability, and no complete"):
+        moving.begin()
+    assert has_to_go_on(case.flink.rest, moving.journal)
+    path = complete(case.folder / "savepoint-old-new", 10)
+    complete(case.folder / "savepoint-old-older", 20)
+    with pytest.raises(Forgotten, match=rf"state is {path}\. .*--resume"):
+        moving.begin()
+    assert case.started == []
+    assert moving.conclude().job == NEW
+    assert case.started == [(NEW, "there", path)]
+
+
+@pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
+def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
+    case: MoveCase, last: str
+) -> None:
+    """The JobManager was restarted while the moved job was watched, or one that had returned."""
+    case.flink.answers["GET /jobs"] = jobs({})
+    folder = case.folder / "checkpoints"
+    moving = case.move(savepoint=PATH, checkpoints=folder.as_uri())
+    complete(folder / last / "chk-4", 3)
+    latest = complete(folder / last / "chk-5", 2)
+    moving.conclude()
+    assert case.started == [(NEW, "there", latest)]
+
+
+@pytest.mark.parametrize(("tries", "again"), [(1, BACK), (2, AGAIN)])
+def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
+    case: MoveCase, monkeypatch: pytest.MonkeyPatch, tries: int, again: str
+) -> None:
+    """Flink does not list them any more, and accepts none of their ids a second time."""
+    spent = "c.DuplicateJobSubmissionException: Job has already been submitted."
+    monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
+    case.flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    case.flink.answers["POST /jars/here/run"] = failure(spent)
+    moving = case.move(*[Refusal(spent, spent, 400)] * tries)
+    path = complete(case.folder / "savepoint-old-new", 10)
+    with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {again}$"):
+        moving.conclude()
+    assert case.started[-1] == (again, "here", path)
+
+
+def test_a_return_while_flink_forgot_the_stop_needs_a_savepoint(case: MoveCase) -> None:
+    """The JobManager was replaced by another, and that by one more meanwhile."""
+    case.flink.answers |= {STOP: UNKNOWN, f"GET /jobs/{OLD}": UNKNOWN}
+    moving = case.move()
+    path = complete(case.folder / "savepoint-old-new", 10)
+    with pytest.raises(Forgotten, match=rf"state is {path}\. .*--resume"):
+        moving.conclude()
+    assert case.started == []
