@@ -50,6 +50,7 @@ class World:
     unmeasured: Mapping[str, Exception] = field(default_factory=dict)
     interrupted: int = -1  # number of the step at which Ctrl-C is pressed; -1 for never
     ends: str = ""  # layout in which the job finishes
+    expected: tuple[float, float, float] = (2.0, 2.0, 2.0)  # interruption, before it was moved
     where: str = START
     number: int = 0
     steps: int = 0
@@ -121,7 +122,7 @@ class World:
         present = Trial.present(question)
         self.known.append(self.where)
         return Proposal(
-            job, question, tuple(others), Interruption.measured([2.0]), (*trials, present), present
+            job, question, tuple(others), Interruption(*self.expected), (*trials, present), present
         )
 
     def candidate(self, name: str) -> Candidate:
@@ -311,6 +312,16 @@ def test_a_trial_may_be_refused() -> None:
     improved = world.improved(agrees=lambda question: bool(asked.append(question)))
     assert improved.job == "job0"
     assert asked[0].startswith("try a: 500 tuples/s")
+
+
+def test_a_measured_interruption_replaces_the_expected_one() -> None:
+    """What is told of the second trial is the mean of what the sources have shown so far."""
+    carries = {START: 100.0, "a": 500.0, "b": 900.0}
+    world, asked = World(carries, {"b": 0.9}, expected=(5.0, 11.0, 25.0)), list[str]()
+    world.improved(agrees=lambda question: not asked.append(question))
+    told = [question.partition("stops the job for about ")[2] for question in asked]
+    assert told[:1] == ["5 to 25 s"]
+    assert set(told[1:]) <= {"2 s"}
 
 
 def test_a_layout_of_flinks_own_is_told_by_its_line_of_configuration() -> None:

@@ -23,6 +23,7 @@ from streamplace.engines.flink.move.interruption import (
     draining_seconds,
     expected_interruption,
     interruption_of,
+    sent_since,
 )
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.others import (
@@ -195,6 +196,22 @@ def test_the_interruption_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> 
     assert interruption_of(rest, OLD, NEW) == 3.9
     flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
     assert interruption_of(rest, OLD, NEW) is None
+
+
+def test_what_sources_have_sent_is_read_when_flink_has_fetched_it_anew(flink: FakeFlink) -> None:
+    """From that and their rate follows how long they took to warm up; Flink may not tell it."""
+    document = job("shop", "RUNNING", {"v0": "RUNNING"}) | {"now": 25_000}
+    sent = f"GET /jobs/{NEW}/vertices/v0/subtasks/metrics?agg=sum&get=v0.numRecordsOut"
+    moments = {"subtasks": [{"timestamps": {"RUNNING": at}} for at in (9_000, 10_000)]}
+    flink.answers = {
+        f"GET /jobs/{NEW}": document,
+        f"GET /jobs/{NEW}/vertices/v0/subtasktimes": moments,
+        sent: [{"id": "out", "sum": 100.0}],
+    }
+    assert sent_since(flink.rest, NEW) == (15.0, 200.0)  # counts grow with every look
+    flink.answers[sent] = []
+    assert sent_since(flink.rest, NEW) is None
+    assert sent_since(FakeFlink({}).rest, NEW) is None
 
 
 def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:

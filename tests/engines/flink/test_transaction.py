@@ -322,7 +322,7 @@ UNFINISHED = {
     "it is interrupted while it stops",
     "it is interrupted while it stops for its return",
 }
-"""Disturbances after which the journal stays, although Ctrl-C was pressed and nothing is unknown."""
+"""Disturbances by Ctrl-C after which the journal stays."""
 
 
 @pytest.mark.parametrize("name", DISTURBANCES)

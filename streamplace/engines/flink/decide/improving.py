@@ -236,7 +236,8 @@ class JobImprover:
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         trials = (*proposal.trials, trial)
-        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint)
+        outage = self._interruption(moved.job, trials)
+        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint, outage=outage)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
         """Append to the ledger what a layout was predicted to carry and what it carries."""

@@ -61,8 +61,8 @@ class Interruption(NamedTuple):
         ('5 to 20 s', '5 s')
         """
         if self.low == self.high:
-            return duration(self.value)
-        return f"{self.low:.0f} to {duration(self.high)}"
+            return duration(round(self.value))
+        return f"{self.low:.0f} to {duration(round(self.high))}"
 
     @classmethod
     def measured(cls, seconds: Iterable[float]) -> "Interruption":
