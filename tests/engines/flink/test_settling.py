@@ -1,7 +1,7 @@
 """Whether a job that was moved is slower than before, by what was measured of both."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -36,46 +36,16 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "processes_of", lambda rest: {})
 
 
-@pytest.fixture
-def measuring(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[float]], None]:
-    """Let a job that runs have these rates, one after the other."""
-
-    def rates(values: Iterable[float]) -> None:
-        flows = iter([SourceFlow(rate, 10.0, is_limited=True) for rate in values])
-        monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
-
+@pytest.mark.parametrize(("rate", "is_slower"), [(900.0, False), (790.0, False), (700.0, True)])
+def test_a_job_must_reach_most_of_its_rate(
+    monkeypatch: pytest.MonkeyPatch, rate: float, *, is_slower: bool
+) -> None:
+    """Beyond the noise of both rates."""
     monkeypatch.setattr(settling, "_check_checkpoint", lambda *_: None)
-    monkeypatch.setattr(settling.time, "sleep", lambda _: None)
-    return rates
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "below"),
-    [
-        (SourceFlow(1000.0), SourceFlow(971.0), False),  # runs of one placement differ by so much
-        (SourceFlow(1000.0), SourceFlow(960.0), True),
-        (SourceFlow(1000.0, 40.0), SourceFlow(960.0), False),
-        (SourceFlow(1000.0), SourceFlow(900.0, 60.0), False),
-        (SourceFlow(1000.0, 30.0), SourceFlow(900.0, 30.0), True),
-    ],
-)
-def test_a_rate_is_lower_only_beyond_the_noise_of_both(
-    before: SourceFlow, after: SourceFlow, below: bool
-) -> None:
-    assert after.is_below(before) is below
-
-
-def test_a_job_that_was_held_back_must_not_be_slower(
-    measuring: Callable[[Iterable[float]], None],
-) -> None:
-    """Where nobody has said where it shall run; else it must reach the least rate."""
-    measuring([900.0, 900.0])
-    with pytest.raises(FlinkError, match=r"reads 900 tuples/s, 90% of the 1000 .*not be slower"):
-        settle(REST, "job", MoveSettings(settle=0.1, never_slower=True), BEFORE)
-    measuring([900.0])
-    settle(REST, "job", MoveSettings(settle=0.1), BEFORE)
-    measuring([700.0])
-    with pytest.raises(FlinkError, match="at least 80% required"):
+    flow = SourceFlow(rate, 10.0, is_limited=True)
+    monkeypatch.setattr(settling, "source_flow", lambda *_: flow)
+    refused = pytest.raises(FlinkError, match=r"reads 700 .*at least 80% required")
+    with refused if is_slower else nullcontext():
         settle(REST, "job", MoveSettings(settle=0.1), BEFORE)
 
 
@@ -98,40 +68,6 @@ def one_source(
 
 
 @pytest.mark.parametrize(
-    ("activity", "never_slower", "is_slower"),
-    [
-        ({"busy": 0.8}, True, False),  # that is all that arrives
-        ({"busy": 0.8, "blocked": 0.5, "idle": 0.7}, True, False),
-        ({"busy": 0.8, "blocked": 1.2}, True, True),
-        ({"busy": 0.8, "blocked": 1.2}, False, False),  # the user has said where it shall run
-        ({"busy": 1.99}, True, True),  # elsewhere, or in one task, nothing else may show it
-        ({"busy": 1.99, "pending": 1.0}, True, False),  # it polls for what arrives
-        ({"busy": 0.8, "pending": 100.0}, True, True),
-        ({"busy": 0.8, "blocked": 0.5, "idle": 0.7, "pending": 100.0}, True, True),
-    ],
-)
-def test_a_job_that_kept_up_must_not_be_held_back_below_that(
-    clock: Clock, activity: dict[str, float], *, never_slower: bool, is_slower: bool
-) -> None:
-    """It was moved for a higher rate, and carries not even what it did."""
-    refused = pytest.raises(FlinkError, match=r"90% of the 1000 .*not be slower")
-    flink = one_source(clock, 900.0, **activity)
-    with refused if is_slower else nullcontext():
-        before = SourceFlow(1000.0, 10.0)
-        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=never_slower), before)
-
-
-def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) -> None:
-    """Although another one gains more than it loses."""
-    before = source_flow(two_sources(clock, 20_000.0, blocked=1.5).rest, "job")
-    flink = two_sources(clock, 40_000.0)
-    first = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": 90_000.0}
-    flink.vertices["v0"] = Vertex("Source: a", first)
-    with pytest.raises(FlinkError, match=r"^source 'a' of job job .* 90% of"):
-        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=True), before)
-
-
-@pytest.mark.parametrize(
     ("rate", "activity", "is_behind"),
     [
         (600.0, {}, False),
@@ -149,10 +85,9 @@ def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
 ) -> None:
     """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
     flink = one_source(clock, rate, **activity)
-    for conditions in (MoveSettings(settle=0.1, never_slower=True), MoveSettings(settle=0.1)):
-        refused = pytest.raises(FlinkError, match=f"reads {rate:g} .*{rate / 10:g}% of the 1000")
-        with refused if is_behind else nullcontext():
-            settle(flink.rest, "job", conditions, BEFORE)
+    refused = pytest.raises(FlinkError, match=f"reads {rate:g} .*{rate / 10:g}% of the 1000")
+    with refused if is_behind else nullcontext():
+        settle(flink.rest, "job", MoveSettings(settle=0.1), BEFORE)
 
 
 @pytest.mark.parametrize(("pending", "is_slower"), [(None, True), (0.0, False), (100.0, True)])
@@ -177,44 +112,6 @@ def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
     )
     flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
     return flink
-
-
-@pytest.mark.parametrize(
-    ("now", "activity", "never_slower", "is_slower"),
-    [
-        (3000.0, {"blocked": 1.0}, True, True),
-        (3000.0, {"blocked": 1.0}, False, False),  # the user has said where it shall run
-        (4900.0, {"blocked": 1.0}, True, False),
-        (3000.0, {"busy": 0.5}, True, False),  # that is all that arrives
-    ],
-)
-def test_no_source_that_was_held_back_must_be_slower(
-    clock: Clock, now: float, activity: dict[str, float], *, never_slower: bool, is_slower: bool
-) -> None:
-    """However little it contributes to the output of all sources."""
-    before = source_flow(two_sources(clock, 5000.0, blocked=1.5).rest, "job")
-    flink = two_sources(clock, now, **activity)
-    refused = pytest.raises(
-        FlinkError, match=r"^source 'b' of job job reads 3000 tuples/s, 60% of the 5000 before"
-    )
-    with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=never_slower), before)
-
-
-def test_what_becomes_faster_is_waited_for(
-    measuring: Callable[[Iterable[float]], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Code is compiled anew after a start, which the output of all sources may hardly show."""
-    measuring([500.0, 700.0, 900.0, 1000.0])
-    settle(REST, "job", MoveSettings(settle=0.1, never_slower=True), BEFORE)
-
-    def flow(slow: float) -> SourceFlow:
-        one = SourceFlow(slow, 10.0, is_limited=True)
-        return SourceFlow(1e5 + slow, 100.0, is_limited=True, sources={"b": one})
-
-    flows = map(flow, (2000.0, 3000.0, 4000.0, 4950.0))
-    monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
-    settle(REST, "job", MoveSettings(settle=0.1, never_slower=True), flow(5000.0))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +141,7 @@ def test_a_source_without_cpu_is_limited(
     assert flow.is_limited is is_limited
 
 
-@pytest.mark.parametrize(("first", "is_slower"), [(1e5, False), (9e4, True)])
+@pytest.mark.parametrize(("first", "is_slower"), [(1e5, False), (7e4, True)])
 def test_a_source_may_end_during_a_move(clock: Clock, first: float, *, is_slower: bool) -> None:
     """What it read is no part of what the others have to reach, which are still held back."""
 
@@ -257,9 +154,9 @@ def test_a_source_may_end_during_a_move(clock: Clock, first: float, *, is_slower
     before = source_flow(job(1e5).rest, "job")
     flink = job(first)
     flink.vertices["v1"].ends = clock.now
-    refused = pytest.raises(FlinkError, match="90% of the 1e\\+05 before")
+    refused = pytest.raises(FlinkError, match="70% of the 1e\\+05 before")
     with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=True), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1), before)
 
 
 def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
@@ -327,22 +224,19 @@ def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> Laz
     return flink
 
 
-@pytest.mark.parametrize("never_slower", [True, False])
 @pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
-def test_bursts_do_not_move_a_job_back(
-    clock: Clock, rate: float, *, never_slower: bool, is_slower: bool
-) -> None:
+def test_bursts_do_not_move_a_job_back(clock: Clock, rate: float, *, is_slower: bool) -> None:
     """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
     seconds = seconds_for(varies=True)
     before = source_flow(fetched_rarely(clock, 1000.0, 200.0, 0.0).rest, "job", seconds)
     flink = fetched_rarely(clock, rate, 200.0, 30.0)
     refused = pytest.raises(FlinkError, match="of the 1000 before")
     with refused if is_slower else nullcontext():
-        settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=never_slower), before)
+        settle(flink.rest, "job", MoveSettings(settle=0.1), before)
 
 
 def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(clock: Clock) -> None:
     flink = fetched_rarely(clock, 1000.0, 0.0, 0.0)
     before, began = source_flow(flink.rest, "job", seconds_for(varies=False)), clock.now
-    settle(flink.rest, "job", MoveSettings(settle=0.1, never_slower=True), before)
+    settle(flink.rest, "job", MoveSettings(settle=0.1), before)
     assert clock.now - began < 25

@@ -28,7 +28,6 @@ import numpy as np
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
@@ -94,10 +93,6 @@ class SourceFlow:
     # Whether all that arrives is emitted, as far as it is measured. Of each source, the busy time
     # or the lag must be known.
     keeps_up: bool = False
-    waits: bool = False  # whether each of those that are limited often waits for input nevertheless
-    # Whether the lag of one of them grows, or one is busy all the time and has a large backlog or
-    # does not report it.
-    falls_behind: bool = False
     # Source → its own output; after `source_flow`, of those whose name does not depend on how a job
     # is submitted.
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
@@ -169,10 +164,6 @@ class SourceFlow:
             )
         return self
 
-    def is_below(self, other: "SourceFlow") -> bool:
-        """Whether the rate is lower than another, beyond the noise of both."""
-        return self.rate + max(self._noise(other), LEAST_NOISE * other.rate) < other.rate
-
     def misses(self, other: "SourceFlow", share: float) -> bool:
         """Whether the rate is lower than a share of another, beyond the noise of both."""
         least = replace(other, rate=share * other.rate, error=share * other.error)
@@ -180,28 +171,6 @@ class SourceFlow:
 
     def _noise(self, other: "SourceFlow") -> float:
         return ERRORS * math.hypot(self.error, other.error)
-
-    @property
-    def parts(self) -> dict[str, "SourceFlow"]:
-        """Output of all sources together, under an empty name, and of each."""
-        return {"": self, **self.sources}
-
-    def slower(self, before: "SourceFlow") -> dict[str, tuple["SourceFlow", "SourceFlow"]]:
-        """Parts that were held back before or are now, and are slower although they do not keep up.
-
-        Each has its output before and now.
-        """
-        now = self.parts
-        return {
-            name: (was, now[name])
-            for name, was in before.without_ended(self).parts.items()
-            if name in now and (was.is_limited or now[name]._stays_behind)
-            if not now[name].keeps_up and now[name].is_below(was)
-        }
-
-    @property
-    def _stays_behind(self) -> bool:
-        return self.falls_behind or (self.is_limited and not self.waits)
 
     def without_ended(self, now: "SourceFlow") -> "SourceFlow":
         """Output without that of sources which have ended since."""
@@ -215,11 +184,6 @@ class SourceFlow:
         )
         rate = max(0.0, self.rate - math.fsum(flow.rate for flow in ended))
         return replace(self, rate=rate, is_limited=is_limited, sources=left)
-
-    def rises(self, earlier: "SourceFlow", names: Iterable[str]) -> bool:
-        """Whether one of these parts is faster than earlier."""
-        now, then = self.parts, earlier.parts
-        return any(name in now and then[name].is_below(now[name]) for name in names)
 
 
 def flow_of(
@@ -277,8 +241,6 @@ def flow_of(
         keeps_up=rate > 0
         and why is None
         and (grows is False or (busy is not None and not is_busy)),
-        waits=seen.idle >= WAITS * parallelism,
-        falls_behind=bool(grows) or (is_busy and (grows is None or is_large)),
         name=name,
         why=why,
         pending=lag,
@@ -307,8 +269,6 @@ def together(
         error,
         is_limited=any(one.is_limited for one in every),
         keeps_up=all(one.keeps_up for one in every),
-        waits=all(one.waits for one in every if one.is_limited),
-        falls_behind=any(one.falls_behind for one in every),
         sources={one.name: one for one in every} if sources is None else sources,
         seconds=seconds,
         pending=math.fsum(pending) if len(pending) == len(every) else None,

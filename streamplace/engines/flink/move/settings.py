@@ -26,9 +26,6 @@ class MoveSettings:
     settle: float = 30.0
     # Share of the previous rate that its sources must reach; 0 compares no rates.
     least_rate: float = 0.8
-    # Whether the job must not become slower at all where it is held back before or afterwards, if
-    # both rates are known.
-    never_slower: bool = False
 
     @property
     def compares_rates(self) -> bool:
