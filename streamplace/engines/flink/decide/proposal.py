@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import exp, inf
 from typing import Any
 
@@ -88,7 +89,7 @@ class Trial:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Proposal:
     """A measured job: predictions of its layouts, and its trials so far."""
 
@@ -122,7 +123,7 @@ class Proposal:
         is_enough = not now.is_limited or now.rate >= (1 - NOISE) * best.rate
         return now if is_enough else best
 
-    @property
+    @cached_property
     def target(self) -> Candidate | None:
         """The layout to try next: that of the highest optimistic rate; None if none is worth it.
 
