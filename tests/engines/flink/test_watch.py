@@ -244,53 +244,40 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
+        (failure("a.B: out of memory", status=500), ""),
+        (said(b"[]"), ""),
+        (said(b"\n<html>maintenance</html>"), "a web page came instead; trying again"),
+        (said(b"", 302, "http://login"), "use Flink's own address; trying again"),
+        (job("old", "INITIALIZING", {}) | {"plan": {}}, ""),  # Flink 1 has not planned it yet
+    ],
+)
+def test_a_watch_waits_while_flink_answers_in_no_useful_way(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, fault: Any, told: str
+) -> None:
+    """As a JobManager that is short of memory, or a gateway in its place, which is told once."""
+    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
+    watched.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
+    monkeypatch.setattr(watching, "FAULT_SECONDS", 60.0)
+    watched.watch("dev-2")
+    *first, last = watched.steps
+    assert [step.endswith(told) for step in first] == [True] * bool(told)
+    assert last == "job old has finished because it has read all of its input"
+    assert watched.runs == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
         (failure("a.B: out of memory", status=500), "Flink answers 500: a.B: out of memory"),
         (said(b"[]"), "its answer is not one of Flink's REST API"),
     ],
 )
-@pytest.mark.parametrize("faults", [60.0, 0.0])
-def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, faults: float, fault: Any, told: str
+def test_a_watch_ends_when_flink_answers_errors_for_long(
+    watched: Watched, fault: Any, told: str
 ) -> None:
-    """As a JobManager does that is short of memory; after two minutes the watch ends."""
-    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    watched.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
-    monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
-    if faults:
+    watched.answers["GET /jobs/old"] = InTurn(job("old", "RUNNING", {"map": "RUNNING"}), fault)
+    with pytest.raises(FlinkError, match=told):
         watched.watch("dev-2")
-        assert watched.steps == ["job old has finished because it has read all of its input"]
-        assert watched.runs == []
-    else:
-        with pytest.raises(FlinkError, match=told):
-            watched.watch("dev-2")
-
-
-@pytest.mark.parametrize(
-    ("page", "told"),
-    [
-        (said(b"\n<html>maintenance</html>"), "a web page came instead; trying again"),
-        (said(b"", 302, "http://login"), "use Flink's own address; trying again"),
-    ],
-)
-def test_a_gateway_that_answers_in_flinks_place_is_no_answer(
-    watched: Watched, page: Any, told: str
-) -> None:
-    """It is told once, and asked again for as long as it takes."""
-    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    watched.answers["GET /jobs/old"] = InTurn(running, *[page] * 9, running, ended)
-    watched.watch("dev-2")
-    first, last = watched.steps
-    assert first.endswith(told)
-    assert last == "job old has finished because it has read all of its input"
-
-
-def test_a_job_that_flink_has_not_planned_yet_is_waited_for(watched: Watched) -> None:
-    """After another JobManager has taken over, Flink 1 shows an empty plan of it for a while."""
-    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    planning = job("old", "INITIALIZING", {}) | {"plan": {}}
-    watched.answers["GET /jobs/old"] = InTurn(running, *[planning] * 3, ended)
-    watched.watch()
-    assert watched.steps == ["job old has finished because it has read all of its input"]
 
 
 def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(watched: Watched) -> None:

@@ -107,17 +107,6 @@ def test_a_watch_waits_for_a_job_that_is_suspended(run: Callable, flink: FakeFli
     assert last == f"job {OLD} is CANCELED"
 
 
-def test_a_round_waits_as_long_for_a_warm_job_as_a_move_does(
-    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In less time, its windows would be judged once, and all of them be lost."""
-    waited: list[float] = []
-    measure = lambda own, *_: waited.append(own.improver.engine.patience) or MODEL  # noqa: E731
-    monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
-    run("flink", "watch", "--rest", flink.url)
-    assert waited == [120.0]
-
-
 def test_a_watched_job_is_measured_on_the_devices_that_are_given(
     run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -343,6 +343,9 @@ class RateJudge:
         for one in unseen:
             level = self._show(policy, one, seen)
         self._unseen.clear()
+        LOG.debug(
+            "of %s TaskManagers, which carry %s: %g", seen.cost, seen.capacity, seen.cost[level]
+        )
         return level
 
     def remember(self, seen: WatchRound) -> None:
