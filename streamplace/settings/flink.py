@@ -56,8 +56,8 @@ def _time(low: float, high: float = inf) -> FieldKind:
 
         if low <= (found := seconds(value)) <= high:
             return found
-        longest = "" if high == inf else f" and at most {high:g}"
-        raise ValueError(f"a time, at least {low:g}{longest} seconds")
+        longest = "" if high == inf else f" and at most {high:g} s"
+        raise ValueError(f"a time of at least {low:g} s{longest}")
 
     return FieldKind(convert, "TIME")
 
