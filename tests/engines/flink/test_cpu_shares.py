@@ -131,7 +131,7 @@ def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> 
     """Of two TaskManagers on three cores, one uses more than its equal part."""
     advice = advised(sharing(CpuPool("", 3.0), 2, [0.75], [0.75]), "1x")
     assert advice.carried is not None
-    assert advice.carried >= advice.flow.rate
+    assert advice.carried.value >= advice.flow.rate
     assert [machine.size for machine in advice.current.machines] == ["1 core of 2500 MIPS"] * 2
 
 
