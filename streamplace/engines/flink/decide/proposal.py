@@ -137,7 +137,7 @@ class Proposal:
             else:
                 why = "was tried" if one.can_be_pinned else "cannot be pinned"
                 LOG.debug("%s: predicted %s, %s", one.name, one.predicted, why)
-        if self.measured.is_limited:
+        if self.where.is_limited:
             value = {one.name: self.optimistic(one) for one in others}
             least = (1 + WORTHWHILE) * self.best.rate
         else:

@@ -4,9 +4,10 @@ Lag comes first. What a source reports as pending is what arrived and was not re
 
     offered = emitted + growth of the lag,
 
-and a source whose lag does not grow keeps up, whatever back-pressure and CPU say, unless what is
-left would take it longer than `BACKLOG_SECONDS`. Without lag, one that is back-pressured, has no
-CPU left or is busy all the time may be offered more than it emits.
+and a source whose lag does not grow keeps up, whatever back-pressure and CPU say, unless what waits
+would take it longer than `BACKLOG_SECONDS`: it catches up then, and another layout may do so
+sooner. Without lag, one that is back-pressured, has no CPU left or is busy all the time may be
+offered more than it emits.
 
 While a backlog is drained, a subtask of a source reads as fast as its place allows. It has a share
 of the input: what has arrived for it since the start of the job. The source lasts at the rate at
@@ -225,14 +226,16 @@ def flow_of(
     why = None
     if grows:
         why = "its backlog grows"
-    elif grows is None or is_large:
+    elif is_large:
+        why = f"{digits(lag or 0.0)} tuples wait for it"
+    elif grows is None:
         if blocked > BLOCKED:
             why = f"it is back-pressured {100 * blocked:.0f} % of the time"
         elif most > SUBTASK_BLOCKED:
             why = f"one of its subtasks is back-pressured {100 * most:.0f} % of the time"
         elif full:
             why = f"{listed(list(full))} has no CPU left for it"
-        elif is_busy and not sees_cpu and (is_large or rate >= POLLED_RATE * parallelism):
+        elif is_busy and not sees_cpu and rate >= POLLED_RATE * parallelism:
             why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
     return SourceFlow(
         rate,
