@@ -27,6 +27,7 @@ from against_cells import (
 )
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import BACK_PRESSURED, sample, sent_by
@@ -46,7 +47,7 @@ GROWING = 0.05
 MODE = "taskmanager.load-balance.mode"
 ADVISED = re.compile(rf"{re.escape(MODE)}\W+({'|'.join(FLINK)})\b")
 MOST_TOLD = 4000
-Layout = dict[str, list[str]]
+Found = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ class Session:
             self.cluster.rest.wait_running(job, START_SECONDS)
         else:
             program = Program(self.jar, self.entry, arguments, parallelism=PARALLELISM)
-            job = apply(self.cluster.rest, self.flink, program, vectors, seconds=START_SECONDS)
+            job = apply(
+                self.cluster.rest, self.flink, program, Layout(vectors), seconds=START_SECONDS
+            )
         wait_compiled(self.cluster)
         return job
 
@@ -103,9 +106,9 @@ class Session:
         for job in self.cluster.rest.live_jobs():
             self.cluster.rest.cancel(job)
 
-    def layout(self, job: str) -> Layout:
+    def layout(self, job: str) -> Found:
         """Operator → the TaskManager of each of its subtasks."""
-        found: Layout = {}
+        found: Found = {}
         for vertex in read_vertices(self.cluster.rest, job, self.cluster.rest.job(job)):
             answer = self.cluster.rest.get(
                 f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex.id)}"
@@ -115,9 +118,9 @@ class Session:
             found |= {operator: devices for operator in vertex.operators}
         return found
 
-    def scattered(self, arm: str) -> Layout:
+    def scattered(self, arm: str) -> Found:
         """Layout of a random arm: each subtask of what Flink chains on any TaskManager."""
-        rng, found = self.cell.rng(arm), Layout()
+        rng, found = self.cell.rng(arm), Found()
         for operators, parallelism in self.chains:
             drawn = [DEVICES[i] for i in rng.integers(len(DEVICES), size=parallelism)]
             found |= {operator: drawn for operator in operators}
@@ -160,7 +163,7 @@ class Session:
             grows = grows or second - first > GROWING * 1000 * task.parallelism
         return emitted, blocked, grows
 
-    def run(self, arm: str, known: Layout | None, advised: bool) -> dict[str, Any]:
+    def run(self, arm: str, known: Found | None, advised: bool) -> dict[str, Any]:
         """Measure an arm.
 
         Parameters

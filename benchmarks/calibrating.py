@@ -4,7 +4,7 @@ A run is a line of `calibration.py`'s file: tuples/s and CPU of every operator u
 and what its TaskManagers took besides.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,6 @@ from streamplace.engines.flink.measure.sending_cost import (
     remote_shares,
 )
 from streamplace.engines.flink.pin.names import FUSED
-from streamplace.engines.flink.pin.pinning import counts
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.expansion import expand
 
@@ -105,7 +104,7 @@ class Calibration:
         tuples: dict[str, float] = defaultdict(float)
         traffic: dict[str, float] = defaultdict(float)
         for (source, target), carried in self.flow.items():
-            on = [counts(apart["vectors"][name]) for name in (source, target)]
+            on = [Counter(apart["vectors"][name]) for name in (source, target)]
             for device, share in remote_shares(*on).items():
                 tuples[device] += rate * carried * share
                 traffic[device] += rate * carried * share * self.sizes[target]

@@ -37,6 +37,7 @@ from limiting import limit, measured_devices, release, threads
 from measured_rows import append_row, read_rows
 
 from streamplace.drawing.figures import GREY, new_figure, save
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import sample
@@ -196,7 +197,7 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
                     continue
                 chaining = {"pipeline.operator-chaining.enabled": str(title == CHAINED).lower()}
                 program = Program(jar, entry, arguments, settings=chaining)
-                job = apply(rest, flink, program, vectors, seconds=100)
+                job = apply(rest, flink, program, Layout(vectors), seconds=100)
                 time.sleep(WARM_UP)
                 limit(cluster, dict.fromkeys(DEVICES, CORES))
                 time.sleep(SETTLE)

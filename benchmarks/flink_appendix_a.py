@@ -23,6 +23,7 @@ from limited import limited_cluster, why_unlimited
 from streamsim import throughput
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.steady import settled_rate
@@ -85,7 +86,7 @@ class Bench:
         vectors = {name: [device] for name, device in devices.items()}
         arguments = [json.dumps(as_job(graph))]
         program = Program(self.jar, "GraphJob", arguments)
-        job = apply(self.rest, self.flink, program, vectors, seconds=START_SECONDS)
+        job = apply(self.rest, self.flink, program, Layout(vectors), seconds=START_SECONDS)
         sink = self.rest.job(job)["vertices"][-1]["id"]
         return job, settled_rate(self.rest, job, sink, self.seconds)
 

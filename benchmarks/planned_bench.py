@@ -26,6 +26,7 @@ from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups
 from planned_rates import rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -82,7 +83,7 @@ class Bench:
         self._release()
         parallelism = {name: len(vector) for name, vector in vectors.items()}
         program = self.program(job, JOBS[job].arguments(rate, parallelism))
-        started = apply(self.cluster.rest, self.flink, program, vectors, seconds=100)
+        started = apply(self.cluster.rest, self.flink, program, Layout(vectors), seconds=100)
         wait_compiled(self.cluster)
         if not is_limited:
             return started

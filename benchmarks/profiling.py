@@ -21,6 +21,7 @@ from calibration import BANDWIDTH, CORES, DEVICES, SETTLE, WARM_UP, drawn
 from flink_jobs import SOURCES
 from limiting import limit, measured_devices, release
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -83,7 +84,7 @@ def runs(
     rng = np.random.default_rng(0)
     for _ in range(placements):
         vectors = drawn(counts, rng)
-        started = apply(rest, flink, Program(jar, entry, arguments), vectors, seconds=100)
+        started = apply(rest, flink, Program(jar, entry, arguments), Layout(vectors), seconds=100)
         yield row_of(title, names, checked(first, watched(cluster, rest, started)), own=False)
 
 

@@ -33,7 +33,7 @@ from measured_rows import read_rows
 from planned_facts import JobFacts
 from planned_runs import CARRIED, OFFERED
 
-from streamplace.engines.flink.decide.candidates import moved_subtasks
+from streamplace.engines.flink.layout import Layout
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE, conformal_quantile
 
@@ -105,7 +105,7 @@ def distances(calibration: Path, against: Path) -> Iterator[tuple[str, float, fl
     for job, rows in judged(read_rows(calibration)).items():
         others = [vectors for title, vectors in seen[job].items() if title not in PROBES]
         for vectors, (measured, predicted, _) in zip(others, rows.tolist(), strict=True):
-            moved = moved_subtasks(seen[job][TOGETHER], vectors)
+            moved = Layout(vectors).number_moved_from(Layout(seen[job][TOGETHER]))
             yield job, moved / sum(map(len, vectors.values())), math.log(measured / predicted)
     rows = [row for row in read_rows(against) if "superseded" not in row]
     rates = defaultdict(list)

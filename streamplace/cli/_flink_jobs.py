@@ -14,7 +14,8 @@ from streamplace.errors import SettingError
 from streamplace.settings.flink import FlinkApplySettings, FlinkCancelSettings, FlinkVerifySettings
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.pin.pinning import Pinning, Vectors
+    from streamplace.engines.flink.layout import Layout
+    from streamplace.engines.flink.pin.pinning import Pinning
 
 
 @click.command(
@@ -34,24 +35,24 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     the job, and needs a JDK and Flink's libraries for that (see: streamplace flink fetch).
     Operators for which the job sets no parallelism get the parallelism of the placement.
     """
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.move.others import refuse_moved
     from streamplace.engines.flink.move.saving import Savepoint, left_behind
     from streamplace.engines.flink.pin.apply import apply
-    from streamplace.engines.flink.pin.pinning import read_vectors
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
 
     program, rest, saved = asked.program(jar, arguments), asked.client(), asked.savepoint
     assert program is not None
-    flink, vectors = find_flink(asked.flink_home), read_vectors(asked.placed())
-    if saved is None and (left := left_behind(rest, vectors)):
+    flink, layout = find_flink(asked.flink_home), Layout.read(asked.placed())
+    if saved is None and (left := left_behind(rest, layout)):
         say(f"note: the new job starts without state, but {left}")
     savepoint = None if saved is None else Savepoint(saved, asked.allow_non_restored)
     if saved is not None:
         refuse_moved(saved)
     with waiting(f"submitting {program.jar.name}"):
-        job = apply(rest, flink, program, vectors, savepoint=savepoint, seconds=asked.timeout)
+        job = apply(rest, flink, program, layout, savepoint=savepoint, seconds=asked.timeout)
     if rest.job(job)["state"] == FINISHED:
         say(f"note: {finished(job)}")
     print_json({"job": job}) if as_json else print_line(job)
@@ -103,11 +104,11 @@ def verify_(asked: FlinkVerifySettings, as_json: bool) -> int:
 
     An operator differs if its subtasks run on other devices, or if there are too few or too many.
     """
-    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.pin.verify import verify
     from streamplace.engines.flink.rest.job_ids import only_job
 
-    placement, rest = read_vectors(asked.placed()), asked.client()
+    placement, rest = Layout.read(asked.placed()), asked.client()
     outcome = verify(rest, only_job(rest, asked.job), placement)
     print_json(outcome.to_json()) if as_json else print_report(outcome.report())
     return 0 if outcome.fine else 1
@@ -176,40 +177,40 @@ def jar_(
     time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
     cluster for free ones.
     """
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.pin.pinning import all_devices, read_vectors
     from streamplace.engines.flink.program.jars import MAIN, check_jar, placed_jar
     from streamplace.engines.flink.program.program import Program
     from streamplace.model.units import size_bytes
 
     spare_inputs(output)
-    vectors = read_vectors(placement)
-    answer = _pinning(vectors, cluster_file, room)
+    layout = Layout.read(placement)
+    answer = _pinning(layout, cluster_file, room)
     for one in (jar, *libraries):
         check_jar(one)
     entry = Program(jar, entry_class).entry
     memory = int(size_bytes(managed_memory) // 2**20)
-    managed = dict.fromkeys(all_devices(vectors), memory)
+    managed = dict.fromkeys(layout.devices, memory)
     with placed_jar(find_flink(flink_home), jar, libraries, answer, managed) as made:
         shutil.copyfile(made, output)
     say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")
 
 
-def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinning":
+def _pinning(layout: "Layout", cluster_file: Path | None, room: int) -> "Pinning":
     """Pinning on an empty cluster."""
     from streamplace.engines.flink.pin.names import future_devices
-    from streamplace.engines.flink.pin.pinning import all_devices, devices_of, pinning
+    from streamplace.engines.flink.pin.pinning import pinning
     from streamplace.engines.flink.pin.spread import SpreadLimits
     from streamplace.io.clusters import read_cluster
 
     if cluster_file is not None:
         devices = list(read_cluster(cluster_file).devices.name)
-    elif any(len(set(devices_of(vector))) > 1 for vector in vectors.values()):
+    elif layout.spread_devices:
         raise SettingError(
             "the placement assigns subtasks one by one, so Flink must know all devices of the "
             "cluster, including unused ones; give --cluster"
         )
     else:
-        devices = sorted(all_devices(vectors))
-    return pinning(vectors, SpreadLimits.untouched([*devices, *future_devices(devices, room)]))
+        devices = sorted(layout.devices)
+    return pinning(layout, SpreadLimits.untouched([*devices, *future_devices(devices, room)]))

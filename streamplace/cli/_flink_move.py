@@ -64,8 +64,8 @@ def move_(
     Give JAR, its options and ARGUMENTS as the job was submitted with; leave them out if streamplace
     has submitted or moved the job on this machine.
     """
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.move.commands import resume_typed
-    from streamplace.engines.flink.pin.pinning import read_vectors
 
     engine = asked.engine(say)
     program = asked.program(jar, arguments) or _known_program(engine, asked)
@@ -82,7 +82,7 @@ def move_(
     if asked.placement is None:
         _improve(asked, engine, move, running, as_json)
         return
-    plan = move.plan(running, read_vectors(asked.placement))
+    plan = move.plan(running, Layout.read(asked.placement))
     _tell(plan)
     moved = move.run(plan) if plan.is_needed and not asked.dry_run else None
     if moved is not None:

@@ -19,7 +19,7 @@ from streamplace.settings.flink import FlinkWatchSettings
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.pin.pinning import Vectors
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.deciding import Guards, RateJudge
@@ -171,17 +171,16 @@ def _placed(
     The placement is not that of a job which a watch has started elsewhere, now or earlier. Such a
     job may have lost a device meanwhile, so that Flink shows no layout of it.
     """
-    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.rest.tasks import layout_of
     from streamplace.engines.flink.watch.look import running_layout
     from streamplace.engines.flink.watch.replacing import PlacedJob
 
     if is_started or any(one.after == job != one.job for one in log.decisions.values()):
-        vectors: Vectors = dict(running_layout(rest, job)) or log.placed(job)
-        if vectors:
-            return PlacedJob(job, vectors)
+        if layout := running_layout(rest, job) or log.placed(job):
+            return PlacedJob(job, layout)
     elif asked.placement is not None:
-        return PlacedJob(job, read_vectors(asked.placement))
+        return PlacedJob(job, Layout.read(asked.placement))
     return PlacedJob(job, layout_of(rest, job, rest.running_job(job)))
 
 
@@ -192,7 +191,7 @@ def _started(placement: Path | None, output: Path | None, run: "PlacedJob") -> N
     """
     steps = [partial(print_line, run.job)]
     if output is not None:
-        steps.append(partial(_write_placement, run.vectors, placement, output))
+        steps.append(partial(_write_placement, run.layout, placement, output))
     for step in steps:
         try:
             step()
@@ -200,30 +199,17 @@ def _started(placement: Path | None, output: Path | None, run: "PlacedJob") -> N
             say(f"warning: {error}")
 
 
-def _write_placement(vectors: "Vectors", placement: Path | None, output: Path) -> None:
+def _write_placement(layout: "Layout", placement: Path | None, output: Path) -> None:
     """Write where a job was started; the prediction of its first placement is of another one."""
     from streamplace.io.files import read_bytes, write_text
     from streamplace.io.placements import parse_document
 
-    document: dict[str, Any] = {"assignment": _assignment(vectors)}
+    document: dict[str, Any] = {"assignment": layout.assignment()}
     if placement is not None:
         given = parse_document(read_bytes(placement), str(placement))
         document = {key: given[key] for key in ("graph",) if key in given} | document
     write_text(output, json.dumps(document, indent=1) + "\n")
     say_written("placement", output)
-
-
-def _assignment(vectors: "Vectors") -> dict[str, str]:
-    """Operator, or subtask, → device."""
-    assignment: dict[str, str] = {}
-    for name, devices in vectors.items():
-        if isinstance(devices, str):
-            assignment[name] = devices
-        elif len(devices) == 1:
-            assignment[name] = devices[0]
-        else:
-            assignment |= {f"{name}#{i}": device for i, device in enumerate(devices)}
-    return assignment
 
 
 @click.command(

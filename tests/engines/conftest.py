@@ -13,6 +13,7 @@ import pytest
 from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import VERSION, Flink, fetch_flink, fetched_home
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.pin.apply import apply
@@ -94,7 +95,8 @@ def submit(rest: Rest, flink: Flink, graph_jar: Path) -> Callable[..., str]:
     """Submit a graph with a placement, operator → devices of its subtasks."""
 
     def call(graph: dict[str, Any], vectors: dict[str, list[str]]) -> str:
-        return apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(graph)]), vectors)
+        program = Program(graph_jar, "GraphJob", [json.dumps(graph)])
+        return apply(rest, flink, program, Layout(vectors))
 
     return call
 

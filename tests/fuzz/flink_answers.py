@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile, sampling
 from streamplace.engines.flink.measure.cluster import measured_cluster, unpinnable
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -89,12 +90,13 @@ def _cluster_file(flink: Rest) -> str:
     return measured_cluster(flink, "2500 MIPS", "1 Gbps").as_toml()
 
 
+PLACED = Layout({"src": ["dev-0"], "a": ["dev-0"], "b": ["dev-0"]}, uncounted=["b"])
 OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
 ADVICE = AdviceSettings(seconds=SECONDS / 2, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),
-    "verify": lambda flink: verify(flink, JOB, {"src": ["dev-0"], "a": ["dev-0"], "b": "dev-0"}),
+    "verify": lambda flink: verify(flink, JOB, PLACED),
     "advise": lambda flink: advise(flink, JOB, "2x", OFFERS, ADVICE).to_json(),
     "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),
 }

@@ -19,7 +19,7 @@ from fuzz.resumptions import resumption_readers
 from problems import parse_graph
 
 import streamplace
-from streamplace.engines.flink.pin.pinning import read_vectors
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.optima import cache_path, known_answers
@@ -121,7 +121,7 @@ def _native() -> list[Target]:
         _file("problem", ".json", read_problem, [to_json(WHOLE)]),
         _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
         _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
-        _file("subtasks", ".json", read_vectors, [to_json(PLACEMENT)]),
+        _file("subtasks", ".json", Layout.read, [to_json(PLACEMENT)]),
     ]
 
 

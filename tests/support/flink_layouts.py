@@ -1,6 +1,10 @@
 """Candidates for a job in closed cases, by name."""
 
-from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
+from streamplace.engines.flink.decide.candidates import (
+    Candidate,
+    Question,
+    candidates,
+)
 from streamplace.placers.registry import Budget
 
 BUDGET = Budget(evaluations=2000)

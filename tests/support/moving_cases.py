@@ -12,6 +12,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, forget, now, unfinished
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -139,8 +140,8 @@ class MoveCase:
             job=OLD,
             trigger="t1",
             successor=NEW,
-            before={"map": ["dev-0"]},
-            after={"map": ["dev-1"]},
+            before=Layout({"map": ["dev-0"]}),
+            after=Layout({"map": ["dev-1"]}),
             folder=self.folder.as_uri(),
             resume_by="move --resume",
             began=now() - timedelta(seconds=60),

@@ -6,12 +6,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.saving import resumable
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch.log import WatchLog
@@ -19,16 +19,18 @@ from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.io.store import Store
 
-TALLY: Vectors = {
-    "numbers": ["dev-0"],
-    "Map": ["dev-1"],
-    "KeyedProcess": ["dev-0", "dev-1"],
-    "Process": ["dev-0", "dev-1"],
-    "Writer": ["dev-0", "dev-1"],
-    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
-    "tell": ["dev-1", "dev-1"],
-    "out": ["dev-0", "dev-0"],
-}
+TALLY: Layout = Layout(
+    {
+        "numbers": ["dev-0"],
+        "Map": ["dev-1"],
+        "KeyedProcess": ["dev-0", "dev-1"],
+        "Process": ["dev-0", "dev-1"],
+        "Writer": ["dev-0", "dev-1"],
+        "TumblingEventTimeWindows": ["dev-1", "dev-1"],
+        "tell": ["dev-1", "dev-1"],
+        "out": ["dev-0", "dev-0"],
+    }
+)
 """Where tests put the subtasks of TallyJob."""
 
 
@@ -70,7 +72,7 @@ def tally(jobs: Path, folder: Path, rate: str = "500") -> Program:
     return Program(jobs, "TallyJob", (str(folder / "told"), rate), settings=settings)
 
 
-def placed(rest: Rest, flink: Flink, program: Program, vectors: Vectors) -> str:
+def placed(rest: Rest, flink: Flink, program: Program, vectors: Layout) -> str:
     """Id of a job that runs where it is placed, and has saved its state."""
     job = apply(rest, flink, program, vectors)
     while resumable(rest, job) is None:

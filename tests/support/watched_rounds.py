@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from streamplace.control.policy import POLICIES, MakePolicy
-from streamplace.engines.flink.decide.candidates import moved_subtasks
 from streamplace.engines.flink.decide.proposal import UNLIKE, Trial
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
@@ -102,7 +102,7 @@ class Scene:
         usual: dict[str, Any] = {
             "is_limited": self.rate < self.arriving or self.backlog > 0,
             "backlog": self.backlog if self.reports else None,
-            "layout": {"map": self.where.split()},
+            "layout": Layout({"map": self.where.split()}),
             "shape": {"map": 1},
             "checkpoints": CheckpointTotals(5, 0),
             "managers": frozenset(DEVICES),
@@ -121,8 +121,8 @@ class Scene:
         for name, rate in self.carries.items():
             value = self.factors.get(name, 1.0) / here * rate
             best = inf if is_wrong else 1.1 * value * exp(UNLIKE / (1 + len(trials)))
-            layout = {"map": name.split()}
-            moves = moved_subtasks({"map": self.where.split()}, layout)
+            layout = Layout({"map": name.split()})
+            moves = layout.number_moved_from(Layout({"map": self.where.split()}))
             carries = RateInterval(0.9 * value, value, 1.1 * value)
             options[name] = Option(layout, carries, optimistic=best, moves=moves)
         present = options.pop(self.where)

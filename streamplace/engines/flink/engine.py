@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.background import background, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
@@ -23,14 +24,13 @@ from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import Vectors, by_operator, vectors_of
 from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import only_job
-from streamplace.errors import PlacementError, SettingError
+from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import shown
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.advise.advise import AdviceSettings
     from streamplace.planning.offers import Catalogue
 
+Placed = Mapping[str, Sequence[str] | str]
+"""Operator, or subtask, → device; or operator → device of each of its subtasks."""
 MIPS = "2500 MIPS"
 """Default speed of a core."""
 
@@ -190,18 +192,18 @@ class FlinkEngine:
         return advise(self.rest, job, rate, machines, settings or usual, self.tell)
 
     def apply(
-        self, program: Program, placement: Vectors, *, savepoint: Savepoint | None = None
+        self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None
     ) -> str:
         """Submit a job with a placement, and return its id once all of it runs."""
-        vectors = _vectors(placement)
+        layout = Layout.of(placement)
         if savepoint is not None:
             refuse_moved(savepoint.path)
         seconds = self.moves.seconds
-        return apply(self.rest, self.flink, program, vectors, savepoint=savepoint, seconds=seconds)
+        return apply(self.rest, self.flink, program, layout, savepoint=savepoint, seconds=seconds)
 
-    def verify(self, job: str, placement: Vectors) -> Verification:
+    def verify(self, job: str, placement: Placed) -> Verification:
         """Ask Flink where every subtask of a job runs."""
-        return verify(self.rest, job, _vectors(placement))
+        return verify(self.rest, job, Layout.of(placement))
 
     def moving(self, program: Program, resume_by: Callable[[str], str] | None = None) -> FlinkMove:
         """Return an object that plans, runs and resumes moves of a job step by step.
@@ -214,7 +216,7 @@ class FlinkEngine:
         """
         return FlinkMove(self.rest, self.flink, program, self.tell, self.moves, resume_by)
 
-    def move(self, job: str, program: Program, placement: Vectors) -> FlinkMoved:
+    def move(self, job: str, program: Program, placement: Placed) -> FlinkMoved:
         """Move a running job, with its state, to the devices of a placement.
 
         Parameters
@@ -230,21 +232,9 @@ class FlinkEngine:
             As ``FlinkMove.plan`` and ``FlinkMove.run`` do.
         """
         move = self.moving(program)
-        plan = move.plan(job, _vectors(placement))
+        plan = move.plan(job, Layout.of(placement))
         return move.run(plan) if plan.is_needed else FlinkMoved(job, 0.0, None)
 
     def cancel(self, job: str) -> None:
         """End a job and wait until its slots are free."""
         self.rest.cancel(job)
-
-
-def _vectors(placement: Vectors) -> Vectors:
-    """Operator → devices of its subtasks, from a placement of operators or of subtasks."""
-    whole = {name: device for name, device in placement.items() if isinstance(device, str)}
-    lists = {name: devices for name, devices in placement.items() if name not in whole}
-    for name, devices in lists.items():
-        if not devices:
-            raise PlacementError(
-                f"operator {quoted(name)} has no devices; give one for each of its subtasks"
-            )
-    return {**vectors_of(whole), **by_operator(lists)}

@@ -11,6 +11,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config, failed_by, healthy, job, task_manager
 from watched_jobs import write_program
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.others import free_id
 from streamplace.engines.flink.move.saving import Savepoint
@@ -54,10 +55,10 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
         program = Program(jar, **(more or {}))
         flink, home = FakeFlink(answers), Flink(jar.parent, "2.3.0")
         if refused is None:
-            assert apply(flink.rest, home, program, vectors, **options) == "new"
+            assert apply(flink.rest, home, program, Layout.from_json(vectors), **options) == "new"
         else:
             with pytest.raises(refused, match=match):
-                apply(flink.rest, home, program, vectors, **options)
+                apply(flink.rest, home, program, Layout.from_json(vectors), **options)
         return flink
 
     return run
@@ -239,7 +240,7 @@ def test_jars_that_are_none_are_told(
 def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
     rest = FakeFlink(healthy("dev-0")).rest
     for most, taken in ((None, 100), (60, 60), (500, 100)):
-        assert fitted(rest, VECTORS, most)[1] == {"dev-0": taken}
+        assert fitted(rest, Layout(VECTORS), most)[1] == {"dev-0": taken}
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
@@ -254,9 +255,9 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     broken = failure("a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed")
     flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(fits, broken)})
     home = Flink(jar.parent, "2.3.0")
-    check(flink.rest, home, Program(jar), VECTORS, "none")
+    check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
     with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
-        check(flink.rest, home, Program(jar), VECTORS, "none")
+        check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
     request = next(document for _, document in flink.asked if document)
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
 
@@ -306,7 +307,7 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
     }
     rest, home = FakeFlink(answers).rest, Flink(jar.parent, "2.3.0")
     with pytest.raises(FlinkError, match=told) if told else nullcontext():
-        check(rest, home, Program(jar), vectors, "old")
+        check(rest, home, Program(jar), Layout.from_json(vectors), "old")
 
 
 def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:

@@ -21,11 +21,13 @@ from streamplace.engines.flink.decide.candidates import (
     known_modes,
     searched,
 )
-from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.pin.fitting import pinnable
-from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.pinning import (
+    pinning,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits, offers
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.graph import CONSISTENCY_ERROR
@@ -68,9 +70,9 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
 
     If the cluster has that line, the job was started before the others joined, say.
     """
-    question = asked(EQUAL, TOGETHER)
+    question = asked(EQUAL, Layout(TOGETHER))
     slots = found_for(question)["Flink's SLOTS"]
-    assert question.rates.of(TOGETHER) == pytest.approx(1000.0)
+    assert question.rates.of(Layout(TOGETHER)) == pytest.approx(1000.0)
     assert slots.predicted.value == pytest.approx(best_rate(question), rel=0.01)
     assert slots.predicted.value == pytest.approx(4000.0, rel=0.01)
     assert slots.line == "taskmanager.load-balance.mode: SLOTS"
@@ -82,16 +84,18 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
 
 def test_no_layout_is_expected_to_be_better_where_none_is() -> None:
     """The job has the best one, no CPU is known of it, or there is one TaskManager."""
-    assert best_rate(asked(EQUAL, SPREAD)) == pytest.approx(1000.0)
-    assert best_rate(asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4})) == pytest.approx(1000.0)
+    assert best_rate(asked(EQUAL, Layout(SPREAD))) == pytest.approx(1000.0)
+    assert best_rate(asked(Cluster.uniform(1), Layout(TOGETHER), slots={"d0": 4})) == pytest.approx(
+        1000.0
+    )
     free = Measurement(StreamGraph.of("free", [Operator("src", rate=1000.0)]), EQUAL, True)
-    question = Question(free, {"src": ["d0"]}, SLOTS, spreads=True)
+    question = Question(free, Layout({"src": ["d0"]}), SLOTS, spreads=True)
     assert best_rate(question) == question.rates.of(question.present)
 
 
 def test_on_unequal_machines_search_finds_the_best_layout() -> None:
     """SLOTS is limited by the slowest device: four times 500 MIPS of 8,000."""
-    found = found_for(asked(UNEQUAL, SPREAD, 1e6))
+    found = found_for(asked(UNEQUAL, Layout(SPREAD), 1e6))
     best = max(found.values(), key=lambda one: one.predicted.value)
     assert best.name == FOUND
     assert best.predicted.value > 1.5 * found["Flink's SLOTS"].predicted.value
@@ -100,7 +104,7 @@ def test_on_unequal_machines_search_finds_the_best_layout() -> None:
 def test_intervals_contain_the_errors_of_the_job_and_the_orders_of_flink() -> None:
     """Rates that no layout changes are certain."""
     errors = PredictionErrors.of({str(i): [np.log(0.8)] for i in range(9)}, 0.9, "9 jobs")
-    question = asked(EQUAL, TOGETHER, errors=errors)
+    question = asked(EQUAL, Layout(TOGETHER), errors=errors)
     layouts = TOGETHER, SPREAD, {name: ["d0", "d1"] * 2 for name in TOGETHER}
     one = candidate(question, "any", *layouts)
     assert one.predicted == pytest.approx((800.0, 2000.0, 5000.0))
@@ -115,7 +119,7 @@ def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
     alone = job().with_operators(replace(job().operators, slot_sharing_group=("a", "b")))
     measured = Measurement(alone, EQUAL, True)
     slots = dict.fromkeys(SLOTS, 1)
-    found = found_for(Question(measured, SPREAD, slots, True, is_placed=unpinned))
+    found = found_for(Question(measured, Layout(SPREAD), slots, True, is_placed=unpinned))
     assert any("Flink" in name for name in found) is unpinned  # two groups of four take eight slots
 
 
@@ -140,7 +144,7 @@ def test_operators_with_names_like_those_of_subtasks_are_placed() -> None:
     streams = [Stream("src", one.name, partitioning="rebalance") for one in shards]
     graph = StreamGraph.of("job", [job().operators["src"], *shards], streams)
     layout = {"src": ["d0"] * 4, "shard#0": ["d0"], "shard#1": ["d0"]}
-    found = found_for(Question(Measurement(graph, EQUAL, True), layout, SLOTS, True))
+    found = found_for(Question(Measurement(graph, EQUAL, True), Layout(layout), SLOTS, True))
     assert found[FOUND].layout.keys() == layout.keys()
 
 
@@ -151,9 +155,9 @@ def test_the_present_layout_checks_the_model_where_sources_are_held_back() -> No
     """
 
     def question(mips: float, *, limited: bool = True) -> Question:
-        return asked(Cluster.uniform(4, mips=mips), TOGETHER, limited=limited)
+        return asked(Cluster.uniform(4, mips=mips), Layout(TOGETHER), limited=limited)
 
-    assert question(3000.0).rates.of(TOGETHER) == pytest.approx(1000.0)
+    assert question(3000.0).rates.of(Layout(TOGETHER)) == pytest.approx(1000.0)
     assert best_rate(question(3000.0)) == pytest.approx(4000.0, rel=0.01)
     for mips in (2750.0, 3000.0):
         assert question(mips).rates.contradiction is None
@@ -173,7 +177,7 @@ def test_a_model_by_which_the_present_layout_carries_nothing_is_wrong(*, limited
     No factor leads from nothing to what was measured, so every other layout would seem better.
     """
     graph = job().with_operators(replace(job().operators, constant=np.array([0.0, 3000.0])))
-    question = Question(Measurement(graph, EQUAL, limited), TOGETHER, SLOTS, spreads=True)
+    question = Question(Measurement(graph, EQUAL, limited), Layout(TOGETHER), SLOTS, spreads=True)
     assert "off by -100%" in str(question.rates.contradiction)
 
 
@@ -183,7 +187,7 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
     def question(egress: float) -> Question:
         devices = [Device(f"d{i}", egress=egress) for i in range(4)]
         graph = replace(job(payload=1000.0), attributes={CONSISTENCY_ERROR: 3.0})
-        return Question(Measurement(graph, Cluster.of(devices), True), SPREAD, SLOTS, True)
+        return Question(Measurement(graph, Cluster.of(devices), True), Layout(SPREAD), SLOTS, True)
 
     assert question(1.55e6).rates.contradiction is None  # 1.5 Mbit/s are sent
     assert "off by +" in str(question(8e6).rates.contradiction)
@@ -191,10 +195,10 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
 
 def test_without_spreading_only_whole_operators_are_placed() -> None:
     """And without slots, no layout of Flink's own is among the candidates."""
-    found = found_for(asked(EQUAL, TOGETHER, spreads=False, slots={}))
+    found = found_for(asked(EQUAL, Layout(TOGETHER), spreads=False, slots={}))
     assert found.keys() == {FOUND}
     assert all(len(set(devices)) == 1 for devices in found[FOUND].layout.values())
-    assert EVEN in found_for(asked(EQUAL, TOGETHER, slots={}))
+    assert EVEN in found_for(asked(EQUAL, Layout(TOGETHER), slots={}))
 
 
 def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
@@ -211,7 +215,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
     little = Budget(evaluations=300)
 
     def found(rate: float | None) -> float:
-        question = Question(Measurement(graph, cluster, True), present, {}, True, rate)
+        question = Question(Measurement(graph, cluster, True), Layout(present), {}, True, rate)
         return question.rates.of(searched(question, little))
 
     most, enough = found(None), found(100.0)
@@ -221,7 +225,7 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
 def test_what_other_jobs_have_whole_gets_nothing() -> None:
     """Of four equal devices two are left, which carry 2,000 tuples/s together."""
     occupied = frozenset({"d2", "d3"})
-    question = asked(EQUAL, TOGETHER, slots={}, occupied=occupied)
+    question = asked(EQUAL, Layout(TOGETHER), slots={}, occupied=occupied)
     for one in found_for(question).values():
         assert occupied.isdisjoint(d for devices in one.layout.values() for d in devices)
     assert best_rate(question) == pytest.approx(2000.0, rel=0.01)
@@ -250,7 +254,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     present = {one.name: ["d0"] * one.parallelism for one in (source, *operators)}
     measured = Measurement(graph, Cluster.uniform(2), True)
     question = Question(
-        measured, present, {}, spreads=True, modes=(), managers=prepared("d0", "d1")
+        measured, Layout(present), {}, spreads=True, modes=(), managers=prepared("d0", "d1")
     )
     found = found_for(question, Budget(evaluations=200))
     assert (EVEN in found) is is_even_possible
@@ -274,7 +278,7 @@ def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> No
 
     def pinned(partitioning: str) -> Layout | None:
         stream = Stream("src", "work", partitioning=partitioning)
-        return pinnable(places, StreamGraph.of("job", operators, [stream]), managers)
+        return pinnable(Layout(places), StreamGraph.of("job", operators, [stream]), managers)
 
     assert pinned("rebalance") == {name: ["d0", "d0", "d1"] for name in places}
     assert pinned("forward") is None
@@ -284,16 +288,16 @@ def test_where_cards_are_scarce_a_job_is_not_spread() -> None:
     """Three quarters of the tuples, of 1,000 bytes, would pass cards of 0.2 MB/s."""
     devices = [Device(f"d{i}", egress=1.6e6, ingress=1.6e6) for i in range(4)]
     question = Question(
-        Measurement(job(payload=1000.0), Cluster.of(devices), True), TOGETHER, SLOTS, True
+        Measurement(job(payload=1000.0), Cluster.of(devices), True), Layout(TOGETHER), SLOTS, True
     )
-    assert found_for(question)[EVEN].predicted.value < 1.2 * question.rates.of(TOGETHER)
+    assert found_for(question)[EVEN].predicted.value < 1.2 * question.rates.of(Layout(TOGETHER))
 
 
 def test_a_job_with_more_subtasks_than_taskmanagers_and_no_slot_left_is_judged() -> None:
     """All 16 slots are taken by sixteen subtasks of each operator."""
     present = {name: [f"d{i // 4}" for i in range(16)] for name in ("src", "work")}
     measured = Measurement(job(parallelism=16), UNEQUAL, True)
-    found = found_for(Question(measured, present, SLOTS, True, 1e6))
+    found = found_for(Question(measured, Layout(present), SLOTS, True, 1e6))
     best = max(found.values(), key=lambda one: one.predicted.value)
     assert best.name in (FOUND, BY_SPEED)
     assert {len(devices) for devices in best.layout.values()} == {16}

@@ -10,6 +10,7 @@ import pytest
 from fake_flink import FakeFlink, failure
 from submitted_jobs import mover, submitted
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
 from streamplace.engines.flink.move.move import FlinkMove
@@ -64,7 +65,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
         rest, flink, program, steps.append, MoveSettings(saved, settle=5.0, least_rate=0.0)
     )
     for places in (APART, TOGETHER):
-        job = move.run(move.plan(job, places)).job
+        job = move.run(move.plan(job, Layout(places))).job
         after = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
         for document in (before[0], after[0]):
             document.pop("jid", None)
@@ -87,7 +88,7 @@ def test_what_is_asked_for_counts_more_than_what_was(
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     program = Program(jobs, "MixedJob", ("200",), settings={"state.backend.type": "hashmap"})
     steps: list[str] = []
-    plan = mover(rest, flink, program, tmp_path, steps.append).plan(job, APART)
+    plan = mover(rest, flink, program, tmp_path, steps.append).plan(job, Layout(APART))
     assert "state.backend.type" not in plan.settings
     assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps
 

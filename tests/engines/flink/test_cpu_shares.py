@@ -15,6 +15,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import cluster, present
 from streamplace.engines.flink.measure.background import cores_taken
 from streamplace.engines.flink.measure.measurement import Measurement
@@ -106,7 +107,7 @@ def error_of(seen: Measurement) -> float:
 
 def factor_of(seen: Measurement) -> float:
     """Factor of the costs of a job that runs on the first TaskManager."""
-    return float(JobRates(seen, {"src": ["dev-0"], "out": ["dev-0"]}).factors[0])
+    return float(JobRates(seen, Layout({"src": ["dev-0"], "out": ["dev-0"]})).factors[0])
 
 
 def test_a_quota_around_several_task_managers_is_divided(measure: Measure) -> None:

@@ -15,6 +15,7 @@ from flink_proxy import FaultyProxy, faulty_proxy
 from moved_jobs import check_windows, tells_more_windows
 from submitted_jobs import submitted
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
@@ -64,7 +65,7 @@ class Tally:
     def moved(self, url: str) -> None:
         """Move the job to the other of its two places."""
         self.goal = THERE if self.goal == HERE else HERE
-        plan = self.move().plan(self.job, self.goal)
+        plan = self.move().plan(self.job, Layout(self.goal))
         try:
             self.job = self.move(url).run(plan).job
         finally:
@@ -149,7 +150,7 @@ def move_killed(tally: Tally, at: int, when: str) -> bool:
     Returns whether there was such a request.
     """
     tally.goal = THERE if tally.goal == HERE else HERE
-    plan = tally.move().plan(tally.job, tally.goal)
+    plan = tally.move().plan(tally.job, Layout(tally.goal))
     process = started_until(tally, plan, at, when)
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL)
@@ -173,7 +174,7 @@ def test_the_command_may_be_killed_at_any_request(tally: Tally, when: str) -> No
 
 def test_a_move_that_was_broken_off_is_resumed_before_another_begins(tally: Tally) -> None:
     """The command that does so is named, whether the job runs by now or not."""
-    plan = tally.move().plan(tally.job, THERE)
+    plan = tally.move().plan(tally.job, Layout(THERE))
     process = started_until(tally, plan, "/stop")
     process.join()
     time.sleep(1)  # Flink goes on stopping it
@@ -187,7 +188,7 @@ def test_a_move_that_was_broken_off_is_resumed_before_another_begins(tally: Tall
 @pytest.mark.slow
 def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
     """The second is refused, and names who moves the job."""
-    plan = tally.move().plan(tally.job, THERE)
+    plan = tally.move().plan(tally.job, Layout(THERE))
     errors: list[StreamplaceError] = []
     new: list[str] = []
 
@@ -214,7 +215,7 @@ def test_moves_on_two_machines_leave_one_copy(tally: Tally, tmp_path: Path, late
 
     The second says so in one line, and touches nothing.
     """
-    plan = tally.move().plan(tally.job, THERE)
+    plan = tally.move().plan(tally.job, Layout(THERE))
     words = multiprocessing.get_context("fork").Queue()
 
     def run(name: str) -> None:

@@ -12,13 +12,16 @@ from flink_clusters import flink_run
 from flink_graphs import pipeline
 from submitted_jobs import TALLY, mover
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.saving import Savepoint, left_behind, stop
 from streamplace.engines.flink.pin.apply import apply, check
-from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.pinning import (
+    pinning,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import compile_java, placed_java
@@ -55,7 +58,9 @@ def start(rest: Rest, flink: Flink, jobs: Path) -> Start:
 
     def call(vectors: dict[str, list[str]], *names: str, savepoint: str | None = None) -> str:
         restored = None if savepoint is None else Savepoint(savepoint)
-        return apply(rest, flink, Program(jobs, "StateJob", names), vectors, savepoint=restored)
+        return apply(
+            rest, flink, Program(jobs, "StateJob", names), Layout(vectors), savepoint=restored
+        )
 
     return call
 
@@ -71,7 +76,7 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
     """The slots of the operator with state share what their TaskManager has."""
     before, vectors, names = free_memory(rest), placed("dev-1", "dev-2"), ("triple", "count", "c-1")
     job = start(vectors, *names)
-    assert verify(rest, job, vectors).fine
+    assert verify(rest, job, Layout(vectors)).fine
     assert before["dev-2"] >= 64
     assert free_memory(rest) == before | {"dev-2": 0}
 
@@ -81,7 +86,7 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
     assert left.last == savepoint
     elsewhere = placed("dev-0", "dev-3")
     job = start(elsewhere, *names, savepoint=savepoint)
-    assert verify(rest, job, elsewhere).fine
+    assert verify(rest, job, Layout(elsewhere)).fine
     assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == savepoint
 
 
@@ -94,8 +99,8 @@ def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
     program = Program(jobs, "StateJob", ("triple", "count"), managed_mb=1)
     told = "'dev-2' has 1 MB of managed memory left for 2 slots that need it"
     with pytest.raises(FlinkError, match=told):
-        apply(rest, flink, program, vectors)
-    apply(rest, flink, replace(program, managed_mb=20), vectors)
+        apply(rest, flink, program, Layout(vectors))
+    apply(rest, flink, replace(program, managed_mb=20), Layout(vectors))
     assert free_memory(rest) == before | {"dev-2": before["dev-2"] - 20}
 
 
@@ -105,7 +110,7 @@ def test_state_that_no_operator_takes_over_is_refused(
 ) -> None:
     """By what can be done; nothing is left running."""
     tally = Program(jobs, "TallyJob", (str(tmp_path), "100"))
-    job = apply(rest, flink, tally, {name: ["dev-0"] for name in TALLY})
+    job = apply(rest, flink, tally, Layout({name: ["dev-0"] for name in TALLY}))
     path = stop(rest, job, tmp_path.as_uri())
     with pytest.raises(FlinkError, match="operators that this job does not have"):
         start(placed("dev-1", "dev-2"), "triple", "count", savepoint=path)
@@ -120,7 +125,9 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
 
     In a process of its own the planner numbers operators from 1, in the JobManager it goes on.
     """
-    for name, text in placed_java(pinning(SQL, SpreadLimits.untouched(cluster.devices))).items():
+    for name, text in placed_java(
+        pinning(Layout(SQL), SpreadLimits.untouched(cluster.devices))
+    ).items():
         (tmp_path / name).write_text(text)
     compile_java(flink, sorted(tmp_path.glob("*.java")), tmp_path)
     jar = shutil.copyfile(jobs, tmp_path / "jobs.jar")
@@ -130,14 +137,14 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     flink_run(flink, tmp_path, cluster.url, "-c", "Placed", str(jar), "SqlJob")
     (job,) = rest.live_jobs()
     rest.wait_running(job)
-    found = verify(rest, job, SQL)
+    found = verify(rest, job, Layout(SQL))
     assert found.fine, found
     seen = measured_graph(profile(rest, job, 2), 2500).operators
     assert "Calc(select=[" in seen["WindowAggregate -> Calc (2) -> totals"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
     move = mover(rest, flink, Program(jobs, "SqlJob"), tmp_path)
-    job = move.run(move.plan(job, elsewhere)).job
-    assert verify(rest, job, elsewhere).fine
+    job = move.run(move.plan(job, Layout(elsewhere))).job
+    assert verify(rest, job, Layout(elsewhere)).fine
 
 
 def managed(rest: Rest, job: str) -> list[int]:
@@ -174,12 +181,12 @@ def test_a_task_manager_with_too_little_left_is_named(
     """Before the job is submitted: each slot takes a megabyte of heap, and other jobs have some."""
     small = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 3))])
     crowded = {"op0": ["dev-0"], "op1": ["dev-0"] * 191}
-    job = apply(rest, flink, small, {"op0": ["dev-0"], "op1": ["dev-0"] * 3})
+    job = apply(rest, flink, small, Layout({"op0": ["dev-0"], "op1": ["dev-0"] * 3}))
     told = "'dev-0' has room for 189 slots beside those of other jobs, but 191 are placed on it"
     with pytest.raises(FlinkError, match=told):
-        apply(rest, flink, small, crowded)
+        apply(rest, flink, small, Layout(crowded))
     with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 191"):
-        check(rest, flink, small, crowded, job)
+        check(rest, flink, small, Layout(crowded), job)
 
 
 @pytest.mark.slow
@@ -189,7 +196,7 @@ def test_all_operators_that_are_not_placed_are_named(
     """However many there are."""
     program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(*[1] * 40))])
     with pytest.raises(FlinkError) as refused:
-        check(rest, flink, program, {"op7": ["dev-0"]}, "none")
+        check(rest, flink, program, Layout({"op7": ["dev-0"]}), "none")
     assert str(refused.value).startswith("operators '")
     assert str(refused.value).endswith("' are not placed")
     names = {f"'op{i}'" for i in range(40) if i != 7}

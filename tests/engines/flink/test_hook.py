@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.hook import PlacedEnvironment, managed_shares
-from streamplace.engines.flink.pin.pinning import Vectors, pinning
+from streamplace.engines.flink.pin.pinning import (
+    pinning,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits
 
 DEVICES = ["a", "b"]
@@ -122,7 +125,7 @@ def requesting(*devices: str) -> SimpleNamespace:
 
 def executed(
     nodes: list[Node],
-    vectors: Vectors,
+    vectors: Layout,
     managed: dict[str, int],
     devices: dict[str, tuple[str, ...]] | None = None,
 ) -> dict[str, int]:
@@ -154,7 +157,7 @@ def executed(
 def test_operators_get_as_many_subtasks_as_they_are_placed_with() -> None:
     """Where the program leaves their number open."""
     nodes = [Node("Source: src"), Node("map", said=False)]
-    executed(nodes, {"src": ["a"], "map": ["b"] * 4}, {})
+    executed(nodes, Layout({"src": ["a"], "map": ["b"] * 4}), {})
     assert [node.parallelism for node in nodes] == [1, 4]
 
 
@@ -163,22 +166,22 @@ def test_devices_that_a_program_requests_are_not_dropped_in_silence() -> None:
     node = Node("map")
     node.group = "vision"
     with pytest.raises(ValueError, match="group 'vision' requests fpga, gpu, which a placement"):
-        executed([node], {"map": ["b"]}, {}, {"vision": ("gpu", "dev-a", "fpga")})
+        executed([node], Layout({"map": ["b"]}), {}, {"vision": ("gpu", "dev-a", "fpga")})
     assert node.group == "vision"
-    executed([node], {"map": ["b"]}, {}, {"vision": ("dev-a", "lim-0")})
+    executed([node], Layout({"map": ["b"]}), {}, {"vision": ("dev-a", "lim-0")})
     assert node.group == "b"
 
 
 def test_another_number_of_subtasks_than_placed_is_refused() -> None:
     """Where the program says it."""
     with pytest.raises(ValueError, match="'map' has parallelism 2 but is placed for 4"):
-        executed([Node("map", 2)], {"map": ["b"] * 4}, {})
+        executed([Node("map", 2)], Layout({"map": ["b"] * 4}), {})
 
 
 def test_helpers_of_a_sink_may_have_fewer_subtasks() -> None:
     """A committer of a sink of four is placed with it."""
     nodes = [Node("out: Writer", 4), Node("out: Committer", 1)]
-    executed(nodes, {"out": ["b"] * 4}, {})
+    executed(nodes, Layout({"out": ["b"] * 4}), {})
     assert [node.group for node in nodes] == ["b", "b"]
 
 
@@ -187,7 +190,7 @@ def test_operators_of_one_name_are_placed_apart_and_shown_apart() -> None:
     last, source, first = Node("Map"), Node("Source: src"), Node("Map", 2, said=False)
     source.feeds(first)
     first.feeds(last)
-    executed([last, source, first], {"src": ["a"], "Map": ["a"] * 3, "Map (2)": ["b"]}, {})
+    executed([last, source, first], Layout({"src": ["a"], "Map": ["a"] * 3, "Map (2)": ["b"]}), {})
     assert [node.group for node in (source, first, last)] == ["a", "a", "b"]
     assert [node.parallelism for node in (first, last)] == [3, 1]
     assert [node.description for node in (first, last)] == ["Map", "Map [namesake 2]"]
@@ -195,21 +198,25 @@ def test_operators_of_one_name_are_placed_apart_and_shown_apart() -> None:
 
 def test_an_operator_that_is_not_placed_is_refused_by_its_number() -> None:
     with pytest.raises(ValueError, match=r"operator 'Map \(2\)' is not placed"):
-        executed([Node("Map"), Node("Map")], {"Map": ["a"]}, {})
+        executed([Node("Map"), Node("Map")], Layout({"Map": ["a"]}), {})
 
 
 def test_managed_memory_goes_to_the_slots_that_use_it() -> None:
     """All of a TaskManager's, in equal shares."""
     nodes = [Node("src"), Node("count", 2, uses="STATE_BACKEND"), Node("sum", 2, uses="PYTHON")]
     vectors = {"src": ["a"], "count": ["b", "b"], "sum": ["a", "b"]}
-    assert executed(nodes, vectors, {"a": 100, "b": 90}) == {"a": 0, "b": 30, "spread-0": 30}
+    assert executed(nodes, Layout(vectors), {"a": 100, "b": 90}) == {
+        "a": 0,
+        "b": 30,
+        "spread-0": 30,
+    }
 
 
 def test_slots_that_need_managed_memory_never_get_none() -> None:
     """RocksDB with nothing would crawl, and SQL fail."""
     vectors = {"count": ["a", "a"]}
     with pytest.raises(ValueError, match="no managed memory is left for slots of 'a'"):
-        executed([Node("count", 2, uses="STATE_BACKEND")], vectors, {"a": 1})
+        executed([Node("count", 2, uses="STATE_BACKEND")], Layout(vectors), {"a": 1})
 
 
 def test_shares_fit_the_task_manager_that_has_least() -> None:

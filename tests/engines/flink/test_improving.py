@@ -16,16 +16,19 @@ from shop_flink import Shop, ShopFlink
 
 from streamplace import Cluster, Device, Operator, StreamGraph
 from streamplace.engines.flink.decide import improving
-from streamplace.engines.flink.decide.candidates import Candidate, Question
+from streamplace.engines.flink.decide.candidates import (
+    Candidate,
+    Question,
+)
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.proposal import PRESENT, UNLIKE, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store
@@ -83,11 +86,11 @@ class World:
         """Rates are no condition here."""
         return self
 
-    def plan(self, job: str, vectors: Vectors) -> MovePlan:
+    def plan(self, job: str, vectors: Layout) -> MovePlan:
         """Whatever is placed fits."""
         assert job == self.job
         self.step()
-        return MovePlan(job, {"src": [self.where]}, {"src": [*vectors["src"]]})
+        return MovePlan(job, Layout({"src": [self.where]}), Layout({"src": [*vectors["src"]]}))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move the job, or start it again where it was, as if that is interrupted."""
@@ -117,7 +120,7 @@ class World:
         graph = StreamGraph.of("job", [Operator("src", ipt=ipt, rate=self.rate)], [])
         devices = Cluster.of([Device(name, mips=1) for name in self.carries])
         measured = Measurement(graph, devices, self.rate < self.offered)
-        question = Question(measured, {"src": [self.where]}, {}, True, self.asked)
+        question = Question(measured, Layout({"src": [self.where]}), {}, True, self.asked)
         others = [self.candidate(name) for name in self.carries if name != self.where]
         present = Trial.present(question)
         self.known.append(self.where)
@@ -128,7 +131,7 @@ class World:
     def candidate(self, name: str) -> Candidate:
         """What the model says of a layout, with an error of 10 %."""
         rate = self.factors.get(name, 1.0) * self.carries[name]
-        return Candidate(name, {"src": [name]}, RateInterval(0.9 * rate, rate, 1.1 * rate))
+        return Candidate(name, Layout({"src": [name]}), RateInterval(0.9 * rate, rate, 1.1 * rate))
 
     def improver(self, **facts: Any) -> JobImprover:
         """Tries layouts in this world."""
@@ -162,7 +165,7 @@ def _in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def present(improver: JobImprover, job: str) -> dict[str, list[str]]:
         world = cast("World | None", improver.move)
-        return layout(improver, job) if world is None else {"src": [world.where]}
+        return layout(improver, job) if world is None else Layout({"src": [world.where]})
 
     layout = JobImprover._present
     monkeypatch.setattr(JobImprover, "propose", propose)
@@ -325,7 +328,7 @@ def test_a_measured_interruption_replaces_the_expected_one() -> None:
 
 
 def test_a_layout_of_flinks_own_is_told_by_its_line_of_configuration() -> None:
-    trial = Trial("Flink's SLOTS", {"src": ["a"]}, 200.0, line="mode: SLOTS")
+    trial = Trial("Flink's SLOTS", Layout({"src": ["a"]}), 200.0, line="mode: SLOTS")
     improved = replace(World({START: 100.0}).improved(), where=trial)
     assert str(improved.report()).endswith("gives this layout without pins: mode: SLOTS")
 
@@ -345,7 +348,7 @@ def test_every_trial_is_written_to_the_ledger() -> None:
 def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
     """Only a part of a rate is uncertain, if some sources have theirs in any layout."""
     made = World({START: 50.0}).propose("job0")
-    other = Candidate("found", {"src": ["b"]}, RateInterval(90.0, 100.0, 110.0), kept=100.0)
+    other = Candidate("found", Layout({"src": ["b"]}), RateInterval(90.0, 100.0, 110.0), kept=100.0)
     assert made.optimistic(other) == pytest.approx(100.0 + 10.0 * exp(UNLIKE))
     asked = replace(made, question=replace(made.question, rate=105.0))
     assert asked.optimistic(other) == 105.0
@@ -353,7 +356,7 @@ def test_a_rate_that_is_asked_for_limits_what_may_be_gained() -> None:
 
 def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
     """No CPU is known of the job, so that its layouts carry any rate; JSON has no such number."""
-    free = Candidate("found", {"src": ["b"]}, RateInterval(inf, inf, inf))
+    free = Candidate("found", Layout({"src": ["b"]}), RateInterval(inf, inf, inf))
     document = replace(World({START: 100.0}).propose("job0"), candidates=(free,)).to_json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["layouts"][0]["value"] is None

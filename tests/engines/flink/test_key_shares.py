@@ -16,7 +16,13 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
-from streamplace.engines.flink.decide.candidates import BY_SPEED, EVEN, FOUND, Question
+from streamplace.engines.flink.decide.candidates import (
+    BY_SPEED,
+    EVEN,
+    FOUND,
+    Question,
+)
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
 from streamplace.engines.flink.measure.measurement import Measurement
@@ -225,7 +231,7 @@ def test_the_busiest_subtask_limits_a_layout() -> None:
 def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Question:
     """As much as possible of a job whose keys are skewed."""
     measured = Measurement(pipe(), cluster, is_limited=True, shares={"sum": SKEWED})
-    return Question(measured, present, {}, True, None, modes=(), **more)
+    return Question(measured, Layout(present), {}, True, None, modes=(), **more)
 
 
 UNEQUAL = Cluster.of([Device("fast", mips=2000), Device("slow", mips=500)])
@@ -236,10 +242,10 @@ LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
 def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
     """They do not say which subtask goes where, and four fifths of the tuples may be on slow."""
     question = asked(UNEQUAL, LUCKY)
-    now = question.rates.of(LUCKY)
+    now = question.rates.of(Layout(LUCKY))
     even = question.rates.if_pinned(found_for(question)[EVEN].layout)
     assert even < 0.5 * now
-    assert question.rates.if_pinned(LUCKY) == pytest.approx(even)
+    assert question.rates.if_pinned(Layout(LUCKY)) == pytest.approx(even)
     unlucky = {**LUCKY, "sum": ["slow", "fast"], "out": ["slow", "fast"]}
     best = max(found_for(asked(UNEQUAL, unlucky)).values(), key=lambda one: one.predicted.low)
     assert best.name in (FOUND, BY_SPEED)
@@ -248,7 +254,7 @@ def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
 
 def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
     layout = {"sum": ["a", "b", "b"], "out": ["a", "b", "b"], "log": ["b", "b"]}
-    orders = possible_orders(layout, {"sum": (0.8, 0.1, 0.1)})
+    orders = possible_orders(Layout(layout), {"sum": (0.8, 0.1, 0.1)})
     assert layout in orders
     assert {tuple(one["sum"]) for one in orders} == {
         ("a", "b", "b"),
@@ -257,8 +263,8 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
     }
     assert all(one["sum"] == one["out"] for one in orders)
     assert len(orders) <= ORDERS + 1
-    assert possible_orders(layout, {}) == [layout]
-    assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
+    assert possible_orders(Layout(layout), {}) == [layout]
+    assert possible_orders(Layout(layout), {"log": (0.9, 0.1)}) == [layout]
 
 
 def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:

@@ -14,13 +14,13 @@ from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.layouts import (
     MODE_SETTING,
     MODES,
-    Layout,
     Mode,
     balanced_bundles,
     even_layout,
     layouts,
     local_bundles,
 )
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.rest.client import Rest
@@ -159,7 +159,7 @@ def _layout_of(rest: Rest, job: str) -> Layout:
     for vertex in rest.job(job)["vertices"]:
         rows = rest.get(f"/jobs/{job}/vertices/{vertex['id']}")["subtasks"]
         layout[vertex["name"]] = [str(row["taskmanager-id"]) for row in rows]
-    return layout
+    return Layout(layout)
 
 
 def test_many_subtasks_are_bundled_as_few_are() -> None:

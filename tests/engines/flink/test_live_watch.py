@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_lines import settings_file
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
@@ -88,7 +89,7 @@ def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
     rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
     """A job that needs one TaskManager leaves the others; the next watch finds the journal."""
-    job = apply(rest, flink, job_of(graph_jar, 100, ROUNDS, 3), SPREAD)
+    job = apply(rest, flink, job_of(graph_jar, 100, ROUNDS, 3), Layout(SPREAD))
     line = acting(rest, flink, tmp_path / "saved")
     first, second = tmp_path / "first", tmp_path / "second"
     with watching(line, first):

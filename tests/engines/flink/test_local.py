@@ -21,6 +21,7 @@ from fake_flink import FakeFlink
 from flink_documents import job, jobs
 from flink_graphs import pipeline
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local import dist, session
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
@@ -245,7 +246,9 @@ def test_the_ten_minutes_of_the_guide(
     job = pipeline(1, 2, 1)
     address = ("--rest", rest.url)
     everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
-    first = apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(job)]), everywhere)
+    first = apply(
+        rest, flink, Program(graph_jar, "GraphJob", [json.dumps(job)]), Layout(everywhere)
+    )
     watched = (*settings_file(tmp_path, seconds=2), "-o", "cluster.toml")
     assert run("flink", "cluster", *address, *watched).status == 0
     measured = tomllib.loads((tmp_path / "cluster.toml").read_text())

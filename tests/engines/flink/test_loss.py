@@ -16,11 +16,11 @@ from flink_graphs import pipeline
 from moved_jobs import lines
 from submitted_jobs import TALLY, WatchThread, placed, tally
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
@@ -65,18 +65,18 @@ def test_a_task_manager_is_added_while_the_others_run(
     """A job that restarts does not flow over to it, and a new one is spread over it."""
     program = job_of({**pipeline(1, 3), "restart": True}, graph_jar)
     before = {device: roomy.processes[device].pid for device in DEVICES}
-    job = apply(rest, flink, program, UNEVEN)
+    job = apply(rest, flink, program, Layout(UNEVEN))
     roomy.start("new-1")
     while "new-1" not in rest.offered():
         assert roomy.processes["new-1"].poll() is None
     roomy.kill("dev-1")
     come_back(rest, roomy, "dev-1")
     rest.wait_running(job, 120)
-    assert verify(rest, job, UNEVEN).fine
+    assert verify(rest, job, Layout(UNEVEN)).fine
     both = {"op0": ["dev-2"], "op1": ["new-1", "new-1", "dev-1"]}
-    other = apply(rest, flink, program, both)
-    assert verify(rest, other, both).fine
-    assert verify(rest, job, UNEVEN).fine
+    other = apply(rest, flink, program, Layout(both))
+    assert verify(rest, other, Layout(both)).fine
+    assert verify(rest, job, Layout(UNEVEN)).fine
     assert {d: roomy.processes[d].pid for d in ("dev-0", "dev-2")} == {
         d: before[d] for d in ("dev-0", "dev-2")
     }
@@ -94,9 +94,9 @@ def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     wider = job_of({**pipeline(1, 1, 1), "restart": True}, graph_jar)
     refusal = f"is fully occupied by '{ordinary}': each slot of a job without a placement"
     with pytest.raises(FlinkError, match=refusal):
-        apply(rest, flink, wider, everywhere)
+        apply(rest, flink, wider, Layout(everywhere))
     rest.cancel(ordinary)
-    apply(rest, flink, wider, everywhere)
+    apply(rest, flink, wider, Layout(everywhere))
     ordinary = rest.run_jar(jar, "GraphJob", wider.arguments)
     rest.delete(f"/jars/{jar}")
     assert uploaded(rest) == []
@@ -122,10 +122,12 @@ def uploaded(rest: Rest) -> list[Any]:
         return list(json.load(answer)["files"])
 
 
-UNEVENLY: Vectors = {
-    **TALLY,
-    **{name: ["dev-0", "dev-1", "dev-1"] for name in ("KeyedProcess", "Process", "Writer")},
-}
+UNEVENLY: Layout = Layout.from_json(
+    {
+        **TALLY,
+        **{name: ["dev-0", "dev-1", "dev-1"] for name in ("KeyedProcess", "Process", "Writer")},
+    }
+)
 
 
 def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
@@ -140,7 +142,7 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
         run = watch.started(number)
         if lost == "dev-1":
             come_back(rest, roomy, lost)
-        assert verify(rest, run.job, run.vectors).fine
+        assert verify(rest, run.job, run.layout).fine
         restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
         assert restored["external_path"].startswith("file:")
         before = len(lines(told, "windows"))
@@ -170,7 +172,7 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     lost_first = "lost: 'dev-1'; waiting 0.5 s for it"
     assert watch.steps[0] in (failed_first, lost_first)  # as Flink tells it
     assert run.stand_ins == {"dev-1": "dev-2"}
-    assert verify(rest, run.job, run.vectors).fine
+    assert verify(rest, run.job, run.layout).fine
     rest.cancel(run.job)
     watch.ends()
 
@@ -203,4 +205,4 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
         (job,) = rest.live_jobs()
         rest.wait_running(job)
         vectors = {"op0": ["dev-1"], "op1": ["dev-0", "dev-1", "dev-1"]}
-        assert verify(rest, job, vectors).fine
+        assert verify(rest, job, Layout(vectors)).fine

@@ -14,10 +14,13 @@ from command_lines import settings_file
 from moved_jobs import check_windows, lines, settings, tells_more_windows
 from submitted_jobs import mover, submitted
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.pin.apply import placed_upload
-from streamplace.engines.flink.pin.pinning import Pinning
+from streamplace.engines.flink.pin.pinning import (
+    Pinning,
+)
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import is_spent, withdraw
@@ -123,12 +126,12 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     steps: list[str] = []
     move = mover(rest, tally.flink, program, tmp_path, steps.append)
     for wanted in (SPREAD, ELSEWHERE):
-        moved = move.run(move.plan(job, wanted))
+        moved = move.run(move.plan(job, Layout(wanted)))
         job, path = moved.job, moved.savepoint
         tally.tells_more()
         restored = rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
         assert restored["external_path"] == path
-        assert verify(rest, job, wanted).fine
+        assert verify(rest, job, Layout(wanted)).fine
     document = rest.job(job)
     assert (len(document["vertices"]) == len(SPREAD)) == (after == "false")
     tally.ends(job)
@@ -147,13 +150,13 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_p
         for operator in vertex.operators
     }
     move = mover(rest, tally.flink, tally.program(given), tmp_path)
-    plan = move.plan(job, here)
+    plan = move.plan(job, Layout(here))
     assert not plan.moved
     assert plan.is_needed
     job = move.run(plan).job
     tally.tells_more()
-    assert verify(rest, job, here).fine
-    assert not move.plan(job, here).is_needed
+    assert verify(rest, job, Layout(here)).fine
+    assert not move.plan(job, Layout(here)).is_needed
     tally.ends(job)
 
 
@@ -174,7 +177,7 @@ def test_files_that_nobody_has_read_yet_are_read_once(tally: Tally, tmp_path: Pa
         time.sleep(0.1)
     move = mover(rest, tally.flink, program, tmp_path)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
-    job = move.run(move.plan(job, vectors)).job
+    job = move.run(move.plan(job, Layout(vectors))).job
     before = len(lines(told, "lines"))
     (told / "slow").unlink()
     assert rest.wait(job, ENDED, 120) == "FINISHED"

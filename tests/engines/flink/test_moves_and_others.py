@@ -12,6 +12,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import ANSWERS, JOB, KEPT, healthy, job, jobs
 from lazy_flink import Clock
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import VERSION, Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import settling
@@ -360,6 +361,6 @@ def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
         flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
     home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
     move = FlinkMove(flink.rest, home, program, lambda _: None, MoveSettings("file:///s"))
-    plan = move.plan(OLD.upper(), dict.fromkeys(tasks, "dev-2"))
+    plan = move.plan(OLD.upper(), Layout.from_json(dict.fromkeys(tasks, "dev-2")))
     assert plan.before == {"src": ["dev-1"], "map": ["dev-1"]}
     assert move.running_job(OLD.upper()) == plan.job == OLD  # the id of a successor is made from it

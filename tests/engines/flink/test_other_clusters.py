@@ -19,6 +19,7 @@ from moved_jobs import FAST, SLOW, Watched, write_spread
 from submitted_jobs import TALLY, WatchThread, placed, tally
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.config import as_yaml
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import (
@@ -78,7 +79,7 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, flink
     cluster.kill("dev-1")
     run = watch.started()
     assert run.stand_ins == {"dev-1": "dev-2"}
-    assert verify(rest, run.job, run.vectors).fine
+    assert verify(rest, run.job, run.layout).fine
     rest.cancel(run.job)
     watch.ends()
 
@@ -91,7 +92,7 @@ def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
     settings = MoveSettings((tmp_path / "saved").as_uri(), settle=0.0)
     with faulty_proxy(running.rest.url) as proxy:
         move = FlinkMove(Rest(proxy.url), flink, running.program, lambda _: None, settings)
-        plan = move.plan(running.job, {**TALLY, "Map": ["dev-2"]})
+        plan = move.plan(running.job, Layout.from_json({**TALLY, "Map": ["dev-2"]}))
         proxy.disturb(request_, "none")
         proxy.before = lambda: running.cluster.kill(JOB_MANAGER)
         try:
@@ -205,10 +206,10 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         (one,) = rest.live_jobs()
         rest.wait_running(one, 120)
         vectors = {"op0": ["box one"], "op1": ["box two", "box one", "box two"]}
-        found = verify(rest, one, vectors)
+        found = verify(rest, one, Layout(vectors))
         measured = profile(rest, one, 2.0)
         with pytest.raises(FlinkError, match="runs in application mode and accepts no job but its"):
-            check(rest, flink, Program(graph_jar, "GraphJob"), vectors, one)
+            check(rest, flink, Program(graph_jar, "GraphJob"), Layout(vectors), one)
     assert found.fine, found
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
 

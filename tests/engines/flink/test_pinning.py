@@ -5,8 +5,10 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import job
 
-from streamplace.engines.flink.decide.candidates import names_of
-from streamplace.engines.flink.pin.pinning import by_operator, pinning, read_vectors, vectors_of
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.pin.pinning import (
+    pinning,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import PlacementError
@@ -19,7 +21,7 @@ DEVICES = ["a", "b", "c"]
 def test_operators_on_one_device_share_its_group() -> None:
     """A group is a processing element; parallelism inside it is free."""
     answer = pinning(
-        {"src": ["a"], "map": ["a", "a"], "sink": ["b"]}, SpreadLimits.untouched(DEVICES)
+        Layout({"src": ["a"], "map": ["a", "a"], "sink": ["b"]}), SpreadLimits.untouched(DEVICES)
     )
     assert answer.operators == {"src": "a", "map": "a", "sink": "b"}
     assert answer.parallelism == {"src": 1, "map": 2, "sink": 1}
@@ -29,7 +31,7 @@ def test_operators_on_one_device_share_its_group() -> None:
 def test_operators_placed_alike_subtask_by_subtask_share_a_spread_group() -> None:
     """So that Flink may fuse them; equal counts in another order are another group."""
     answer = pinning(
-        {"u": ["a", "b"], "v": ["a", "b"], "w": ["b", "a"]}, SpreadLimits.untouched(DEVICES)
+        Layout({"u": ["a", "b"], "v": ["a", "b"], "w": ["b", "a"]}), SpreadLimits.untouched(DEVICES)
     )
     assert answer.operators == {"u": "spread-0", "v": "spread-0", "w": "spread-1"}
 
@@ -40,27 +42,27 @@ def test_spread_groups_take_what_is_left() -> None:
     limits = SpreadLimits.untouched(DEVICES)
     limits.indexes["a"] &= {1, 4, 9}
     limits.indexes["b"] &= {2, 4, 9}
-    groups = pinning(vectors, limits).groups
+    groups = pinning(Layout(vectors), limits).groups
     assert [min(demand) for demand in groups.values()] == ["lim-0-dev-c", "lim-0-dev-c"]
     assert [{"lim-4", "lim-9"} & set(demand) for demand in groups.values()] == [
         {"lim-4"},
         {"lim-9"},
     ]
     with pytest.raises(PlacementError, match="no one number of the group indexes is free on all"):
-        pinning(vectors, limits)
+        pinning(Layout(vectors), limits)
     limits.indexes["a"].clear()
     with pytest.raises(PlacementError, match="TaskManager 'a' has no free group indexes left"):
-        pinning(vectors, limits)
+        pinning(Layout(vectors), limits)
 
 
 def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() -> None:
     """Even ones none at all, and groups that share no device the same ones."""
     limits = SpreadLimits.untouched([*DEVICES, "d"], layers=1)
-    pinning({"even": ["a", "b"], "same": ["b", "a"], "ab": ["a", "a", "b"]}, limits)
-    pinning({"ba": ["b", "b", "a"], "cd": ["c", "d", "d"]}, limits)
+    pinning(Layout({"even": ["a", "b"], "same": ["b", "a"], "ab": ["a", "a", "b"]}), limits)
+    pinning(Layout({"ba": ["b", "b", "a"], "cd": ["c", "d", "d"]}), limits)
     assert limits.layers == {"a": set(), "b": set(), "c": set(), "d": {0}}
     with pytest.raises(PlacementError, match="'b' has no free layers for uneven numbers"):
-        pinning({"again": ["a", "a", "b"]}, limits)
+        pinning(Layout({"again": ["a", "a", "b"]}), limits)
 
 
 LONG = f"m#{'9' * 5000}"
@@ -90,7 +92,7 @@ def test_a_placement_is_read_by_operators(
     assignment: dict[str, str], vectors: dict[str, list[str] | str]
 ) -> None:
     """The job knows fused operators by their own names, and subtasks by numbers without gaps."""
-    assert vectors_of(assignment) == vectors
+    assert Layout.of(assignment) == vectors
 
 
 @pytest.mark.parametrize(
@@ -115,10 +117,10 @@ def test_operators_whose_names_contain_arrows_are_found_again(
     plan = {"plan": {"nodes": [{"id": "v0", "description": tree}]}}
     flink = FakeFlink({"GET /jobs/j": document, "GET /jobs/j/plan": plan})
     _, (task,), _ = read_plan(flink.rest, "j")
-    layout = {operator: ["a", "b"] for operator in operators}
-    assert vectors_of({f"{task.name}#0": "a", f"{task.name}#1": "b"}) == layout
+    layout = Layout({operator: ["a", "b"] for operator in operators})
+    assert Layout.of({f"{task.name}#0": "a", f"{task.name}#1": "b"}) == layout
     graph = StreamGraph.of("shop", [Operator(task.name, rate=1.0, parallelism=2)], [])
-    assert by_operator(names_of(graph, layout)) == layout
+    assert layout.by_task(graph).by_operator() == layout
 
 
 def test_a_placement_file_says_how_many_subtasks_its_operators_have(
@@ -135,7 +137,7 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
     for option in ((), ("--subtasks",)):
         dealt = ("--placer", "round-robin", "--devices", "2", *option)
         assert run("place", "graph.json", *dealt, "-o", "p.json").status == 0
-        vectors = read_vectors(tmp_path / "p.json")
+        vectors = Layout.read(tmp_path / "p.json")
         assert {name: len(devices) for name, devices in vectors.items()} == {
             "src": 1,
             "map": 4,
@@ -146,8 +148,8 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
         for kind, written in (("json", "q"), ("flink", "f")):
             options = ("--graph", "graph.json", "--devices", "2", "--to", kind, "-o", written)
             run("export", "p.json", *options)
-        assert read_vectors(tmp_path / "q") == vectors
-        assert read_vectors(tmp_path / "f" / "placement.json") == vectors
+        assert Layout.read(tmp_path / "q") == vectors
+        assert Layout.read(tmp_path / "f" / "placement.json") == vectors
 
 
 @pytest.mark.parametrize(
@@ -158,4 +160,4 @@ def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
     assignment: dict[str, str], told: str
 ) -> None:
     with pytest.raises(PlacementError, match=told):
-        vectors_of(assignment, {"m": 3})
+        Layout.of(assignment, {"m": 3})

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.pin.pinning import Vectors, all_devices, pinning
+from streamplace.engines.flink.pin.pinning import (
+    pinning,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.program.jars import compile_java, placed_jar, placed_java
 
@@ -91,9 +94,9 @@ public final class Listening {
 PROGRAMS = {"Main": MAIN, "Requesting": REQUESTING, "Listening": LISTENING}
 
 
-def compiled(flink: Flink, folder: Path, vectors: Vectors, *programs: str) -> Path:
+def compiled(flink: Flink, folder: Path, vectors: Layout, *programs: str) -> Path:
     """Folder with the classes of a placement and of programs."""
-    devices = sorted(all_devices(vectors))
+    devices = sorted(vectors.devices)
     sources = placed_java(pinning(vectors, SpreadLimits.untouched(devices)))
     for name, text in (sources | {f"{name}.java": PROGRAMS[name] for name in programs}).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -116,7 +119,9 @@ def run_java(flink: Flink, folder: Path, *words: str) -> subprocess.CompletedPro
 def pinned(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of two programs, whose two operators are placed on one device."""
     vectors = {"in": ["dev-0"], "out": ["dev-0"]}
-    return compiled(flink, tmp_path_factory.mktemp("pinned"), vectors, "Requesting", "Listening")
+    return compiled(
+        flink, tmp_path_factory.mktemp("pinned"), Layout(vectors), "Requesting", "Listening"
+    )
 
 
 def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_path: Path) -> None:
@@ -124,7 +129,7 @@ def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_pa
     devices = {name: f"on {name}" for name in NAMES}
     names = [base64.b64encode(name.encode()).decode() for name in NAMES]
     vectors = {name: [device] for name, device in devices.items()}
-    run = run_java(flink, compiled(flink, tmp_path, vectors, "Main"), "Main", *names)
+    run = run_java(flink, compiled(flink, tmp_path, Layout(vectors), "Main"), "Main", *names)
     assert run.returncode == 0, run.stderr
     told = [line.split() for line in run.stdout.splitlines()]
     assert [base64.b64decode(group).decode() for group, _ in told] == list(devices.values())
@@ -149,7 +154,7 @@ def test_the_pinning_classes_run_on_the_oldest_java_of_flink(flink: Flink, tmp_p
     job = tmp_path / "job.jar"
     with zipfile.ZipFile(job, "w") as made:
         made.writestr("a", "")
-    answer = pinning({"in": ["dev-0"]}, SpreadLimits.untouched(["dev-0"]))
+    answer = pinning(Layout({"in": ["dev-0"]}), SpreadLimits.untouched(["dev-0"]))
     with placed_jar(flink, job, [], answer, {}) as jar, zipfile.ZipFile(jar) as opened:
         content = opened.read("Placed.class")
     assert int.from_bytes(content[6:8], "big") == 55

@@ -12,6 +12,7 @@ from flink_graphs import pipeline
 from submitted_jobs import submitted
 
 from streamplace.engines.flink import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -47,7 +48,7 @@ def test_random_placements_land_exactly(
 ) -> None:
     """Whole operators on their devices, spread ones in their counts."""
     graph, vectors = random_vectors(seed, cluster)
-    found = verify(rest, submit(graph, vectors), vectors)
+    found = verify(rest, submit(graph, vectors), Layout(vectors))
     assert found.fine, found
 
 
@@ -59,7 +60,7 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
     for device in cluster.devices[1:3]:
         vectors = {"op0": ["dev-0"], "op1": [device], "op2": ["dev-0", device]}
         job = submit(pipeline(1, 1, 2), vectors)
-        assert verify(rest, job, vectors).fine
+        assert verify(rest, job, Layout(vectors)).fine
         rest.cancel(job)
         rest.cancel(job)  # an ended job is left alone
         assert left(rest) == before
@@ -88,11 +89,11 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
         rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
         arguments = [json.dumps(pipeline(1, 1))]
         with pytest.raises(FlinkError, match="scheduler is Adaptive, which ignores placements"):
-            apply(rest, flink, Program(graph_jar, "GraphJob", arguments), vectors)
+            apply(rest, flink, Program(graph_jar, "GraphJob", arguments), Layout(vectors))
         with urlopen(f"{cluster.url}/jars") as answer:
             assert json.load(answer)["files"] == []
         job = submitted(rest, graph_jar, "GraphJob", *arguments)
-        assert "scheduler is Adaptive" in verify(rest, job, vectors).problems[0]
+        assert "scheduler is Adaptive" in verify(rest, job, Layout(vectors)).problems[0]
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,13 @@ import pytest
 from flink_clusters import await_flow
 from submitted_jobs import submitted
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.pin.export import placed_py
-from streamplace.engines.flink.pin.pinning import pinning, vectors_of
+from streamplace.engines.flink.pin.pinning import (
+    pinning,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
@@ -59,7 +62,7 @@ def test_six_lines_measure_place_and_move_a_job(
     moved, placement = names["moved"], names["placement"]
     assert rest.live_jobs() == [moved.job]
     assert moved.job != names["job"]
-    assert verify(rest, moved.job, vectors_of(placement)).fine
+    assert verify(rest, moved.job, Layout.of(placement)).fine
     assert capsys.readouterr().out.startswith(moved.job)
 
 
@@ -102,7 +105,7 @@ def test_a_program_runs_where_it_was_placed(
 ) -> None:
     """One line of the program is changed, and nothing of streamplace is needed to run it."""
     vectors = {operator: [device] for operator, device in placement.items()}
-    code = placed_py(pinning(vectors, SpreadLimits.untouched(cluster.devices)))
+    code = placed_py(pinning(Layout(vectors), SpreadLimits.untouched(cluster.devices)))
     (tmp_path / "placed.py").write_text(code, encoding="utf-8")
     shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
     address = cluster.url.removeprefix("http://").split(":")
@@ -117,5 +120,5 @@ def test_a_program_runs_where_it_was_placed(
     assert done.returncode == 0, done.stderr
     job = done.stdout.split()[-1]
     rest.wait_running(job, 120)
-    found = verify(rest, job, vectors)
+    found = verify(rest, job, Layout(vectors))
     assert found.fine, found

@@ -9,9 +9,13 @@ import pytest
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.api.placing import simulate_queues
-from streamplace.engines.flink.decide.candidates import FOUND, Question, candidates
-from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.decide.candidates import (
+    FOUND,
+    Question,
+    candidates,
+)
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import capacity, placed
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow
@@ -32,8 +36,8 @@ CHAINS = StreamGraph.of(
     [Stream("clicks", "count"), Stream("readings", "score")],
 )
 """Clicks need 1,000 MIPS. Readings need 2,500, the whole of a device."""
-PRESENT: Layout = {"clicks": ["d0"], "count": ["d0"], "readings": ["d1"], "score": ["d1"]}
-APART: Layout = {**PRESENT, "score": ["d2"]}
+PRESENT: Layout = Layout({"clicks": ["d0"], "count": ["d0"], "readings": ["d1"], "score": ["d1"]})
+APART: Layout = Layout.from_json({**PRESENT, "score": ["d2"]})
 
 
 def rates(
@@ -72,15 +76,17 @@ def test_subtasks_of_a_source_without_shares_do_not_wait_for_each_other() -> Non
     source = Operator("readings", ipt=1e6, rate=3_000.0, parallelism=2)
     graph = StreamGraph.of("one", [source], [])
     present, layout = {"readings": ["d0", "slow"]}, {"readings": ["d0", "d1"]}
-    job = rates(graph, present)
+    job = rates(graph, Layout(present))
     assert job.factors[0] == pytest.approx(1.0)
-    assert job.of(layout) == pytest.approx(5_000.0)
+    assert job.of(Layout(layout)) == pytest.approx(5_000.0)
     graph = graph.at_rate(1_000.0)
-    assert rates(graph, present, shares={"readings": [0.5, 0.5]}).factors[0] == pytest.approx(1.0)
-    assert rates(graph, present, asked=1e6).of(layout) == pytest.approx(5_000.0)
-    assert rates(graph, present, shares={"readings": [0.8, 0.2]}).of(layout) == pytest.approx(
-        2_500 / 0.8 * 0.4
-    )
+    assert rates(graph, Layout(present), shares={"readings": [0.5, 0.5]}).factors[
+        0
+    ] == pytest.approx(1.0)
+    assert rates(graph, Layout(present), asked=1e6).of(Layout(layout)) == pytest.approx(5_000.0)
+    assert rates(graph, Layout(present), shares={"readings": [0.8, 0.2]}).of(
+        Layout(layout)
+    ) == pytest.approx(2_500 / 0.8 * 0.4)
 
 
 def test_what_draining_subtasks_read_is_what_a_layout_sustains() -> None:
@@ -93,10 +99,10 @@ def test_what_draining_subtasks_read_is_what_a_layout_sustains() -> None:
     subtasks = SubtaskFlow(1_500.0, 1e6, (0.0, 0.0)), SubtaskFlow(500.0, 1e6, (9e4, 8e4))
     flow = SourceFlow(2_000.0, is_limited=True, name="readings", subtasks=subtasks)
     whole = SourceFlow(2_000.0, is_limited=True, sources={"readings": flow})
-    job = rates(graph, {"readings": ["d0", "slow"]}, flow=whole)
+    job = rates(graph, Layout({"readings": ["d0", "slow"]}), flow=whole)
     assert job.sustained.sum() == pytest.approx(1_000.0)
     assert job.contradiction is None
-    assert job.of({"readings": ["d0", "d1"]}) == pytest.approx(5_000.0)
+    assert job.of(Layout({"readings": ["d0", "d1"]})) == pytest.approx(5_000.0)
 
 
 def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on() -> None:
@@ -104,14 +110,16 @@ def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on() -> N
     operators = [CHAINS.operators[0], CHAINS.operators[1], replace(CHAINS.operators[2], ipt=3e5)]
     graph = StreamGraph.of("shared", operators, [CHAINS.streams[0]])
     present = {"clicks": ["d0"], "count": ["d0"], "readings": ["d0"]}
-    job = rates(graph, present)
-    assert job.of(present) == pytest.approx(105_000.0)
-    assert job.of({**present, "clicks": ["d2"], "count": ["d2"]}) == pytest.approx(
+    job = rates(graph, Layout(present))
+    assert job.of(Layout(present)) == pytest.approx(105_000.0)
+    assert job.of(Layout({**present, "clicks": ["d2"], "count": ["d2"]})) == pytest.approx(
         100_000 + 5_000 / 0.6
     )
-    assert job.of({**present, "count": ["d2"]}) == pytest.approx(100_000 + 5_000 * 0.8 / 0.6)
+    assert job.of(Layout({**present, "count": ["d2"]})) == pytest.approx(
+        100_000 + 5_000 * 0.8 / 0.6
+    )
     behind = {**present, "clicks": ["slow"], "count": ["slow"]}
-    assert job.of(behind) == pytest.approx(50_000 + 5_000 / 0.6)
+    assert job.of(Layout(behind)) == pytest.approx(50_000 + 5_000 / 0.6)
 
 
 def test_what_was_measured_scales_the_costs() -> None:
@@ -137,9 +145,9 @@ def test_the_flow_behind_a_source_follows_it_into_a_join() -> None:
         [Stream("clicks", "join"), Stream("readings", "parse"), Stream("parse", "join")],
     )
     present = {"clicks": ["d0"], "join": ["d1"], "readings": ["d2"], "parse": ["d2"]}
-    job = rates(graph, present)
-    assert job.of({**present, "parse": ["d0"]}) == pytest.approx(1000 + 100 * 0.8 / 0.6)
-    assert job.of({**present, "parse": ["d1"]}) == pytest.approx(1000 + 100 * 0.6 / 0.64)
+    job = rates(graph, Layout(present))
+    assert job.of(Layout({**present, "parse": ["d0"]})) == pytest.approx(1000 + 100 * 0.8 / 0.6)
+    assert job.of(Layout({**present, "parse": ["d1"]})) == pytest.approx(1000 + 100 * 0.6 / 0.64)
 
 
 def mixed(random: np.random.Generator) -> tuple[StreamGraph, Cluster, Layout, Layout]:
@@ -159,8 +167,8 @@ def mixed(random: np.random.Generator) -> tuple[StreamGraph, Cluster, Layout, La
     cluster = Cluster.of(devices, bandwidth="4 Mbps", overhead=1e-5)
 
     def layout() -> Layout:
-        return {one.name: random.choice(cluster.devices.name, one.parallelism).tolist()
-                for one in operators}  # fmt: skip
+        names = cluster.devices.name
+        return Layout({one.name: random.choice(names, one.parallelism) for one in operators})
 
     return StreamGraph.of("mixed", operators, streams), cluster, layout(), layout()
 
@@ -210,8 +218,15 @@ def test_pipelines_of_generators_carry_what_queues_let_pass() -> None:
         present, *others = (
             {name: random.choice(names, 4).tolist() for name in ("src", "out")} for _ in range(4)
         )
-        job = rates(graph.at_rate(carried(graph, present)), present, frozenset({"src"}))
-        errors += [abs(np.log(job.of(one) / carried(graph, one))) for one in others]
+        job = rates(
+            graph.at_rate(carried(graph, Layout.from_json(present))),
+            Layout.from_json(present),
+            frozenset({"src"}),
+        )
+        errors += [
+            abs(np.log(job.of(Layout.from_json(one)) / carried(graph, Layout.from_json(one))))
+            for one in others
+        ]
     assert np.median(errors) < 0.1
 
 
@@ -237,7 +252,7 @@ def test_the_best_layout_for_what_is_held_back_is_found() -> None:
 
 def test_a_job_of_which_no_cpu_is_known_carries_any_rate() -> None:
     free = StreamGraph.of("free", [Operator("src", rate=1000.0)], [])
-    job = rates(free, {"src": ["d0"]}, frozenset({"src"}))
-    assert job.of({"src": ["slow"]}) == inf
+    job = rates(free, Layout({"src": ["d0"]}), frozenset({"src"}))
+    assert job.of(Layout({"src": ["slow"]})) == inf
     assert job.contradiction is None
     assert Problem(job.at_rate(2000.0), DEVICES).graph.source_rate == pytest.approx(2000.0)

@@ -12,6 +12,7 @@ from lazy_flink import Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
@@ -169,7 +170,7 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
         look_at(flink.rest, "job")
     told: list[str] = []
     move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), told.append)
-    assert move.rate(MovePlan("job", {}, {})) is None
+    assert move.rate(MovePlan("job", Layout.from_json({}), Layout.from_json({}))) is None
     assert "the rates before and after the move are not compared" in told[0]
 
 

@@ -12,6 +12,7 @@ from fake_flink import FakeFlink
 from flink_documents import config
 from flink_graphs import pipeline
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import submitted
@@ -172,4 +173,4 @@ def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
         answer = run("flink", "move", *where, *placed(device), *saved)
         assert answer.status == 0, answer.err
         assert "its options and arguments are used again" in answer.err
-        assert verify(rest, answer.out.strip(), {"op0": [device], "op1": [device]}).fine
+        assert verify(rest, answer.out.strip(), Layout({"op0": [device], "op1": [device]})).fine

@@ -18,6 +18,7 @@ from moving_cases import (
     MoveCase,
 )
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import (
     MoveClaim,
@@ -185,7 +186,7 @@ def test_a_command_that_goes_on_by_itself_advises_no_other(
     moved = FlinkMoved(NEW, 1.0, None)
     monkeypatch.setattr(FlinkMove, "_run", forgotten)
     monkeypatch.setattr(FlinkMove, "resume", lambda *_: moved)
-    plan = MovePlan(OLD, {}, {})
+    plan = MovePlan(OLD, Layout.from_json({}), Layout.from_json({}))
     assert replace(mover, tell=told.append).run(plan) is moved
     assert told == ["the JobManager no longer knows the job; the move goes on"]
 

@@ -10,6 +10,7 @@ from fake_flink import FakeFlink
 from flink_documents import ANSWERS, JOB, healthy, job, jobs
 
 from streamplace.engines.flink import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import PlacementError
@@ -32,7 +33,7 @@ def running(**devices: list[str]) -> dict[str, Any]:
 
 def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
     """What verify says of the job."""
-    return verify(FakeFlink(answers).rest, "new", vectors)
+    return verify(FakeFlink(answers).rest, "new", Layout.from_json(vectors))
 
 
 def test_a_job_whose_operators_share_a_name_is_refused() -> None:

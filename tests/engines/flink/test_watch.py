@@ -12,9 +12,9 @@ from fake_flink import FakeFlink, InTurn, failure, said
 from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
 from watched_jobs import lacking, starts_by, write_program
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import Savepoint, resumable
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch import replacing
@@ -26,7 +26,7 @@ from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.store import Store
 from streamplace.io.watch_store import read_records
 
-VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
+VECTORS: Layout = Layout.from_json({"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"})
 LATEST = {
     "completed": {"id": 7, "external_path": "s3://b/chk-7"},
     "savepoint": {"id": 5, "external_path": "s3://b/sp-5"},
@@ -92,8 +92,8 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(watched: Watched) -> None
     }
     watched.watch("dev-2")
     first, second = watched.runs
-    assert first.vectors == {"map": ["dev-0", "dev-2", "dev-2"], "sink": "dev-2"}
-    assert second.vectors == VECTORS
+    assert first.layout == {"map": ["dev-0", "dev-2", "dev-2"], "sink": "dev-2"}
+    assert second.layout == VECTORS
     assert watched.paths == ["s3://b/chk-7", "s3://b/chk-3"]
     assert watched.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
     assert watched.steps[-1] == "job new has finished because it has read all of its input"
@@ -210,7 +210,7 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(watched:
         "job new runs",
         "job new is CANCELED",
     ]
-    assert [run.vectors for run in watched.runs] == [VECTORS]
+    assert [run.layout for run in watched.runs] == [VECTORS]
 
 
 @pytest.mark.parametrize(

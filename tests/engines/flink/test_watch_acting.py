@@ -12,6 +12,7 @@ from flink_documents import healthy, job
 from stores import fill_disk
 from watched_jobs import OLD, Killed, outcome
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
@@ -21,7 +22,6 @@ from streamplace.engines.flink.move.outcomes import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting
@@ -37,7 +37,7 @@ from streamplace.model.intervals import RateInterval
 
 NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
-NOW, THERE = Option({"map": ["a"]}, CARRIES), Option({"map": ["b"]}, CARRIES)
+NOW, THERE = Option(Layout({"map": ["a"]}), CARRIES), Option(Layout({"map": ["b"]}), CARRIES)
 GO = Choice("the rate grew", THERE)
 JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 
@@ -59,9 +59,9 @@ class Moves:
     journals: list[Any] = field(default_factory=list)
     rest: Any = field(default_factory=lambda: FakeFlink(healthy("a", "b")).rest)
 
-    def plan(self, job: str, vectors: Vectors) -> MovePlan:
+    def plan(self, job: str, vectors: Layout) -> MovePlan:
         """Whatever is placed fits."""
-        return MovePlan(job, {"map": ["a"]}, {"map": [*vectors["map"]]})
+        return MovePlan(job, Layout({"map": ["a"]}), Layout({"map": [*vectors["map"]]}))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Stop the job and start its successor."""

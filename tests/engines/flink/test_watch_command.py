@@ -17,6 +17,7 @@ from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import healthy, job, jobs
 from watched_jobs import OLD
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
@@ -39,8 +40,8 @@ from streamplace.io.watch_store import (
 )
 from streamplace.model.intervals import RateInterval
 
-HERE = Option({"map": ["dev-0", "dev-0"]}, RateInterval(90.0, 100.0, 110.0))
-MORE = Option({"map": ["dev-0", "dev-1"]}, RateInterval(180.0, 200.0, 220.0), moves=1)
+HERE = Option(Layout({"map": ["dev-0", "dev-0"]}), RateInterval(90.0, 100.0, 110.0))
+MORE = Option(Layout({"map": ["dev-0", "dev-1"]}), RateInterval(180.0, 200.0, 220.0), moves=1)
 MODEL = JobModel(HERE, (MORE,), (1, 2), "the CPU of dev-0")
 
 
@@ -220,7 +221,7 @@ def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
     for given in (("--job", OLD), ()):
         answer = run("flink", "watch", "--rest", flink.url, "--placement", "p.json", *given)
         assert answer.status == 0, answer.err
-    assert [(one.job, one.vectors) for one in seen] == [(new, layout)] * 2
+    assert [(one.job, one.layout) for one in seen] == [(new, layout)] * 2
 
 
 ROUND = WatchRound("2026-05-04T10:00:00", 60.0, "a", 50.0, 55.0, True, 7.0, 2, 90.0, 100.0, 110.0)

@@ -9,6 +9,7 @@ import pytest
 
 from streamplace.control.policy import PlanChoice, SlotObservation
 from streamplace.engines.flink.decide.proposal import Trial
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.watch.deciding import (
     Choice,
@@ -31,7 +32,9 @@ from streamplace.model.intervals import RateInterval
 def option(devices: str, value: float, best: float = 0.0, **facts: Any) -> Option:
     """A layout that should carry a rate, or a tenth less."""
     carries = RateInterval(0.9 * value, value, 1.1 * value)
-    return Option({"map": devices.split()}, carries, optimistic=best or 1.1 * value, **facts)
+    return Option(
+        Layout({"map": devices.split()}), carries, optimistic=best or 1.1 * value, **facts
+    )
 
 
 def tried(one: Option, rate: float, *, is_limited: bool = True) -> Option:
@@ -111,7 +114,7 @@ def test_what_was_measured_replaces_what_was_predicted() -> None:
         Trial("", A.layout, 80.0, is_limited=True),
         Trial("", AB.layout, 250.0),
         Trial("", ABC.layout, 0.0, failure="too few slots"),
-        Trial("", {"map": ["c"] * 3}, 40.0, is_limited=True),
+        Trial("", Layout({"map": ["c"] * 3}), 40.0, is_limited=True),
     ]
     here, others = known_options(AB, [A, ABC], trials)
     assert (here.carries, here.measured) == ((250.0, 250.0, 250.0), 250.0)

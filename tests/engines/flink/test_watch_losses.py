@@ -17,6 +17,7 @@ from lazy_flink import Clock
 from moving_cases import FAILED, SAVED, UNKNOWN, cluster_jar
 from watched_jobs import OLD, Killed, outcome
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
@@ -24,7 +25,6 @@ from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin import verify as verifying
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
@@ -173,9 +173,9 @@ class LosingFlink(FakeFlink):
 class PlannedMove(FlinkMove):
     """A move of which nothing is checked before."""
 
-    def plan(self, job: str, vectors: Vectors) -> MovePlan:
+    def plan(self, job: str, vectors: Layout) -> MovePlan:
         """Whatever is placed fits."""
-        return MovePlan(job, BOTH, {"map": [*vectors["map"]]})
+        return MovePlan(job, Layout(BOTH), Layout({"map": [*vectors["map"]]}))
 
 
 class Scene:
@@ -216,8 +216,8 @@ class Scene:
 
     def moves(self, places: Places) -> str:
         """Move the job; return the id of the one that runs afterwards."""
-        choice = Choice("", Option(dict(places), CARRIES))
-        return self.mover.carry_out(OLD, Option(BOTH, CARRIES), choice)
+        choice = Choice("", Option(Layout(dict(places)), CARRIES))
+        return self.mover.carry_out(OLD, Option(Layout(BOTH), CARRIES), choice)
 
     def begins_again(self) -> str:
         """Start the watch again after it was killed; return the id of the job that runs."""
@@ -388,7 +388,7 @@ def test_a_move_may_be_killed_at_any_step_of_its_journal(
         with monkeypatch.context() as patch:
             store = CrashingStore(site.flink, at, patch)
             with suppress(Killed, FlinkError):
-                site.move.run(site.move.plan(OLD, FEWER))
+                site.move.run(site.move.plan(OLD, Layout(FEWER)))
         if not site.flink.is_dead:
             break
         site.flink.is_dead = False

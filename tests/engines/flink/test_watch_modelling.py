@@ -11,10 +11,12 @@ from flink_documents import healthy
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
-from streamplace.engines.flink.decide.candidates import Question
+from streamplace.engines.flink.decide.candidates import (
+    Question,
+)
 from streamplace.engines.flink.decide.improving import JobImprover
-from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import Trial
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
@@ -103,7 +105,7 @@ def test_only_sources_that_are_held_back_send_more_in_other_layouts(
     """A third device doubles the readings; one device carries the clicks and some readings."""
     found = Measurement(CHAINS, DEVICES, True, held_back=frozenset(held_back))
     engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found))
-    model = measured(engine, look(PRESENT, "d0", "d1", "d2"))
+    model = measured(engine, look(Layout(PRESENT), "d0", "d1", "d2"))
     here, others = model.here, model.others
     assert here.carries.value == pytest.approx(105_000)
     assert {one.kept for one in (here, *others)} == {kept}
@@ -117,7 +119,7 @@ def question(devices: list[str], limited: bool = False) -> Question:
     graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
     cluster = Cluster.uniform(3, mips=1000.0)
     measured = Measurement(graph, cluster, limited)
-    return Question(measured, {"src": ["d0"], "map": devices}, {}, spreads=True)
+    return Question(measured, Layout({"src": ["d0"], "map": devices}), {}, spreads=True)
 
 
 def test_doubts_about_a_measurement_are_told_once(measured: Callable[..., JobModel]) -> None:
@@ -204,4 +206,4 @@ def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
     ask = Operator("ask", ipt=ipt, max_rate=max_rate, parallelism=2)
     graph = StreamGraph.of("asking", [Operator("src", rate=100.0), ask], [Stream("src", "ask")])
     measured = Measurement(graph, Cluster.uniform(2, cores=4), is_limited=True)
-    assert limit_of(measured, {"src": ["d0"], "ask": ["d0", "d1"]}) == limit
+    assert limit_of(measured, Layout({"src": ["d0"], "ask": ["d0", "d1"]})) == limit

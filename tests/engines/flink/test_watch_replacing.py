@@ -18,9 +18,9 @@ from watched_jobs import (
     starts_by,
 )
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import Savepoint
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
@@ -78,9 +78,9 @@ def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Vectors]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Layout]:
     """Placements with which the watch has started the job again, as job "new"."""
-    seen: list[Vectors] = []
+    seen: list[Layout] = []
 
     def apply(*given: Any, **_: Any) -> str:
         seen.append(given[3])
@@ -97,7 +97,7 @@ def test_a_replacement_is_written_first_and_finished_once(
 ) -> None:
     """The watch is killed before it cancels the job, before it starts it, and while it starts."""
     told: list[str] = []
-    started: list[Vectors] = []
+    started: list[Layout] = []
 
     def apply(*given: Any, **_: Any) -> str:
         if killed == "in" and not started and "again" not in told:
@@ -118,7 +118,7 @@ def test_a_replacement_is_written_first_and_finished_once(
         flink.answers["GET /jobs/new"] = job("shop", "RUNNING", states_of_tasks)
     own = WatchLog.claimed(store, OLD, "shop", told.append)
     with pytest.raises(Killed):
-        watch_of(flink, own, told).run(PlacedJob(OLD, {"map": "dev-0"}))
+        watch_of(flink, own, told).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
     assert outcome(store) == ("begun", "")
     if killed == "in":
         flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
@@ -134,13 +134,16 @@ def test_a_replacement_is_written_first_and_finished_once(
 
 
 def test_a_job_that_its_user_cancels_meanwhile_is_not_started_again(
-    flink: FakeFlink, store: Store, started: list[Vectors]
+    flink: FakeFlink, store: Store, started: list[Layout]
 ) -> None:
     """It is looked at right before it would be cancelled."""
     lose_device(flink, *[RESTARTING] * 2, job("shop", "CANCELED", {}))
     flink.answers["GET /jobs/new"] = FINISHED
     own = WatchLog.claimed(store, OLD, "shop", lambda _: None)
-    assert watch_of(flink, own, []).run(PlacedJob(OLD, {"map": "dev-0"})) == "CANCELED"
+    assert (
+        watch_of(flink, own, []).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+        == "CANCELED"
+    )
     assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 
@@ -164,7 +167,7 @@ def test_a_job_keeps_the_settings_that_it_was_submitted_with(
         | {"interval": 5000, "state_backend": "EmbeddedRocksDBStateBackend"},
     }
     own = WatchLog.claimed(store, OLD, "shop", print)
-    watch_of(flink, own, []).run(PlacedJob(OLD, {"map": "dev-0"}))
+    watch_of(flink, own, []).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
     (program,) = given
     assert program.settings["state.backend.type"] == "rocksdb"
     assert program.settings["execution.checkpointing.interval"] == "5000 ms"
@@ -198,7 +201,7 @@ def test_a_job_continues_from_what_it_has_saved_until_it_ended(
     lose_device(flink, RESTARTING)
     flink.answers["GET /jobs/new"] = FINISHED
     own = WatchLog.claimed(store, OLD, "shop", print)
-    watch, run = watch_of(flink, own, []), PlacedJob(OLD, {"map": "dev-0"})
+    watch, run = watch_of(flink, own, []), PlacedJob(OLD, Layout.from_json({"map": "dev-0"}))
     if is_killed:
         with pytest.raises(Killed):
             watch.run(run)
@@ -210,7 +213,7 @@ def test_a_job_continues_from_what_it_has_saved_until_it_ended(
 
 
 def test_the_other_task_managers_take_over_where_none_is_free(
-    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, started: list[Vectors]
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, started: list[Layout]
 ) -> None:
     """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
@@ -223,7 +226,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
         "sink": "dev-0",
         "whole": ["dev-0", "dev-0"],
     }
-    watch_of(flink, own, told).run(PlacedJob(OLD, vectors))
+    watch_of(flink, own, told).run(PlacedJob(OLD, Layout.from_json(vectors)))
     (decision,) = own.decisions.values()
     assert started == [
         {
@@ -237,7 +240,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
 
 
 def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
-    flink: FakeFlink, store: Store, started: list[Vectors]
+    flink: FakeFlink, store: Store, started: list[Layout]
 ) -> None:
     """Flink shows no layout of a job that restarts, but the decision to move it does."""
     present = flink.answers["GET /taskmanagers"]
@@ -263,7 +266,7 @@ def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
         "GET /jobs/new": FINISHED,
     }
     watch = replace(watch_of(flink, own, told), rounds=Moving())
-    watch.run(PlacedJob(OLD, {"map": ["dev-0", "dev-1", "dev-2"]}))
+    watch.run(PlacedJob(OLD, Layout({"map": ["dev-0", "dev-1", "dev-2"]})))
     assert started == [{"map": ["dev-1"]}]
 
 
@@ -346,7 +349,10 @@ def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started
         assert settled(watch_of(flink, own, told), None, own, OLD) == OLD
     else:
         lose_device(flink, *[RESTARTING] * 3, FINISHED)
-    assert watch_of(flink, own, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
+    assert (
+        watch_of(flink, own, told).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+        == "FINISHED"
+    )
     assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 
@@ -360,7 +366,7 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
         decision = WatchDecision("", "replace", "older", SAVED, {"map": ["dev-1"]}, (1, 1), "")
         own.end(own.begin(decision), decision, "moved", "", OLD)
     one = replace(watch_of(flink, own, told).replacing, spares=("dev-1", "dev-9"))
-    run = PlacedJob(OLD, {"map": "dev-1"})
+    run = PlacedJob(OLD, Layout.from_json({"map": "dev-1"}))
     if not has_moved:
         with pytest.raises(PlacementError, match="'dev-1' is not a spare: operators are placed"):
             one.check(run)
@@ -390,7 +396,7 @@ def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
         subtasks = [{"taskmanager-id": device, "status": status}]
         flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
     told: list[str] = []
-    run = PlacedJob(OLD, dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
+    run = PlacedJob(OLD, Layout.from_json(dict(zip(tasks, ("dev-0", "dev-1"), strict=False))))
     assert watch_of(flink, None, told).run(run) == "FINISHED"
     assert told[1] == f"job {OLD} goes on without 'dev-0'"
     assert flink.requests("PATCH") == []
@@ -407,7 +413,7 @@ def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(flink: FakeFlink) 
         f"GET /jobs/{OLD}": InTurn(*[RESTARTING] * 5, FINISHED),
     }
     told: list[str] = []
-    watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"}))
+    watch_of(flink, None, told).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
     assert sum("nothing replaces 'dev-0'" in line for line in told) == 1, told
     assert flink.requests("PATCH") == []
 
@@ -418,7 +424,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) 
     flink.answers[f"GET /jobs/{OLD}/exceptions"] = failed_by("a.B")
     looking = Watch(replace(watch_of(flink, None, []).replacing, takes_free=False))
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
-        looking.run(PlacedJob(OLD, {"map": "dev-0"}))
+        looking.run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
 
 
 @pytest.mark.parametrize(
@@ -450,7 +456,7 @@ def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
 ) -> None:
     flink.answers |= {f"GET /jobs/{OLD}": FINISHED, **answers}
     with pytest.raises(FlinkError, match=told):
-        watch_of(flink, None, []).run(PlacedJob(OLD, {"map": "dev-0"}))
+        watch_of(flink, None, []).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
 
 
 @pytest.mark.parametrize("later", [["new"], chain_of(OLD, 12)[1:]])

@@ -10,9 +10,9 @@ from flink_documents import KEPT, healthy, job, jobs
 from lazy_flink import Clock
 from watched_jobs import CHECKPOINTED, OLD, RESTORED, SAVED, lacking
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.others import CopyRuns
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
@@ -59,7 +59,7 @@ class Starts:
     """Tries to start a job, and what becomes of each."""
 
     def __init__(self, ends: Sequence[Callable[[], None] | StreamplaceError | None]) -> None:
-        self.ends, self.seen = list(ends), list[tuple[Vectors, str | None]]()
+        self.ends, self.seen = list(ends), list[tuple[Layout, str | None]]()
 
     def __call__(self, *given: Any, savepoint: Any, **_: Any) -> str:
         """Start it, as ``apply`` does."""
@@ -102,7 +102,7 @@ def replacing_of(
 def replaced(flink: FakeFlink, subtasks: int = 1, **facts: Any) -> tuple[PlacedJob, list[str]]:
     """The job as it runs in place of one on dev-0, and what was told."""
     told: list[str] = []
-    run = PlacedJob(OLD, {"map": ["dev-0"] * subtasks})
+    run = PlacedJob(OLD, Layout({"map": ["dev-0"] * subtasks}))
     made = replacing_of(flink, told, **facts)
     return made.replace_lost(run, ["dev-0"], Notices(told.append)), told
 

@@ -23,6 +23,7 @@ from streamplace.engines.flink.advise.advice import (
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
     HEADROOM,
@@ -210,13 +211,13 @@ def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], 
     seen.doubts.extend(cluster.notes)
     rates = None
     if seen.present is not None:
-        here, layout = cluster, {name: [*row] for name, row in seen.present.devices.items()}
+        here, layout = cluster, Layout(seen.present.devices)
         if beside := seen.present.beside:  # the CPU of other jobs
             here = measured_cluster(*given, java, sending, beside, settings.cards, seen.used)
         cluster, raised = fast_enough(cluster, measured, layout, seen.shares)
         here, _ = fast_enough(here, measured, layout, seen.shares)
         seen.doubts.extend([raised] if raised else [])
-        devices, used = here.cluster(), {device for row in layout.values() for device in row}
+        devices, used = here.cluster(), layout.devices
         if used <= {*devices.devices.name}:  # ended subtasks may have run on one that has left
             whole = Measurement(
                 measured, devices, seen.is_limited, (), seen.shares, seen.held_back, flow=flow

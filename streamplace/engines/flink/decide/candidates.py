@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,6 @@ from functools import cached_property
 from streamplace.engines.flink.decide.layouts import (
     MODE_SETTING,
     MODES,
-    Layout,
     Mode,
     even_layout,
     in_one_group,
@@ -18,19 +16,17 @@ from streamplace.engines.flink.decide.layouts import (
     layouts,
 )
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
 from streamplace.engines.flink.pin.names import index_name
-from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
-from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
@@ -74,7 +70,7 @@ class Question:
     @cached_property
     def rates(self) -> JobRates:
         """Predicts the rates of layouts."""
-        return JobRates(self.measured, names_of(self.measured.graph, self.present), self.rate)
+        return JobRates(self.measured, self.present.by_task(self.measured.graph), self.rate)
 
     def pinnable(self, layout: Layout) -> Layout | None:
         """Return a layout as it can be pinned; None if that is impossible."""
@@ -83,9 +79,8 @@ class Question:
 
     def to_pin(self, layout: Layout) -> Layout | None:
         """Return a layout of Flink's own as it can be pinned; None if that is impossible."""
-        used = {device for devices in layout.values() for device in devices}
-        is_whole = all(len(set(devices)) == 1 for devices in layout.values())
-        if not used <= {*self.free} or not (self.spreads or is_whole):
+        is_whole = not layout.spread_devices
+        if not layout.devices <= {*self.free} or not (self.spreads or is_whole):
             return None
         return self.pinnable(layout)
 
@@ -177,15 +172,15 @@ def searched(question: Question, budget: Budget | None = None) -> Layout:
     only = dict.fromkeys(graph.operators.name, question.free) if question.occupied else None
     grows = question.rate is None and question.measured.is_limited
     asked = question.rate or graph.source_rate
-    best: Layout = {}
+    best = Layout()
     carried = 0.0
     for _ in range(MOST_RAISES):
         problem = Problem(rates.at_rate(asked), cluster, Constraints(allowed=only))
         if question.spreads:
             problem = expand(problem.graph).problem(problem)
         result = placer.place(problem, judged_by, seed=0, budget=budget or USUAL_BUDGET)
-        vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
-        layout = names_of(graph, vectors)
+        assignment = result.placement.as_dict()
+        layout = Layout.of(assignment, graph.operators.parallel).by_task(graph)
         found = rates.if_pinned(layout)
         LOG.debug("searched for %.6g/s: a layout for %.6g/s", asked, found)
         if not best or found > carried:
@@ -196,31 +191,6 @@ def searched(question: Question, budget: Budget | None = None) -> Layout:
         asked = more
     fitting = question.pinnable(best)
     return searched(replace(question, spreads=False), budget) if fitting is None else fitting
-
-
-def names_of(graph: StreamGraph, vectors: Vectors) -> Layout:
-    """Layout by the operators of a graph, each of which may consist of several that Flink fused."""
-    layout = {}
-    numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
-    for name, number in numbers:
-        first = next(one for one in (name, *operators_in(name)) if one in vectors)
-        vector = vectors[first]
-        layout[name] = [vector] * number if isinstance(vector, str) else list(vector)
-    return layout
-
-
-def moved_subtasks(before: Layout, after: Layout) -> int:
-    """Count the subtasks that are on other devices; subtasks of one operator are interchangeable.
-
-    >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "a"]})
-    0
-    >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "b"]})
-    1
-    """
-    return sum(
-        (Counter(devices) - Counter(before.get(name, ()))).total()
-        for name, devices in after.items()
-    )
 
 
 def slots_for(rest: Rest, job: str) -> dict[str, int]:

@@ -30,9 +30,9 @@ from streamplace.engines.flink.decide.candidates import (
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import SourceFlow
@@ -43,12 +43,11 @@ from streamplace.engines.flink.move.interruption import (
     warm_up_seconds,
 )
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.move import FlinkMove, moves_between
+from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.saving import stopped_with
 from streamplace.engines.flink.move.settling import flow_there, note, seconds_for
 from streamplace.engines.flink.pin.fitting import left_without
-from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.tasks import layout_of
@@ -143,11 +142,11 @@ class JobImprover:
             return proposal
         target = proposal.target
         layout = self._present(proposal.job) if target is None else target.layout
-        is_whole = all(len(set(devices)) == 1 for devices in layout.values())
+        is_whole = not layout.spread_devices
         rest = self.engine.rest
         if target is None and (unpinnable(rest) or not (is_whole or can_spread(rest))):
             return proposal
-        return replace(proposal, plan=self.move.plan(proposal.job, by_operator(layout)))
+        return replace(proposal, plan=self.move.plan(proposal.job, layout.by_operator()))
 
     def run(self, proposal: Proposal) -> Proposal:
         """Try layouts, measure them, and end on the best one that was measured."""
@@ -205,8 +204,9 @@ class JobImprover:
         """Move a job to a layout; its rate is not a condition, because it is measured there."""
         assert self.move is not None
         move, job, plan = self.move.for_trials(), proposal.job, proposal.plan
-        if plan is None or plan.job != job or moves_between(plan.after, layout):
-            plan = move.plan(job, by_operator(layout))
+        after = layout.by_operator()
+        if plan is None or plan.job != job or after.moved_from(plan.after):
+            plan = move.plan(job, after)
         return move.run(replace(plan, varies=proposal.measured.varies))
 
     def _measured(

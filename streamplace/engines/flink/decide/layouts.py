@@ -25,6 +25,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.model.graph import StreamGraph
 from streamplace.model.streams import RESCALE, STRAIGHT
 
@@ -33,8 +34,6 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
 VARIANTS = 8
 """Number of sampled layouts that represent all possible layouts of a mode."""
-Layout = dict[str, list[str]]
-"""Operator → device of each of its subtasks."""
 Subtask = tuple[int, int]
 """Row of an operator, and the number of one of its subtasks."""
 Bundle = list[Subtask]
@@ -50,7 +49,7 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
     >>> layouts(graph, {"a": 2}, "NONE")
-    [{'src': ['a'], 'map': ['a', 'a']}]
+    [Layout({'src': ['a'], 'map': ['a', 'a']})]
     >>> {tuple(one["map"]) for one in layouts(graph, {"a": 2, "b": 2}, "SLOTS")} <= {
     ...     ("a", "b"), ("b", "a")}
     True
@@ -93,16 +92,16 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map"), Stream("map", "out")])
     >>> even_layout(graph, ["a", "b"])
-    {'src': ['a'], 'map': ['a', 'b'], 'out': ['b']}
+    Layout({'src': ['a'], 'map': ['a', 'b'], 'out': ['b']})
     """
-    layout: Layout = {}
+    layout: dict[str, list[str]] = {}
     begin = 0
     for name, number in zip(graph.operators.name, _parallelism(graph), strict=True):
         left_over = number % len(devices)
         first = begin if left_over else 0
         layout[name] = [devices[(first + i) % len(devices)] for i in range(number)]
         begin += left_over
-    return layout
+    return Layout(layout)
 
 
 def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
@@ -114,9 +113,9 @@ def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
     >>> ends = [Operator("src", rate=1, parallelism=2), Operator("map", parallelism=3)]
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
     >>> layout_by_speed(graph, {"a": 2.0, "b": 1.0})
-    {'src': ['a', 'a'], 'map': ['a', 'a', 'b']}
+    Layout({'src': ['a', 'a'], 'map': ['a', 'a', 'b']})
     """
-    layout: Layout = {}
+    layout: dict[str, list[str]] = {}
     held = dict.fromkeys(speeds, 0)
     for name, number in zip(graph.operators.name, _parallelism(graph), strict=True):
         own = dict.fromkeys(speeds, 0)
@@ -127,7 +126,7 @@ def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
             own[device] += 1
             held[device] += 1
         layout[name] = [device for device in speeds for _ in range(own[device])]
-    return layout
+    return Layout(layout)
 
 
 @dataclass(slots=True)
@@ -242,7 +241,7 @@ def _layout(
     for bundle, device in pairs:
         for v, i in bundle:
             layout[graph.operators.name[v]][i] = device
-    return layout
+    return Layout(layout)
 
 
 def _slots(number: int, slots: Mapping[str, int], mode: Mode) -> Iterator[str]:

@@ -7,12 +7,12 @@ from functools import cached_property
 from math import exp, inf
 from typing import Any
 
-from streamplace.engines.flink.decide.candidates import Candidate, Question, moved_subtasks
-from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.decide.candidates import Candidate, Question
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import finite
 from streamplace.engines.flink.move.interruption import Interruption
-from streamplace.engines.flink.move.move import MovePlan, moves_between
+from streamplace.engines.flink.move.move import MovePlan
 from streamplace.model.messages import listed, quoted
 from streamplace.model.report import Report, Sheet, duration
 from streamplace.model.units import digits
@@ -67,7 +67,7 @@ class Trial:
 
     def is_at(self, layout: Layout) -> bool:
         """Whether a layout is the same, up to an exchange of subtasks of one operator."""
-        return self.layout.keys() == layout.keys() and not moved_subtasks(self.layout, layout)
+        return self.layout.keys() == layout.keys() and not layout.moved_from(self.layout)
 
     def row(self, *, is_where: bool) -> tuple[str, ...]:
         """Row of the table of layouts."""
@@ -163,7 +163,7 @@ class Proposal:
     def distance(self, layout: Layout) -> float:
         """Share of the subtasks that are elsewhere than in the measured layout that is nearest."""
         runs = [trial.layout for trial in self.trials if trial.runs]
-        moved = min(moved_subtasks(known, layout) for known in runs)
+        moved = min(layout.number_moved_from(known) for known in runs)
         return moved / sum(map(len, layout.values()))
 
     def optimistic(self, candidate: Candidate) -> float:
@@ -239,7 +239,7 @@ class Proposal:
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
         """Operators that moved, with the numbers of their subtasks by device before and now."""
-        return moves_between(self.trials[0].layout, self.where.layout)
+        return self.where.layout.moved_from(self.trials[0].layout)
 
     def to_json(self) -> dict[str, Any]:
         """Return the predictions and the trials as a JSON document."""
@@ -263,6 +263,6 @@ class Proposal:
         return {
             "name": candidate.name,
             **{end: finite(rate) for end, rate in candidate.predicted._asdict().items()},
-            "moves": moved_subtasks(self.where.layout, candidate.layout),
+            "moves": candidate.layout.number_moved_from(self.where.layout),
             "configuration": candidate.line or None,
         }

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import PlacedSubtasks, placed

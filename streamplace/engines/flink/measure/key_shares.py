@@ -14,6 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts
@@ -102,29 +103,26 @@ def _waits(source: RunningSubtask) -> bool:
     return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
 
 
-def possible_orders(
-    layout: Mapping[str, Sequence[str]], shares: Shares
-) -> list[dict[str, list[str]]]:
+def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
     """Layouts that may result if a layout is pinned; only itself if its shares are even.
 
     Subtasks with the same number share a slot where their operators have the same devices, and
     slots go to devices in any order.
 
-    >>> orders = possible_orders({"sum": ["a", "b"], "out": ["a", "b"]}, {"sum": [0.9, 0.1]})
+    >>> orders = possible_orders(Layout({"sum": "ab", "out": "ab"}), {"sum": [0.9, 0.1]})
     >>> sorted(tuple(order["sum"]) for order in orders)
     [('a', 'b'), ('b', 'a')]
     >>> all(order["sum"] == order["out"] for order in orders)
     True
     """
-    given = {name: list(devices) for name, devices in layout.items()}
-    if not any(len(set(given.get(name, ()))) > 1 for name in shares):
-        return [given]
-    vectors = dict.fromkeys(tuple(devices) for devices in given.values())
-    answer = [given]
+    if not any(len(set(layout.get(name, ()))) > 1 for name in shares):
+        return [layout]
+    every = dict.fromkeys(layout.values())
+    answer = [layout]
     for seed in range(ORDERS):
         random = np.random.default_rng(seed)
-        mixed = {vector: random.permutation(vector).tolist() for vector in vectors}
-        order = {name: mixed[tuple(devices)] for name, devices in given.items()}
+        mixed = {devices: random.permutation(devices).tolist() for devices in every}
+        order = Layout({name: mixed[devices] for name, devices in layout.items()})
         if order not in answer:
             answer.append(order)
     return answer

@@ -59,7 +59,7 @@ def placed(
 def capacity(
     graph: StreamGraph,
     cluster: Cluster,
-    devices: dict[str, list[str]],
+    devices: Mapping[str, Sequence[str]],
     shares: Shares | None = None,
 ) -> float:
     """Multiple of the source rates that a placement of subtasks carries; infinite without loads.

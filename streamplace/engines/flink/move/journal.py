@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from pydantic import Field, TypeAdapter
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError, StreamplaceError
@@ -26,9 +27,9 @@ class Journal(Claimed):
     job: str  # the job that is moved
     trigger: str  # id of the request that stops it
     successor: str  # id of the job that is started in its place
-    # Operator → device of each of its subtasks, now and afterwards.
-    before: dict[str, list[str]]
-    after: dict[str, list[str]]
+    # Devices of its subtasks, now and afterwards.
+    before: Layout
+    after: Layout
     folder: str  # path or URI of the folder of savepoints
     # Settings of the running job that its successors get.
     settings: dict[str, str] = Field(default_factory=dict)
@@ -163,11 +164,6 @@ def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
             f"moves of {len(found)} jobs were interrupted: {names}; choose one with --job"
         )
     return found[0]
-
-
-def devices_in(places: dict[str, list[str]]) -> set[str]:
-    """Devices on which the subtasks of a placement are."""
-    return {device for devices in places.values() for device in devices}
 
 
 def now() -> datetime:

@@ -1,11 +1,12 @@
 """Moving: transfer a running job with its state to other devices, and back if that fails."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.carried import (
@@ -22,7 +23,6 @@ from streamplace.engines.flink.move.journal import (
     MoveClaim,
     MoveUnderWay,
     broken_off,
-    devices_in,
     forget,
     left_on_failure,
     now,
@@ -36,7 +36,6 @@ from streamplace.engines.flink.move.settling import seconds_for
 from streamplace.engines.flink.move.transaction import Transaction, Way, await_devices
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
-from streamplace.engines.flink.pin.pinning import Vectors, counts
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.program.submitted import digest, remember
@@ -49,8 +48,6 @@ from streamplace.io.store import Holder
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
-DevicesOf = dict[str, list[str]]
-"""Operator → device of each of its subtasks."""
 PATIENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
 UNCOMPARED = "the rates before and after the move are not compared"
@@ -64,8 +61,8 @@ class MovePlan:
 
     job: str  # the running job
     # Devices of its subtasks, before and after the move.
-    before: DevicesOf
-    after: DevicesOf
+    before: Layout
+    after: Layout
     # Settings of the running job that its new submission would lose.
     settings: Settings = field(default_factory=dict)
     # Whether no subtask moves, but the job was submitted without a placement: its slots have all
@@ -84,18 +81,7 @@ class MovePlan:
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
         """Operators that move, with the numbers of their subtasks by device before and after."""
-        return moves_between(self.before, self.after)
-
-
-def moves_between(
-    before: DevicesOf, after: DevicesOf
-) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-    """Operators of which subtasks move, with their numbers by device before and after."""
-    pairs = {
-        name: (counts(sorted(before.get(name, ()))), counts(sorted(devices)))
-        for name, devices in after.items()
-    }
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        return self.after.moved_from(self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +96,22 @@ class FlinkMove:
     # The command that finishes the move of a job, for messages; by default derived from the rest.
     resume_by: Callable[[str], str] | None = None
     # Placements after and before a move, without devices that were lost; None waits for these.
-    without_lost: Callable[[Journal], tuple[DevicesOf, DevicesOf]] | None = None
+    without_lost: Callable[[Journal], tuple[Layout, Layout]] | None = None
 
     def for_trials(self) -> "FlinkMove":
         """Return the same, for moves after which the job is measured; their steps are logged."""
         return replace(self, settings=self.settings.for_trials(), tell=LOG.info)
 
-    def plan(self, job: str, vectors: Vectors) -> MovePlan:
+    def plan(self, job: str, layout: Layout) -> MovePlan:
         """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
         job = only_job(self.rest, job)
         document = self.rest.running_job(job)
-        layout = layout_of(self.rest, job, document, vectors)
-        before: DevicesOf = {name: sorted(devices) for name, devices in layout.items()}
-        after = _devices_of(vectors, before)
+        now = layout_of(self.rest, job, document, layout)
+        before = Layout({name: sorted(devices) for name, devices in now.items()})
+        after = layout.counted(before)
         self.tell("checking that the job fits the new placement and its current one")
         LOG.debug("job %s: %s → %s", job, before, after)
         settings = self._checked(job, before, after)
@@ -300,7 +286,7 @@ class FlinkMove:
     def _patient(self) -> Rest:
         return self.rest.patient(PATIENCE_SECONDS, self.tell)
 
-    def _checked(self, job: str, before: DevicesOf, after: DevicesOf) -> Settings:
+    def _checked(self, job: str, before: Layout, after: Layout) -> Settings:
         """Return settings to carry over; raise an error if the job does not fit a placement."""
         running = running_settings(self.rest, job)
         planned = check(self.rest, self.flink, self.program, after, job)
@@ -323,7 +309,7 @@ class FlinkMove:
 
     @contextmanager
     def _transaction(
-        self, rest: Rest, claim: MoveClaim, rate: SourceFlow | None, *places: DevicesOf
+        self, rest: Rest, claim: MoveClaim, rate: SourceFlow | None, *places: Layout
     ) -> Iterator[Transaction]:
         """Provide the transaction of a move; its jars stay on the cluster while the block runs."""
         journal = claim.journal
@@ -332,15 +318,15 @@ class FlinkMove:
         forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
         with ExitStack() as uploads:
 
-            def way(program: Program, devices: DevicesOf) -> Way:
+            def way(program: Program, layout: Layout) -> Way:
                 def upload() -> ClusterJar:
-                    await_devices(rest, devices_in(devices), self.settings.seconds, self.tell)
+                    await_devices(rest, layout.devices, self.settings.seconds, self.tell)
                     managers = left_without(rest, *chain_of(journal.job))
-                    pinning, managed = fitted(rest, devices, program.managed_mb, managers)
+                    pinning, managed = fitted(rest, layout, program.managed_mb, managers)
                     jar = placed_upload(rest, self.flink, program, pinning, managed)
                     return uploads.enter_context(jar)
 
-                return Way(program, devices, upload)
+                return Way(program, layout, upload)
 
             after, before = places
             yield Transaction(
@@ -352,11 +338,3 @@ class FlinkMove:
                 rate,
                 awaits_lost=self.without_lost is None,
             )
-
-
-def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:
-    """Device of every subtask; operators without a list keep their number of subtasks."""
-    return {
-        name: [vector] * max(1, len(before.get(name, ()))) if isinstance(vector, str) else [*vector]
-        for name, vector in vectors.items()
-    }

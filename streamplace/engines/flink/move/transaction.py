@@ -11,13 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
     MoveUnderWay,
-    devices_in,
 )
 from streamplace.engines.flink.move.others import (
     CopyRuns,
@@ -84,7 +84,7 @@ class Way:
     """Program and devices for a submission: with the new placement, or with the previous one."""
 
     program: Program
-    places: dict[str, list[str]]
+    places: Layout
     upload: Callable[[], ClusterJar]  # waits for its devices, and uploads the jar for them
     _jar: ClusterJar | None = field(default=None, init=False)
 
@@ -221,7 +221,7 @@ class Transaction:
 
     def _start(self, job: str, way: Way, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
-        jar, devices, chain = way.jar(), devices_in(way.places), chain_of(self.journal.job)
+        jar, devices, chain = way.jar(), way.places.devices, chain_of(self.journal.job)
         request = way.program.run_request(Savepoint(path, self.journal.allow_non_restored))
         was_asked = self.journal.asked == job
 
@@ -244,8 +244,8 @@ class Transaction:
             raise
         self._await_start(job, way.places)
 
-    def _await_start(self, job: str, places: dict[str, list[str]]) -> None:
-        needed = set[str]() if self.awaits_lost else devices_in(places)
+    def _await_start(self, job: str, places: Layout) -> None:
+        needed = set[str]() if self.awaits_lost else places.devices
         wait_started(self.rest, job, self.settings.seconds, needed)
         LOG.debug("all subtasks of job %s run", job)
 

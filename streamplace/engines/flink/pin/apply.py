@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.others import free_id, refuse_copy
 from streamplace.engines.flink.move.saving import Savepoint
@@ -16,7 +17,7 @@ from streamplace.engines.flink.pin.fitting import (
     fitted,
     left_without,
 )
-from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices
+from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import FITS, appears, exists, explained, is_spent
@@ -45,7 +46,7 @@ def apply(
     rest: Rest,
     flink: Flink,
     program: Program,
-    vectors: Vectors,
+    layout: Layout,
     *,
     savepoint: Savepoint | None = None,
     seconds: float = 60.0,
@@ -73,12 +74,12 @@ def apply(
     else:
         refuse_copy(rest, savepoint.path)
         request["jobId"] = free_id(rest, savepoint.path)
-    check_cluster(rest, vectors)
+    check_cluster(rest, layout)
     rest.wait_released()
-    with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
+    with placed_upload(rest, flink, program, *fitted(rest, layout, program.managed_mb)) as jar:
         job = _submitted(rest, jar, request, savepoint)
     try:
-        wait_started(rest, job, seconds, all_devices(vectors))
+        wait_started(rest, job, seconds, layout.devices)
     except StillStarting:
         remember(job, program)
         raise
@@ -102,19 +103,19 @@ def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
 
 
 def check(
-    rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str
+    rest: Rest, flink: Flink, program: Program, layout: Layout, without: str
 ) -> dict[str, str]:
     """Run a job's main method as ``apply`` would, submit nothing, and return the job's settings.
 
     The resources of the job ``without`` count as free.
     """
     request = program.run_request(more=CHECK)
-    check_cluster(rest, vectors)
+    check_cluster(rest, layout)
     managers = left_without(rest, without)
     plan = None
     with suppress(FlinkError):  # it may not run any more
         plan = plan_with_loops(rest, without)
-    answer, managed = fitted(rest, vectors, program.managed_mb, managers, plan)
+    answer, managed = fitted(rest, layout, program.managed_mb, managers, plan)
     with placed_upload(rest, flink, program, answer, managed) as jar:
         try:
             job = _run(jar, request)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.config import (
     MAX_PARALLELISM,
     cluster_settings,
@@ -15,13 +16,7 @@ from streamplace.engines.flink.local.config import (
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted
 from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB, PlacedEnvironment
 from streamplace.engines.flink.pin.names import GROUPS, layers_offered
-from streamplace.engines.flink.pin.pinning import (
-    Pinning,
-    deployment_vectors,
-    pinning,
-    read_vectors,
-    vectors_of,
-)
+from streamplace.engines.flink.pin.pinning import Pinning, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.program.jars import placed_java
 from streamplace.engines.flink.rest.client import Rest
@@ -64,7 +59,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
     limits = SpreadLimits.untouched(devices, GROUPS)
-    answer = pinning(deployment_vectors(deployment), limits)
+    answer = pinning(_layout(deployment), limits)
     operators = deployment.problem.graph.operators
     head = [f"{deployment.title}.", *HOW.splitlines(), *_key_groups(operators.key_groups), CHECK]
     placement = {
@@ -99,6 +94,17 @@ def placed_py(answer: Pinning) -> str:
     }
     parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
     return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
+
+
+def _layout(deployment: Deployment) -> Layout:
+    """Device of each subtask of a deployment."""
+    operators, placement = deployment.problem.graph.operators, deployment.placement
+    if deployment.is_split:
+        own = {name: deployment.expansion.subtasks(name) for name in operators.name}
+    else:
+        numbers = operators.parallelism.tolist()
+        own = {name: (name,) * n for name, n in zip(operators.name, numbers, strict=True)}
+    return Layout({name: [placement[s] for s in own[name]] for name in own}).by_operator()
 
 
 def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
@@ -195,16 +201,16 @@ def placed(
     """
     managed: dict[str, int] = {}
     if isinstance(placement, Mapping):
-        vectors = vectors_of(placement)
+        layout = Layout.of(placement)
     else:
-        vectors = read_vectors(Path(placement))
+        layout = Layout.read(Path(placement))
     if rest is None:
-        answer = pinning(vectors, SpreadLimits.untouched(devices))
+        answer = pinning(layout, SpreadLimits.untouched(devices))
     else:
         cluster = Rest(rest)
-        check_cluster(cluster, vectors)
+        check_cluster(cluster, layout)
         cluster.wait_released()
-        answer, managed = fitted(cluster, vectors)
+        answer, managed = fitted(cluster, layout)
     return PlacedEnvironment(
         env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
     )

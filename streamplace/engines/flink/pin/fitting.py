@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.pin.names import index_name, limit_name, limited
 from streamplace.engines.flink.pin.network import MIB, buffers_of, network_bytes
-from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices, devices_of, pinning
+from streamplace.engines.flink.pin.pinning import Pinning, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.rest.answers import Resources
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -30,11 +31,11 @@ UNPAIRED = ("hash", "rebalance")
 """Partitionings that join every subtask to every other one, so that their order does not matter."""
 
 
-def check_cluster(rest: Rest, vectors: Vectors) -> None:
+def check_cluster(rest: Rest, layout: Layout) -> None:
     """Raise an error if a cluster cannot run a placement."""
     if fault := cluster_fault(rest):
         raise FlinkError(fault)
-    check_offers(rest.offered(), vectors)
+    check_offers(rest.offered(), layout)
 
 
 def check_upload(rest: Rest) -> None:
@@ -55,7 +56,7 @@ def check_upload(rest: Rest) -> None:
 
 def fitted(
     rest: Rest,
-    vectors: Vectors,
+    layout: Layout,
     most_mb: int | None = None,
     managers: Managers | None = None,
     plan: JobPlan | None = None,
@@ -67,24 +68,22 @@ def fitted(
     ``plan`` of the job, whose streams need it.
     """
     managers = rest.task_managers() if managers is None else managers
-    managers = _with_room(rest, managers, all_devices(vectors))
-    answer = pinning(vectors, limits_of(managers, _spread_over(vectors)))
+    managers = _with_room(rest, managers, layout.devices)
+    answer = pinning(layout, limits_of(managers, layout.spread_devices))
     for group, counts in answer.spread.items():
         for manager in managers:
             _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
-    slots = _slots(vectors, answer)
+    slots = _slots(layout, answer)
     _check_slots(managers, {device: sum(row.values()) for device, row in slots.items()})
     if plan is not None and (buffers := buffers_of(rest.settings())) is not None:
-        _check_network(managers, slots, network_bytes(plan, vectors, answer, buffers))
+        _check_network(managers, slots, network_bytes(plan, layout, answer, buffers))
     managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
     return answer, {
         name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
     }
 
 
-def pinnable(
-    layout: dict[str, list[str]], graph: StreamGraph, managers: Managers
-) -> dict[str, list[str]] | None:
+def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout | None:
     """Return a layout as it can be pinned; None if that is impossible.
 
     If it takes more indexes than are left, the devices of operators without partners are sorted,
@@ -94,13 +93,12 @@ def pinnable(
     ``managers`` have the resources that the job may use. Every operator that is spread over devices
     takes an index on each of them, unless another one has the same devices in the same order.
     """
-    there = {manager["id"] for manager in managers}
-    if any(device not in there for devices in layout.values() for device in devices):
+    if not layout.devices <= {manager["id"] for manager in managers}:
         return layout
     return next((one for one in (layout, _merged(layout, graph)) if _fits(one, managers)), None)
 
 
-def _merged(layout: dict[str, list[str]], graph: StreamGraph) -> dict[str, list[str]]:
+def _merged(layout: Layout, graph: StreamGraph) -> Layout:
     """Layout with sorted devices of the operators of which no subtask has a partner."""
     paired = {
         name
@@ -108,15 +106,12 @@ def _merged(layout: dict[str, list[str]], graph: StreamGraph) -> dict[str, list[
         if stream.partitioning not in UNPAIRED
         for name in (stream.source, stream.target)
     }
-    return {
-        name: devices if name in paired else sorted(devices) for name, devices in layout.items()
-    }
+    return Layout({n: used if n in paired else sorted(used) for n, used in layout.items()})
 
 
-def _fits(layout: dict[str, list[str]], managers: Managers) -> bool:
-    spread = {d for devices in layout.values() if len(set(devices)) > 1 for d in devices}
+def _fits(layout: Layout, managers: Managers) -> bool:
     try:
-        pinning(layout, limits_of(managers, spread))
+        pinning(layout, limits_of(managers, layout.spread_devices))
     except PlacementError:
         return False
     return True
@@ -144,12 +139,12 @@ def holds_whole(rest: Rest, job: str) -> bool:
     return False
 
 
-def _slots(vectors: Vectors, answer: Pinning) -> dict[str, dict[str, int]]:
+def _slots(layout: Layout, answer: Pinning) -> dict[str, dict[str, int]]:
     """Device → slots that each group of a placement needs there."""
-    groups, devices = list(answer.groups), sorted(all_devices(vectors))
-    of_operator = np.array([groups.index(answer.operators[name]) for name in vectors], np.int32)
-    subtasks = [Counter(devices_of(vector)) for vector in vectors.values()]
-    counts = np.array([[one[device] for one in subtasks] for device in devices])
+    groups, devices = list(answer.groups), sorted(layout.devices)
+    of_operator = np.array([groups.index(answer.operators[name]) for name in layout], np.int32)
+    subtasks = [layout.counts(name) for name in layout]
+    counts = np.array([[one.get(device, 0) for one in subtasks] for device in devices])
     rows = group_slots(of_operator, counts).tolist()
     return {d: dict(zip(groups, row, strict=True)) for d, row in zip(devices, rows, strict=True)}
 
@@ -164,11 +159,11 @@ def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
     return SpreadLimits(tuple(pins), indexes, layers)
 
 
-def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -> None:
+def check_offers(offered: Mapping[str, Mapping[str, float]], layout: Layout) -> None:
     """Raise PlacementError for a device that the cluster lacks or that cannot be pinned to."""
-    for operator, vector in vectors.items():
-        is_spread = len(set(devices_of(vector))) > 1
-        for device in devices_of(vector):
+    for operator, devices in layout.items():
+        is_spread = len(set(devices)) > 1
+        for device in devices:
             if device not in offered:
                 raise PlacementError(
                     f"operator {quoted(operator)} is on {quoted(device)}, which is not a "
@@ -285,11 +280,6 @@ def _unprepared(device: str, name: str, why: str) -> PlacementError:
         f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add the output of "
         f"'streamplace flink config{option}' to its config.yaml and restart it"
     )
-
-
-def _spread_over(vectors: Vectors) -> set[str]:
-    """Devices of the operators that are spread."""
-    return {d for v in vectors.values() if len(set(devices_of(v))) > 1 for d in devices_of(v)}
 
 
 def _amounts(manager: Mapping[str, Any], kind: str) -> Mapping[str, float]:

@@ -9,7 +9,6 @@ Every TaskManager represents one device and offers
   `streamplace.engines.flink.pin.spread`.
 """
 
-import re
 from collections.abc import Iterable
 
 from streamplace.engines.names import resource
@@ -24,7 +23,6 @@ FUTURE = "new-"
 """Prefix of the names of devices that can be added later."""
 FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""
-_SUBTASK = re.compile(r"(.+?)#+(\d{1,9})")
 
 
 def index_name(index: int) -> str:
@@ -78,19 +76,3 @@ def future_devices(devices: Iterable[str], number: int) -> list[str]:
             names.append(f"{FUTURE}{i}")
         i += 1
     return names
-
-
-def subtask_owner(name: str, names: Iterable[str]) -> str | None:
-    """Operator of a subtask name such as ``join#2``; None if the name is that of an operator.
-
-    A name with a number is that of a subtask if all smaller numbers exist, too.
-
-    >>> subtask_owner("join#1", {"join#0", "join#1"}), subtask_owner("join#1", {"join#1"})
-    ('join', None)
-    """
-    match = _SUBTASK.fullmatch(name)
-    if match is None:
-        return None
-    stem = name[: match.start(2)]
-    every = names if isinstance(names, set | frozenset | dict) else set(names)
-    return match[1] if all(f"{stem}{i}" in every for i in range(int(match[2]) + 1)) else None

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from streamplace.engines.flink.pin.pinning import Pinning, Vectors, devices_of
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.chains import is_line, operators_in
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan
 from streamplace.engines.flink.rest.settings import BUFFER_SIZE, memory_bytes
@@ -51,14 +52,14 @@ def buffers_of(settings: Mapping[str, str]) -> Buffers | None:
 
 
 def network_bytes(
-    plan: JobPlan, vectors: Vectors, answer: Pinning, buffers: Buffers
+    plan: JobPlan, layout: Layout, answer: Pinning, buffers: Buffers
 ) -> dict[str, int]:
     """Group → bytes of network memory that each of its slots needs at least.
 
     ``plan`` is that of the job as it runs now.
     """
     _, tasks, edges = plan
-    ends = [*_between(tasks, edges, vectors, answer), *_within(tasks, vectors, answer)]
+    ends = [*_between(tasks, edges, layout, answer), *_within(tasks, layout, answer)]
     needed: dict[str, int] = defaultdict(int)
     for group, channels in ends:
         needed[group] += buffers.of(channels)
@@ -66,14 +67,14 @@ def network_bytes(
 
 
 def _between(
-    tasks: Iterable[FlinkTask], edges: Iterable[Edge], vectors: Vectors, answer: Pinning
+    tasks: Iterable[FlinkTask], edges: Iterable[Edge], layout: Layout, answer: Pinning
 ) -> Iterator[tuple[str, int]]:
     """Group and channels of each end of the streams between tasks."""
     task_of = {task.id: task for task in tasks}
     groups = {
         id_: [answer.operators[name] for name in operators_in(task.name)]
         for id_, task in task_of.items()
-        if _keeps_parallelism(task, vectors)
+        if _keeps_parallelism(task, layout)
     }
     for edge in edges:
         if not groups.keys() >= {edge.source, edge.target}:
@@ -88,14 +89,14 @@ def _between(
 
 
 def _within(
-    tasks: Iterable[FlinkTask], vectors: Vectors, answer: Pinning
+    tasks: Iterable[FlinkTask], layout: Layout, answer: Pinning
 ) -> Iterator[tuple[str, int]]:
     """Group and channels of each end of the streams between operators that are chained now."""
     for task in tasks:
         names = operators_in(task.name)
         if len(names) != len(task.operators) or not is_line(task.thread_name, task.operators):
             continue
-        if _keeps_parallelism(task, vectors):
+        if _keeps_parallelism(task, layout):
             groups = [answer.operators[name] for name in names]
             for one, other in pairwise(groups):
                 if one != other:
@@ -103,11 +104,10 @@ def _within(
                     yield other, 1
 
 
-def _keeps_parallelism(task: FlinkTask, vectors: Vectors) -> bool:
+def _keeps_parallelism(task: FlinkTask, layout: Layout) -> bool:
     """Whether all operators of a task are placed with the parallelism that they have."""
     names = operators_in(task.name)
     return bool(names) and all(
-        name in vectors
-        and (isinstance(vectors[name], str) or len(devices_of(vectors[name])) == task.parallelism)
+        name in layout and (name in layout.uncounted or len(layout[name]) == task.parallelism)
         for name in names
     )

@@ -1,11 +1,11 @@
 """Verify a running job: compare the device of every subtask with the placement."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamplace.engines.flink.pin.pinning import Vectors, counts
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.engines.flink.rest.tasks import read_vertices
@@ -87,28 +87,19 @@ class Verification:
         return Report((sheet, *problems, *uncounted, verdict))
 
 
-def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
+def verify(rest: Rest, job: str, layout: Layout) -> Verification:
     """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
     subtasks: dict[str, Counter[str]] = defaultdict(Counter)
-    for vertex in read_vertices(rest, job, document, vectors):
+    for vertex in read_vertices(rest, job, document, layout):
         for name in dict.fromkeys(vertex.operators):
             subtasks[name].update(vertex.devices)
     actual = {name: dict(sorted(devices.items())) for name, devices in subtasks.items()}
-    names = dict.fromkeys((*actual, *vectors))
-    checks = (
-        OperatorCheck(
-            name, _expected(vectors.get(name, ()), actual.get(name, {})), actual.get(name, {})
-        )
-        for name in names
-    )
-    uncounted = (name for name, vector in vectors.items() if isinstance(vector, str))
+    expected = layout.counted(Layout({n: Counter(on).elements() for n, on in actual.items()}))
+    names = dict.fromkeys((*actual, *layout))
+    checks = (OperatorCheck(name, expected.counts(name), actual.get(name, {})) for name in names)
+    uncounted = (name for name in layout if name in layout.uncounted)
     return Verification(tuple(checks), tuple(_problems(rest, document)), tuple(uncounted))
-
-
-def _expected(vector: Sequence[str] | str, actual: Mapping[str, int]) -> dict[str, int]:
-    """Expected subtasks by device; a single device runs any number of them."""
-    return {vector: max(1, sum(actual.values()))} if isinstance(vector, str) else counts(vector)
 
 
 def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
@@ -118,12 +109,12 @@ def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
         yield fault
 
 
-def check_placed(rest: Rest, job: str, vectors: Vectors) -> bool:
+def check_placed(rest: Rest, job: str, layout: Layout) -> bool:
     """Whether a job runs as placed; False if it has finished by itself.
 
     Raises FlinkError when it has ended otherwise, or runs elsewhere.
     """
-    verification = verify(rest, job, vectors)
+    verification = verify(rest, job, layout)
     if verification.fine:
         return True
     state = rest.state(job)

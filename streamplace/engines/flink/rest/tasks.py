@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.pin.pinning import devices_of, without_devices
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.program.identity import TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, Subtask
 from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, NoAnswer, Rest
@@ -70,29 +70,25 @@ def source_names(document: Job) -> dict[str, str]:
     }
 
 
-def layout_of(
-    rest: Rest, job: str, document: Job, expected: Iterable[str] = ()
-) -> dict[str, list[str]]:
-    """Operator → device of each of its subtasks, in order.
+def layout_of(rest: Rest, job: str, document: Job, expected: Iterable[str] = ()) -> Layout:
+    """Layout of a running job.
 
     Subtasks that have ended may have run on a TaskManager that was released since; they count as
     subtasks of the other devices of the job. Expected names are those of `read_vertices`.
     """
-    layout: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     used, running = set[str](), set[str]()
     tasks = zip(document["vertices"], _placed_operators(document, expected), strict=True)
     for vertex, operators in tasks:
         subtasks = _subtasks(rest, job, vertex["id"])
         devices = [str(row.get("taskmanager-id") or "") for row in subtasks]
-        layout.update(dict.fromkeys(operators.names, devices))
+        found.update(dict.fromkeys(operators.names, devices))
         used.update(devices)
         pairs = zip(devices, subtasks, strict=True)
         running.update(device for device, row in pairs if row.get("status") != FINISHED)
     released = (used - running).difference(rest.offered()) if used - running else set[str]()
-    if not released or released == used:
-        return layout
-    moved = without_devices(layout, released)
-    return {name: [*devices_of(vector)] for name, vector in moved.items()}
+    layout = Layout(found)
+    return layout if released == used else layout.without(released)
 
 
 def subtask_devices(rest: Rest, job: str, vertex: str) -> list[str]:

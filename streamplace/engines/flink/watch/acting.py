@@ -20,7 +20,6 @@ from streamplace.engines.flink.move.outcomes import (
     Undecided,
 )
 from streamplace.engines.flink.move.settling import note
-from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
@@ -79,7 +78,7 @@ class WatchMover:
         """
         target = choice.target or here
         self.check_program()
-        layout = by_operator(target.layout)
+        layout = target.layout.by_operator()
         plan = self.move.plan(job, layout)
         if not plan.is_needed:
             return job
@@ -89,7 +88,7 @@ class WatchMover:
             "return" if choice.returns else "move",
             job,
             successor(job),
-            layout,
+            layout.to_json(),
             (here.machines, target.machines),
             choice.words,
             low,

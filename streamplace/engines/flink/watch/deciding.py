@@ -18,8 +18,8 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
-from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import NOISE, WORTHWHILE, Trial
+from streamplace.engines.flink.layout import Layout
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.intervals import RateInterval
@@ -46,7 +46,7 @@ BACKOFF_SECONDS, DAY_SECONDS = 300.0, 86_400.0
 class Option:
     """A layout that a job has or may have."""
 
-    layout: Layout  # operator → devices of its subtasks
+    layout: Layout
     carries: RateInterval  # tuples/s: measured, or else predicted
     measured: float | None = None  # tuples/s that were measured there; None if none were
     optimistic: float = 0.0  # tuples/s, if all that is uncertain is in its favour
@@ -59,7 +59,7 @@ class Option:
     @property
     def devices(self) -> list[str]:
         """TaskManagers that it uses."""
-        return sorted({device for vector in self.layout.values() for device in vector})
+        return sorted(self.layout.devices)
 
     @property
     def machines(self) -> int:

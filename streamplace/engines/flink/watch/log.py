@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Rows, Store, StoreError
@@ -139,10 +140,10 @@ class WatchLog:
         """Whether a decision to start the job elsewhere has no outcome yet."""
         return any(one.state == BEGUN for one in self.decisions.values())
 
-    def placed(self, job: str) -> dict[str, list[str] | str]:
+    def placed(self, job: str) -> Layout:
         """Where a decision of this watch has placed a job; empty if none of them has started it."""
         found = [one for one in self.decisions.values() if one.after == job and one.state == MOVED]
-        return dict(found[-1].layout) if found else {}
+        return Layout.from_json(found[-1].layout) if found else Layout()
 
 
 def watched_ids(store: Store, job: str) -> list[str]:

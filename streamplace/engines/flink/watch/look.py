@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import LEAST_NOISE, source_flow
 from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.answers import Job
@@ -27,7 +27,7 @@ class JobLook:
     rate: float  # tuples/s that its sources emit
     is_limited: bool  # whether back-pressure holds a source back
     backlog: float | None  # tuples that wait for the sources; None unless all report them
-    layout: Layout  # operator → device of each of its subtasks
+    layout: Layout
     shape: Mapping[str, int]  # task → parallelism
     checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
     managers: frozenset[str]  # TaskManagers of the cluster
@@ -114,9 +114,10 @@ def assigned_layout(rest: Rest, job: str) -> Layout:
 
     def assigned() -> Layout:
         document = rest.job(job)
-        layout = layout_of(rest, job, document) if document["state"] == "RUNNING" else {}
+        is_running = document["state"] == "RUNNING"
+        layout = layout_of(rest, job, document) if is_running else Layout()
         there = {row["id"] for row in rest.task_managers()}
-        return layout if all(there.issuperset(devices) for devices in layout.values()) else {}
+        return layout if layout.devices <= there else Layout()
 
     return _layout_or_none(assigned)
 
@@ -128,7 +129,7 @@ def _layout_or_none(read: Callable[[], Layout]) -> Layout:
     except NoAnswer:
         raise
     except FlinkError:
-        return {}
+        return Layout()
 
 
 def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:

@@ -20,12 +20,12 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
     candidate,
     candidates,
-    moved_subtasks,
     searched,
 )
 from streamplace.engines.flink.decide.improving import JobImprover
-from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.flink.decide.layouts import even_layout
 from streamplace.engines.flink.decide.proposal import Proposal, Trial
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cards import ALL
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.fit import Observed
@@ -33,7 +33,6 @@ from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
-from streamplace.engines.flink.pin.pinning import Vectors, by_operator, devices_of
 from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.engines.flink.watch.deciding import Option
 from streamplace.engines.flink.watch.look import JobLook
@@ -72,11 +71,6 @@ class JobModel:
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
     # Operator → what its subtasks took in this and in earlier layouts.
     observed: Observed = field(default_factory=dict)
-
-
-def plain_layout(vectors: Vectors) -> dict[str, list[str]]:
-    """Layout by the operators of the program, however Flink fuses them."""
-    return {name: [*devices_of(vector)] for name, vector in by_operator(vectors).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +135,10 @@ def option_of(proposal: Proposal, found: Candidate) -> Option:
     if (errors := proposal.question.errors) is not None:
         low = found.kept + errors.at_least((low - found.kept) / errors.low)
     return Option(
-        plain_layout(found.layout),
+        found.layout.by_operator(),
         RateInterval(low, value, high),
         optimistic=proposal.optimistic(found),
-        moves=moved_subtasks(proposal.where.layout, found.layout),
+        moves=found.layout.number_moved_from(proposal.where.layout),
         order=found.order,
         kept=found.kept,
         spread=profile_spread(proposal.measured.graph),

@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.decide.candidates import occupied_devices
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import submitted_settings
 from streamplace.engines.flink.move.commands import apply_command
@@ -32,7 +33,6 @@ from streamplace.engines.flink.pin.fitting import (
     fitted,
     left_without,
 )
-from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of, without_devices
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import remember
@@ -57,7 +57,6 @@ LOOK_SECONDS = 1.0
 """Seconds between two looks at what is waited for."""
 CANCELLING = "CANCELLING"
 T = TypeVar("T")
-Places = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class PlacedJob:
     """A job and its devices."""
 
     job: str
-    vectors: Vectors
+    layout: Layout
     # Device of the placement → the spare that replaces it.
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     # Device → address of its TaskManager when the job was started, if known.
@@ -74,26 +73,24 @@ class PlacedJob:
     @property
     def devices(self) -> set[str]:
         """Devices on which it is placed."""
-        return all_devices(self.vectors)
+        return self.layout.devices
 
     def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
         """Return the same job with some of its devices replaced."""
-        vectors: dict[str, list[str] | str] = {
-            name: stand_ins.get(vector, vector)
-            if isinstance(vector, str)
-            else [stand_ins.get(device, device) for device in vector]
-            for name, vector in self.vectors.items()
-        }
         origins = {new: old for old, new in self.stand_ins.items()}
         new = {origins.get(lost, lost): spare for lost, spare in stand_ins.items()}
-        return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
+        return replace(
+            self,
+            layout=self.layout.with_spares(stand_ins),
+            stand_ins={**self.stand_ins, **new},
+        )
 
     def on_the_others(self, lost: Collection[str]) -> "PlacedJob":
         """Return the same job with the subtasks of lost devices on its others, evenly.
 
-        There must be others; see `without_devices`.
+        There must be others; see `Layout.without`.
         """
-        return replace(self, vectors=without_devices(self.vectors, lost))
+        return replace(self, layout=self.layout.without(lost))
 
 
 def replacement(before: PlacedJob, after: PlacedJob, path: str | None) -> WatchDecision:
@@ -111,15 +108,10 @@ def replacement(before: PlacedJob, after: PlacedJob, path: str | None) -> WatchD
         "replace",
         before.job,
         path or "",
-        plain(after.vectors),
+        after.layout.to_json(),
         (len(before.devices), len(after.devices)),
         f"lost TaskManagers: {where}" if where else "a lost TaskManager is back",
     )
-
-
-def plain(vectors: Vectors) -> dict[str, list[str] | str]:
-    """Placement as a decision keeps it."""
-    return {name: v if isinstance(v, str) else [*v] for name, v in vectors.items()}
 
 
 def continues(rest: Rest, job: str, before: str, path: str | None) -> bool:
@@ -160,16 +152,15 @@ def without_lost(
     return new, left
 
 
-def move_without_lost(rest: Rest, named: Sequence[str], journal: Journal) -> tuple[Places, Places]:
+def move_without_lost(rest: Rest, named: Sequence[str], journal: Journal) -> tuple[Layout, Layout]:
     """Placements after and before a move, each without lost devices if others are left for it."""
 
-    def left(places: Places) -> Places:
-        run = PlacedJob(journal.job, dict(places))
+    def left(layout: Layout) -> Layout:
+        run = PlacedJob(journal.job, layout)
         if not (lost := sorted(run.devices.difference(rest.offered()))):
-            return places
+            return layout
         new, awaited = without_lost(rest, run, lost, named, takes_free=True)
-        vectors = run.vectors if awaited else new.vectors
-        return {name: [*devices_of(vector)] for name, vector in vectors.items()}
+        return layout if awaited else new.layout
 
     return left(journal.after), left(journal.before)
 
@@ -182,8 +173,8 @@ def unfit(rest: Rest, program: Program | None, run: PlacedJob) -> str | None:
     most = None if program is None else program.managed_mb
     managers = left_without(rest, run.job)
     try:
-        check_cluster(rest, run.vectors)
-        fitted(rest, run.vectors, most, managers)
+        check_cluster(rest, run.layout)
+        fitted(rest, run.layout, most, managers)
     except NoAnswer:
         raise
     except StreamplaceError as error:
@@ -368,7 +359,7 @@ class Replacing:
                 "submitted"
             )
         self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
-        before = PlacedJob(decision.job, dict(decision.layout))
+        before = PlacedJob(decision.job, Layout.from_json(decision.layout))
         return self._start(number, decision, before, path, is_begun=True).job
 
     def with_addresses(self, run: PlacedJob) -> PlacedJob:
@@ -426,7 +417,7 @@ class Replacing:
         """Start a job from its last state, unless this was begun and has been done."""
         run = self._placed(run, path, is_begun=is_begun)
         where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
-        fine = self._ask(lambda: verify(self.rest, run.job, run.vectors)).fine
+        fine = self._ask(lambda: verify(self.rest, run.job, run.layout)).fine
         self.tell(f"job {run.job} runs{where}")
         if not fine:
             self.tell(f"note: some subtasks of job {run.job} do not run where they are placed")
@@ -434,7 +425,7 @@ class Replacing:
         self.moved(new)
         if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
             self.tell(f"note: {why}; give that option to 'flink watch', too")
-        placed = replace(decision, layout=plain(new.vectors))
+        placed = replace(decision, layout=new.layout.to_json())
         self.log.end(number, placed, MOVED, "", new.job)
         return new
 
@@ -451,7 +442,7 @@ class Replacing:
                 self.rest,
                 self.flink,
                 self.program.with_settings(settings),
-                run.vectors,
+                run.layout,
                 savepoint=saved,
                 seconds=self.seconds,
             )
@@ -503,7 +494,7 @@ class Replacing:
                 raise
             remember(job, self.program)
             layout = running_layout(self.rest, job)
-            return replace(run, job=job, vectors=dict(layout) or run.vectors)
+            return replace(run, job=job, layout=layout or run.layout)
         return None
 
     def _await_begun(self, job: str) -> None:

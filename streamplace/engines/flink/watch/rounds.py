@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from streamplace.engines.flink.decide.proposal import Trial
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
@@ -39,7 +40,6 @@ from streamplace.engines.flink.watch.look import JobLook, changed_shape, lag_of,
 from streamplace.engines.flink.watch.modelling import (
     JobModel,
     Measuring,
-    plain_layout,
 )
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
@@ -88,7 +88,7 @@ class Memory:
     def recall(self, decisions: Sequence[WatchDecision], now: float) -> None:
         """Remember the layouts to which an earlier process has moved the job."""
         for number, one in enumerate(decisions):
-            layout, then = plain_layout(one.layout), now - seconds_since(one.at)
+            layout, then = Layout.from_json(one.layout).by_operator(), now - seconds_since(one.at)
             if one.state == MOVED and one.measured:
                 is_left = [later.kind for later in decisions[number + 1 : number + 2]] == ["return"]
                 self.add(Trial("", layout, one.measured, is_limited=is_left), then)
@@ -163,7 +163,7 @@ class JobRounds:
         Raises JobWatched when another process has taken over the watch.
         """
         look, seen = self._look(job)
-        measuring, there = self._measuring, plain_layout(look.layout)
+        measuring, there = self._measuring, look.layout.by_operator()
         trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
         if measuring.is_due(look, falls_behind=seen.falls_behind):
             self._say(f"{state_words(seen)}; it is measured, and the next round comes afterwards")
@@ -214,7 +214,7 @@ class JobRounds:
         kept_rate = look.rate if last is None or last.job != look.job else min(last.rate, look.rate)
         rate = look.rate if lag.shows_capacity else kept_rate
         if rate > 0 and lag.falls_behind is not None:
-            trial = Trial("", plain_layout(look.layout), rate, is_limited=lag.shows_capacity)
+            trial = Trial("", look.layout.by_operator(), rate, is_limited=lag.shows_capacity)
             self._memory.add(trial, now)
         return look, seen
 
@@ -228,7 +228,7 @@ class JobRounds:
         trials = self._memory.at(self.monotonic())
         if model is None:
             rate = RateInterval(seen.rate, seen.rate, seen.rate)
-            here, others = known_options(Option(plain_layout(look.layout), rate), [], trials)
+            here, others = known_options(Option(look.layout.by_operator(), rate), [], trials)
         else:
             here, others = known_options(model.here, model.others, trials)
         return here, [one for one in others if look.managers.issuperset(one.devices)]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.saving import stopped_with
 from streamplace.engines.flink.pin.fitting import check_upload
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (
@@ -118,18 +118,18 @@ class Watch:
         breaks("")
         if job == run.job:
             return run
-        vectors = self._vectors(run, self.rounds.log, job)
-        new = self.replacing.with_addresses(PlacedJob(job, vectors))
+        layout = self._layout(run, self.rounds.log, job)
+        new = self.replacing.with_addresses(PlacedJob(job, layout))
         self.replacing.moved(new)
         return new
 
-    def _vectors(self, run: PlacedJob, log: WatchLog, job: str) -> Vectors:
+    def _layout(self, run: PlacedJob, log: WatchLog, job: str) -> Layout:
         """Where a job is placed that a round has moved, or moved back.
 
         It may have lost a device meanwhile, so that Flink shows no layout of it.
         """
         layout = self._ask(lambda: running_layout(self.rest, job))
-        return dict(layout) or log.placed(job) or run.vectors
+        return layout or log.placed(job) or run.layout
 
     def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
         """Return a job that goes on without lost devices; None if it does not.
@@ -140,11 +140,10 @@ class Watch:
         if not lost:
             return None
         layout = self._ask(lambda: assigned_layout(self.rest, run.job))
-        used = {device for devices in layout.values() for device in devices}
-        if not used or used.intersection(lost):
+        if not layout or layout.devices.intersection(lost):
             return None
         self.tell(f"job {run.job} goes on without {listed(lost)}")
-        return self.replacing.with_addresses(PlacedJob(run.job, dict(layout)))
+        return self.replacing.with_addresses(PlacedJob(run.job, layout))
 
     def _words(self, run: PlacedJob, health: Health) -> str:
         """Message on a job that lacks devices; empty if it does not."""
@@ -270,7 +269,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
             found = mover.finish(number, decision)
             if found is not None and found != decision.job:
                 layout = running_layout(watch.rest, found)
-                watch.replacing.moved(PlacedJob(found, dict(layout or decision.layout)))
+                watch.replacing.moved(PlacedJob(found, layout or Layout.from_json(decision.layout)))
         elif decision.kind == "replace" and watch.replacing.is_wanted:
             found = watch.replacing.settle(number, decision)
         elif watch.rest.state(job) in (None, *ENDED):
