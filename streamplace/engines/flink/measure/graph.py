@@ -109,9 +109,9 @@ def _source_rate(seen: JobProfile, source: FlinkTask) -> float:
             f"rate of {source.name}: it has sent nothing, so its rate counts as 0 and its CPU "
             "as constant"
         )
-    elif (why := seen.flow.sources[source.name].why) is not None:
+    elif (flow := seen.flow.sources[source.name]).offered is None:
         seen.doubts.append(
-            f"rate of {source.name}: {why}, so its actual rate may be higher; set it with "
+            f"rate of {source.name}: {flow.why}, so its actual rate may be higher; set it with "
             "--rate when placing"
         )
     return seen.tuples[source.id]

@@ -25,7 +25,12 @@ YOUNG_MS = 60_000
 FETCH_INTERVAL, FETCH_TIMEOUT = "metrics.fetcher.update-interval", "web.timeout"
 LATE = 0.05
 """Part of a window that may be missing because its ends were noticed late."""
-COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
+RISING = ("numRecordsIn", "numRecordsOut", "numBytesIn")
+"""Counters that fall only if a subtask begins again or ends.
+
+Kafka's sink lets its bytes fall whenever a transaction gets another producer.
+"""
+COUNTS = (*RISING, "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
 IDLE_TIME = "accumulateIdleTimeMs"
 MOST_BACK_PRESSURED = f"{BACK_PRESSURED}.max"
@@ -193,7 +198,7 @@ class _Watch:
         before = self.previous or {}
         is_less = 0 < reporting < self.reporting
         return is_less or any(
-            counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS
+            counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING
         )
 
     def span(self, since: int) -> float:
