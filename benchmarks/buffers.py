@@ -22,7 +22,7 @@ import click
 import numpy as np
 from flink_jobs import HEAVY, SOURCES, FlinkJob
 
-from streamplace.engines.flink.cpu.helpers import HELPERS, NETWORK, TASKS
+from streamplace.engines.flink.cpu.threads import HELPERS, NETWORK, TASKS
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.profile import profile

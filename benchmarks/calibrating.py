@@ -15,7 +15,7 @@ import numpy as np
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM
-from streamplace.engines.flink.measure.sending_cost import (
+from streamplace.engines.flink.measure.streams import (
     BYTES_OF_A_TUPLE,
     RemoteFlow,
     SendingCost,

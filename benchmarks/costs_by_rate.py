@@ -25,21 +25,21 @@ import click
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.cpu.helpers import (
+from streamplace.engines.flink.cpu.task_cpu import cpu_by_subtask
+from streamplace.engines.flink.cpu.threads import (
     COMPILERS,
     NETWORK,
     OBSERVATION,
+    ThreadLoad,
     cores_by_kind,
     java_itself,
     kind_of,
 )
-from streamplace.engines.flink.cpu.task_cpu import cpu_by_subtask
-from streamplace.engines.flink.cpu.threads import ThreadLoad
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.fit import Observation, constant_cores
 from streamplace.engines.flink.measure.job_windows import JobWindows
-from streamplace.engines.flink.measure.sending_cost import (
+from streamplace.engines.flink.measure.streams import (
     BYTES_OF_A_TUPLE,
     remote_shares,
     sending_cost,

@@ -13,7 +13,7 @@ import numpy as np
 from streamplace import Cluster, StreamGraph
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
-from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.program.fixed import with_loose_streams
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict

@@ -248,7 +248,7 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
 
 def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     """Print how a profile was measured, and what could not be."""
-    from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
+    from streamplace.engines.flink.measure.streams import MESSAGE_COST
     from streamplace.model.graph import CONSISTENCY
 
     for fact in (MESSAGE_COST, CONSISTENCY):

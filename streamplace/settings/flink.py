@@ -73,7 +73,7 @@ def _paths(value: Any) -> tuple[Path, ...]:
 
 
 def _cards(value: Any) -> dict[str, str]:
-    from streamplace.engines.flink.measure.cards import parse_cards
+    from streamplace.engines.flink.measure.cluster import parse_cards
 
     return parse_cards(TEXTS.convert(value))
 

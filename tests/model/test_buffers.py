@@ -7,7 +7,7 @@ import pytest
 from problems import parse_graph
 from streamsim import throughput
 
-from streamplace.engines.flink.measure.sending_cost import with_message_cost
+from streamplace.engines.flink.measure.streams import with_message_cost
 from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph

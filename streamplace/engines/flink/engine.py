@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.measure.background import background, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.profile import background, cores_taken
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
     rates_vary,

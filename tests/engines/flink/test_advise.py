@@ -16,8 +16,8 @@ from streamplace.engines.flink.advise.advise import advise
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.sources import SubtaskFlow
+from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.program import fixed
 from streamplace.engines.flink.program.fixed import PlannedProgram
 from streamplace.engines.flink.program.program import Program

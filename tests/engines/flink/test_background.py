@@ -17,12 +17,13 @@ from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import background, cluster, job_windows
+from streamplace.engines.flink.measure import cluster, job_windows
+from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.sending_cost import (
+from streamplace.engines.flink.measure.streams import (
     ASSUMED,
     BYTES_OF_A_TUPLE,
     RemoteFlow,
@@ -89,8 +90,8 @@ def test_a_port_alone_does_not_make_a_task_manager_local(
 def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor waited for, nor taken for those of another cluster on this machine."""
     monkeypatch.setattr(cpu, "local_task_managers", lambda: [os.getpid()])
-    monkeypatch.setattr(background, "time", None)
-    assert background.background(flink(MANAGER), None, 60.0) == (None, None)
+    monkeypatch.setattr(profiling, "time", None)
+    assert profiling.background(flink(MANAGER), None, 60.0) == (None, None)
 
 
 def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
@@ -99,7 +100,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
-    for module in (background, cluster, job_windows):
+    for module in (profiling, cluster, job_windows):
         monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
     monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
     measured = FlinkEngine(flink.rest).cluster("job", 10.0)
@@ -137,11 +138,11 @@ def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     processes = {"dev-0": 0, "dev-1": 1}
     with_threads(monkeypatch, threads, processes)
-    for module in (background, cluster):
+    for module in (profiling, cluster):
         monkeypatch.setattr(module, "processes_of", lambda _: processes)
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
-    monkeypatch.setattr(background, "time", clock)
-    monkeypatch.setattr(background, "java_threads", threads)
+    monkeypatch.setattr(profiling, "time", clock)
+    monkeypatch.setattr(profiling, "java_threads", threads)
     return flink
 
 

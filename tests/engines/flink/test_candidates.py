@@ -22,8 +22,7 @@ from streamplace.engines.flink.decide.candidates import (
     searched,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.placed_subtasks import capacity
+from streamplace.engines.flink.measure.measurement import Measurement, capacity
 from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import (
     pinning,

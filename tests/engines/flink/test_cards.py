@@ -12,16 +12,16 @@ from lazy_flink import Vertex, rates
 from shop_flink import Shop
 
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import cards as cards_of_machines
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure.cards import link_speed, parse_cards
 from streamplace.engines.flink.measure.cluster import (
     ASSUMED_CPU,
     MeasuredCluster,
+    link_speed,
     measured_cluster,
+    parse_cards,
 )
 from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
+from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.units import bandwidth_bps
@@ -108,7 +108,7 @@ def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
 def test_the_link_speed_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the TaskManagers that run here."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {"d1": 7})
-    monkeypatch.setattr(cards_of_machines, "link_speed", lambda process: 10_000)
+    monkeypatch.setattr(clusters, "link_speed", lambda process: 10_000)
     text = written()
     assert [row["egress"] for row in tomllib.loads(text)["devices"]] == ["1 Gbps", "10000 Mbps"]
     assert 'egress = "10000 Mbps"  # network card, link speed' in text

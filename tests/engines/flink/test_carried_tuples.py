@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.measure.carried_tuples import carried_by_streams, shares
 from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.streams import carried_by_streams, shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 
 RATES = st.floats(0.1, 1e4)

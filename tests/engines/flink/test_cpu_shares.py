@@ -17,8 +17,8 @@ from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import cluster, present
-from streamplace.engines.flink.measure.background import cores_taken
 from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.profile import cores_taken
 from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.errors import SettingError
 from streamplace.model.trust import trust_of

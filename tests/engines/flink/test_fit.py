@@ -14,7 +14,7 @@ from streamplace.engines.flink.measure.fit import (
     averaged,
     task_cost,
 )
-from streamplace.engines.flink.measure.sending_cost import sending_cost
+from streamplace.engines.flink.measure.streams import sending_cost
 
 FIXED_PARTS = st.floats(1e-3, 0.05)
 PER_TUPLE_PARTS = st.floats(5e-7, 1e-4)

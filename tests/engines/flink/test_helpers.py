@@ -2,13 +2,13 @@
 
 import pytest
 
-from streamplace.engines.flink.cpu.helpers import (
+from streamplace.engines.flink.cpu.threads import (
+    ThreadLoad,
     cores_by_kind,
     java_itself,
     share_of_others,
     shares_of_helpers,
 )
-from streamplace.engines.flink.cpu.threads import ThreadLoad
 
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
 

@@ -24,9 +24,13 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
-from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.placed_subtasks import capacity
+from streamplace.engines.flink.measure.measurement import (
+    ORDERS,
+    Measurement,
+    capacity,
+    key_shares,
+    possible_orders,
+)
 from streamplace.engines.flink.measure.present import Present, Usage, agreement
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask

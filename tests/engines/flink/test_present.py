@@ -26,7 +26,7 @@ from streamplace.engines.flink.measure.present import (
 )
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, network_loads
+from streamplace.engines.flink.measure.streams import RemoteFlow, SendingCost, network_loads
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.graph import StreamGraph

@@ -6,7 +6,7 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from streamplace.engines.flink.measure.placed_subtasks import finite
+from streamplace.engines.flink.measure.measurement import finite
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.model.display import Displayed
 from streamplace.model.intervals import RateInterval

@@ -36,7 +36,6 @@ from streamplace.engines.flink.measure.cluster import (
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.measure.sources import asked_rate, check_rate, with_offered
 from streamplace.engines.flink.measure.steady import (
     GARBAGE_TIME,
@@ -44,6 +43,7 @@ from streamplace.engines.flink.measure.steady import (
     check_garbage,
     steady_profile,
 )
+from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruption
 from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_streams
 from streamplace.engines.flink.program.program import Program

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.cpu.helpers import shares_of_helpers
 from streamplace.engines.flink.cpu.threads import (
     JavaThread,
     ThreadLoad,
     java_threads,
+    shares_of_helpers,
     spent_between,
     threads_again,
 )

@@ -9,8 +9,7 @@ from typing import Any
 
 from streamplace.engines.flink.decide.candidates import Candidate, Question
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.placed_subtasks import finite
+from streamplace.engines.flink.measure.measurement import Measurement, finite
 from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.model.messages import listed, quoted

@@ -32,9 +32,12 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.key_shares import possible_orders
-from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.placed_subtasks import PlacedSubtasks, placed
+from streamplace.engines.flink.measure.measurement import (
+    Measurement,
+    PlacedSubtasks,
+    placed,
+    possible_orders,
+)
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.graph import StreamGraph
 from streamplace.model.trust import Trust, profile_drift, trust_of

@@ -1,32 +1,119 @@
-"""A running Flink as a cluster: every TaskManager is a device."""
+"""A running Flink as a cluster: every TaskManager is a device, with its CPU and network card."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.cards import ASSUMED as ASSUMED_SPEED
-from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
-from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.placed_subtasks import placed
-from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
+from streamplace.engines.flink.measure.measurement import Shares, placed
+from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_yaml
+from streamplace.errors import SettingError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.parsing import parse_tables
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import listed
+from streamplace.model.messages import listed, quoted
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
+
+ALL = ""
+"""Key that stands for every TaskManager in the given speeds."""
+GIVEN, LINK_SPEED, ASSUMED_SPEED = "given", "link speed", "assumed"
+
+
+class Card(NamedTuple):
+    """Speed of a network card in either direction, such as ``"1000 Mbps"``, and its origin."""
+
+    speed: str
+    source: str
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether the speed is neither given nor measured."""
+        return self.source == ASSUMED_SPEED
+
+
+def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
+    """TaskManager → speed of its card, from texts such as ``1 Gbps`` and ``dev-0=100 Mbps``.
+
+    >>> parse_cards(("1 Gbps", "dev-0=100 Mbps"))
+    {'': '1 Gbps', 'dev-0': '100 Mbps'}
+    """
+    given: dict[str, str] = {}
+    for text in texts:
+        name, _, speed = text.rpartition("=")
+        if name in given:
+            what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
+            raise SettingError(f"{what} is given twice; give it once")
+        if not bandwidth_bps(speed) > 0:
+            raise SettingError(f"the card is {quoted(text)}; the speed must be above 0")
+        given[name] = speed.strip()
+    return given
+
+
+def cards_of(
+    managers: list[str], given: Mapping[str, str], processes: Mapping[str, int], usual: str
+) -> dict[str, Card]:
+    """TaskManager → its card.
+
+    ``given``: speeds of some TaskManagers, or of all by the name "".
+    ``processes``: TaskManager → process, for those on this machine.
+    ``usual``: speed that is assumed if nothing is known.
+    """
+    if unknown := [name for name in given if name != ALL and name not in managers]:
+        raise SettingError(
+            f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
+        )
+    return {name: _card(name, given, processes.get(name), usual) for name in managers}
+
+
+def _card(name: str, given: Mapping[str, str], process: int | None, usual: str) -> Card:
+    speed = given.get(name, given.get(ALL))
+    if speed is not None:
+        return Card(speed, GIVEN)
+    megabits = None if process is None else link_speed(process)
+    return Card(usual, ASSUMED_SPEED) if megabits is None else Card(f"{megabits} Mbps", LINK_SPEED)
+
+
+def link_speed(process: int, processes: Path = Path("/proc")) -> int | None:
+    """Mbps of the card through which a process reaches other machines; None if unknown.
+
+    ``processes``: folder of the processes.
+    """
+    with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
+        own, other = processes / "self", processes / str(process)
+        if not _is_shared("net", own, other) and _is_shared("mnt", own, other):
+            return None  # its /sys would be that of another network
+        route = _default_route((other / "net" / "route").read_text())
+        folder = other / "root" / "sys" / "class" / "net" / route
+        if route and ((folder / "device").exists() or (folder / "bonding").exists()):
+            speed = int((folder / "speed").read_text())
+            return speed if speed > 0 else None
+    return None
+
+
+def _is_shared(kind: str, one: Path, other: Path) -> bool:
+    """Whether two processes share a namespace of this kind."""
+    return (one / "ns" / kind).readlink() == (other / "ns" / kind).readlink()
+
+
+def _default_route(table: str) -> str:
+    """Interface of the default route in ``/proc/PID/net/route``; empty if there is none."""
+    rows = [line.split() for line in table.splitlines()[1:]]
+    return next((row[0] for row in rows if row[1] == row[7] == "00000000"), "")
+
 
 BANDWIDTH = "1000 Mbps"
 """Assumed speed of links and network cards."""

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean, stdev
 
-from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
-from streamplace.engines.flink.measure.key_shares import even_splits
+from streamplace.engines.flink.measure.job_windows import waiting_limit
+from streamplace.engines.flink.measure.measurement import even_splits
 from streamplace.engines.flink.measure.present import agreement
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sending_cost import with_local_cost, with_message_cost
 from streamplace.engines.flink.measure.sources import LEAST_RATE
-from streamplace.engines.flink.measure.waiting import waiting_limit
+from streamplace.engines.flink.measure.streams import (
+    carried_by_streams,
+    with_local_cost,
+    with_message_cost,
+)
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.model.graph import (

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from streamplace.engines.flink.cpu.helpers import COMPILERS, NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.cpu.limits import FULL, CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, cores_beside
+from streamplace.engines.flink.cpu.threads import COMPILERS, NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
 from streamplace.engines.flink.measure.fit import Observation
-from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.placed_subtasks import placed
+from streamplace.engines.flink.measure.measurement import Shares, placed
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.sending_cost import (
+from streamplace.engines.flink.measure.streams import (
     SendingCost,
     network_loads,
     remote_flows,

@@ -1,24 +1,36 @@
 """Profiling: rates, CPU, threads and placement of the tasks of a running job, with doubts."""
 
+import time
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu.helpers import COMPILERS, share_of_others
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, TaskCpu
-from streamplace.engines.flink.cpu.threads import python_workers
-from streamplace.engines.flink.measure.carried_tuples import counted_for
+from streamplace.engines.flink.cpu.threads import (
+    COMPILERS,
+    cores_by_kind,
+    java_itself,
+    java_threads,
+    processes_of,
+    python_workers,
+    share_of_others,
+    spent_between,
+)
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
-from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
-from streamplace.engines.flink.measure.key_shares import Shares, key_shares
+from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow, ThreadTimes
+from streamplace.engines.flink.measure.measurement import Shares, key_shares
 from streamplace.engines.flink.measure.present import Present, present_of
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
-from streamplace.engines.flink.measure.sending_cost import NETWORK, SendingCost, sending_cost
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
-from streamplace.engines.flink.measure.waiting import ThreadTimes
+from streamplace.engines.flink.measure.streams import (
+    NETWORK,
+    SendingCost,
+    counted_for,
+    sending_cost,
+)
 from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, plan_with_loops, sources_of
 from streamplace.engines.flink.rest.settings import BufferSettings
 from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.model.messages import listed, quoted, shown
@@ -403,3 +415,53 @@ def doubts_of_jobs(job: str, interval: ClusterInterval) -> Iterator[str]:
             f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "
             "TaskManagers cannot be read here"
         )
+
+
+def background(
+    rest: Rest, job: str | None, seconds: float
+) -> tuple[float | None, SendingCost | None]:
+    """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
+
+    Either is None if it cannot be measured: the threads must be readable on this machine, and for
+    the cost, tuples must cross between TaskManagers, hardly any of other jobs.
+
+    ``job``: A job that must be running; None for the only one that runs, or to measure Java alone.
+    """
+    if not (processes := processes_of(rest)):
+        return None, None
+    running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
+    if job is not None or len(running) == 1:
+        try:
+            seen = profile(rest, job or running[0], seconds)
+        except NoAnswer:
+            raise
+        except FlinkError:
+            if job is not None:
+                raise
+        else:
+            return seen.java, seen.sending
+    first = {device: java_threads(pid) for device, pid in processes.items()}
+    if not any(first.values()):
+        return None, None
+    time.sleep(seconds)
+    second = {device: java_threads(pid) for device, pid in processes.items()}
+    kinds = {
+        device: cores_by_kind(spent_between(first[device], second[device]))
+        for device in first
+        if first[device] and second[device]
+    }
+    return java_itself(kinds), None
+
+
+def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of running jobs.
+
+    Each job takes about ``seconds``.
+    """
+    taken: dict[str, float] = {}
+    for job in dict.fromkeys(jobs):
+        windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
+        windows.add(seconds)
+        for device, cores in windows.cores_by_device(windows.last()).items():
+            taken[device] = taken.get(device, 0.0) + cores
+    return taken

@@ -26,12 +26,9 @@ from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.layouts import even_layout
 from streamplace.engines.flink.decide.proposal import Proposal, Trial
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cards import ALL
-from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
+from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU
 from streamplace.engines.flink.measure.fit import Observed
-from streamplace.engines.flink.measure.key_shares import possible_orders
-from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.placed_subtasks import placed
+from streamplace.engines.flink.measure.measurement import Measurement, placed, possible_orders
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.engines.flink.watch.deciding import Option

@@ -1,15 +1,49 @@
-"""Tuples/s, and bytes per tuple, of every stream of a running job."""
+"""What streams carry, in tuples/s and bytes per tuple, and what a tuple costs that leaves a thread.
+
+The CPU of the threads of a TaskManager that send and receive is fitted like that of operators
+(`measure.fit`), over all TaskManagers and layouts that were measured, by
+
+    cores = fixed + per byte · (bytes/s + BYTES_OF_A_TUPLE · tuples/s)
+
+of what it exchanges with others. The fixed part is that of buffers which Flink sends every 100 ms,
+however little is in them, of credits and wake-ups. It is reserved on all TaskManagers; the other is
+the ``overhead`` of remote tuples.
+
+Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without CPU
+left are left out, unless all that exchange tuples are such.
+
+Between threads of one TaskManager, one writes the tuples and another reads them: at each end, a
+tuple costs `LOCAL_PER_BYTE` for each of its bytes, and for as many more as `BYTES_OF_A_TUPLE` says.
+A chain saves both.
+
+Messages are buffers that Flink sends once per buffer timeout. `streamplace.model.buffers` has the
+formula. What a message costs operators cannot be fitted from metrics, because ``numBuffersOut``
+does not count buffers that are sent before they are full, so it is assumed. The CPU of an operator
+contains its messages at the measured rate and parallelism; the attributes say how many, so that
+they are not charged twice.
+"""
 
 import heapq
+import logging
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
+from streamplace.engines.flink.measure.fit import Observation, Prior, task_cost
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.engines.flink.rest.settings import BufferSettings
+from streamplace.model.arrays import Floats
+from streamplace.model.buffers import (
+    BUFFER_TIMEOUT,
+    MESSAGE_IPT,
+    MESSAGES_OF,
+)
+from streamplace.model.graph import StreamGraph
 
 Pair = tuple[str, str]
 WRITER, COMMITTER = ": Writer", ": Committer"
@@ -318,3 +352,223 @@ def writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
     others = {name for task in tasks if task.id != sender.id for name in task.operators}
     sinks = (name.removesuffix(WRITER) for name in sender.operators if name.endswith(WRITER))
     return any(sink + COMMITTER not in others for sink in sinks)
+
+
+LOG = logging.getLogger(__name__)
+BYTES_OF_A_TUPLE = 6.4
+"""Bytes that cost as much as handing on a tuple, from benchmarks/calibration.py."""
+FIXED = Prior(0.012, 0.6)
+"""Cores of a TaskManager that exchanges tuples, at any rate; of five jobs on four TaskManagers."""
+PER_BYTE = Prior(3e-9, 0.7)
+"""Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
+LOCAL_PER_BYTE = 1.4e-9
+"""Core seconds per byte at each end of a stream on one TaskManager, of the same."""
+MESSAGE_COST = "message cost"
+"""Attribute with the origin of the cost of messages."""
+ASSUMED_SECONDS = 115e-6
+"""Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
+"""
+NETWORK = ""
+"""Key of the threads that send and receive among the observed operators, whose names have letters.
+"""
+
+
+class RemoteFlow(NamedTuple):
+    """Tuples and bytes per second that a TaskManager exchanges with others."""
+
+    tuples: float
+    traffic: float
+
+    def plus(self, other: "RemoteFlow") -> "RemoteFlow":
+        """Sum of the flows of two jobs."""
+        return RemoteFlow(self.tuples + other.tuples, self.traffic + other.traffic)
+
+    @property
+    def weight(self) -> float:
+        """Bytes per second, with those that stand for tuples."""
+        return self.traffic + BYTES_OF_A_TUPLE * self.tuples
+
+
+class SendingCost(NamedTuple):
+    """Core seconds per remote tuple at each end, and in addition per byte."""
+
+    per_tuple: float
+    per_byte: float
+    is_assumed: bool = False
+    fixed: float = 0.0  # cores of each TaskManager at any rate
+
+    def slower(self, factor: float) -> "SendingCost":
+        """Return the costs on cores that are slower by this factor."""
+        return self._replace(per_tuple=factor * self.per_tuple, per_byte=factor * self.per_byte)
+
+    def rounded(self) -> "SendingCost":
+        """Return the costs rounded to three digits."""
+        per_tuple, per_byte = float(f"{self.per_tuple:.3g}"), float(f"{self.per_byte:.3g}")
+        return self._replace(per_tuple=per_tuple, per_byte=per_byte)
+
+
+ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_assumed=True)
+"""On a full core, from benchmarks/calibration.py; for clusters without remote tuples.
+
+It contains what is fixed, because layouts may differ in what crosses.
+"""
+
+
+def network_loads(
+    network: Mapping[str, float], flows: Mapping[str, RemoteFlow], full: Container[str] = ()
+) -> list[Observation]:
+    """Bytes per second and cores of the TaskManagers that exchange tuples with others.
+
+    ``network``: TaskManager → cores of its threads that send and receive.
+    ``full``: TaskManagers without CPU left.
+    """
+    sending = {device: flow for device, flow in flows.items() if flow.tuples > 0}
+    fitted = {device: flow for device, flow in sending.items() if device not in full} or sending
+    return [Observation(flow.weight, network.get(one, 0.0)) for one, flow in fitted.items()]
+
+
+def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
+    """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
+
+    >>> found = sending_cost([Observation(1e5, 0.0102), Observation(9e6, 0.028)])
+    >>> round(found.fixed, 3), round(1e9 * found.per_byte, 1)
+    (0.01, 2.0)
+    """
+    rows = list(loads)
+    if not rows:
+        return None
+    found = task_cost(rows, FIXED, PER_BYTE)
+    LOG.debug(
+        "network: %.4g cores of each TaskManager at any rate, %.3g ns per byte, of %s",
+        *(found.fixed, 1e9 * found.per_tuple, rows),
+    )
+    per_byte = found.per_tuple
+    return SendingCost(BYTES_OF_A_TUPLE * per_byte, per_byte, fixed=found.fixed)
+
+
+def remote_flows(
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    seen: Mapping[str, Activity],
+    devices: Mapping[str, Sequence[str]],
+) -> dict[str, RemoteFlow]:
+    """TaskManager → tuples and bytes of a job that it exchanges with others.
+
+    ``devices``: task → TaskManager of each of its subtasks, in order.
+    """
+    tuples: dict[str, float] = defaultdict(float)
+    traffic: dict[str, float] = defaultdict(float)
+    carried = carried_by_streams(tasks, edges, seen)
+    for e, edge in enumerate(edges):
+        amount, size = carried.tuples[e], carried.payloads.get(e, 0.0)
+        for device, part in _crossing(edge, devices).items():
+            tuples[device] += amount * part
+            traffic[device] += amount * part * size
+    return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
+
+
+def _crossing(edge: Edge, devices: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Device → share of a stream's tuples that it exchanges with other devices."""
+    senders, receivers = devices[edge.source], devices[edge.target]
+    if not edge.is_pointwise:
+        return remote_shares(Counter(senders), Counter(receivers))
+    pairs = pointwise_pairs(len(senders), len(receivers))
+    outputs = Counter(i for i, _ in pairs)
+    shares: dict[str, float] = defaultdict(float)
+    for i, j in pairs:
+        if senders[i] != receivers[j]:
+            for device in (senders[i], receivers[j]):
+                shares[device] += 1 / (len(senders) * outputs[i])
+    return shares
+
+
+def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
+    """Device → share of a stream's tuples that it exchanges with other devices.
+
+    Every sender distributes its tuples evenly over all receivers, as in a stream that is not
+    pointwise.
+
+    >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
+    {'a': 0.75, 'b': 0.75}
+    """
+    sent, taken = sum(senders.values()), sum(receivers.values())
+    shares = {}
+    for device in dict.fromkeys([*senders, *receivers]):
+        here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
+        shares[device] = here * (1.0 - there) + there * (1.0 - here)
+    return shares
+
+
+def with_message_cost(
+    graph: StreamGraph, mips: float, timeout: float | None = BufferSettings().timeout
+) -> StreamGraph:
+    """Add the assumed cost of messages to a measured graph, and their number in its CPU.
+
+    Without a buffer timeout only full buffers are sent, whose number does not depend on the number
+    of subtasks, so the graph stays as it is.
+
+    If the constant load of an operator was separated, its CPU per tuple contains no messages,
+    because their number hardly depends on the rate.
+
+    ``timeout``: buffer timeout in seconds; 0 if every tuple is sent at once, None if there is none.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("a", ipt=1e6, rate=40, parallelism=2), Operator("b", ipt=1e6)]
+    >>> graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
+    >>> measured = with_message_cost(graph, 1000.0)
+    >>> round(measured.attributes["messages per tuple of b"], 6)
+    0.333333
+    >>> measured.charged_constant.tolist()
+    [0.0, 0.0]
+    """
+    if timeout is None:
+        return graph
+    facts: dict[str, str | float] = {
+        MESSAGE_COST: (
+            f"assumed to be {1e6 * ASSUMED_SECONDS:g} µs of a core per buffer that is sent from "
+            f"one subtask to another, with a buffer timeout of {1e3 * timeout:g} ms"
+        ),
+        MESSAGE_IPT: ASSUMED_SECONDS * mips * 1e6,
+        BUFFER_TIMEOUT: timeout,
+    }
+    costly = replace(graph, attributes={**graph.attributes, **facts})
+    loads, operators = costly.message_loads, graph.operators
+    if loads is None:
+        return graph
+    messages, rate = loads.messages(operators.parallelism), graph.input_rate
+    contains = (rate > 0) & (messages > 0) & (graph.charged_ipt > 0)
+    facts |= {
+        MESSAGES_OF + operators.name[v]: float(messages[v] / rate[v])
+        for v in np.flatnonzero(contains).tolist()
+    }
+    return replace(graph, attributes={**graph.attributes, **facts})
+
+
+def with_local_cost(graph: StreamGraph, payloads: Sequence[float], mips: float) -> StreamGraph:
+    """Return the graph with the costs as ``ipt`` of streams, deducted from that of operators.
+
+    The sum of both is unchanged for every operator, per tuple and for both ends. Where an
+    operator would have less than none, the costs of its streams are reduced.
+
+    ``payloads``: bytes per tuple of every stream.
+    """
+    sizes = np.array(payloads, np.float64) + BYTES_OF_A_TUPLE
+    each = 2 * LOCAL_PER_BYTE * sizes * mips * 1e6
+    before = graph.operators.ipt
+    parts = _charged(graph, each)
+    ratio = np.divide(before, parts, out=np.ones_like(parts), where=parts > before)
+    each = each * np.minimum(ratio[graph.streams.source], ratio[graph.streams.target])
+    left = np.maximum(before - _charged(graph, each), 0.0)
+    return _with_ipt(graph, left, each)
+
+
+def _charged(graph: StreamGraph, each: Floats) -> Floats:
+    """Cost per tuple of the streams of each operator, without its own work."""
+    return _with_ipt(graph, np.zeros_like(graph.operators.ipt), each).charged_ipt
+
+
+def _with_ipt(graph: StreamGraph, work: Floats, each: Floats) -> StreamGraph:
+    operators = replace(graph.operators, ipt=work)
+    return replace(
+        graph, operators=operators, streams=replace(graph.streams, operators=operators, ipt=each)
+    )
