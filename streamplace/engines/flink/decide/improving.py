@@ -185,7 +185,10 @@ class JobImprover:
 
     def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
         """Move a job to a layout, and measure it there."""
-        trial = Trial(target.name, target.layout, line=target.line)
+        told = proposal.outage.value
+        trial = Trial(
+            target.name, target.layout, line=target.line, predicted=target.predicted, told=told
+        )
         try:
             moved = self._moved(proposal, target.layout)
         except (Undecided, MoveUnderWay):

@@ -12,6 +12,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement, finite
 from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.engines.flink.move.move import MovePlan
+from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import listed, quoted
 from streamplace.model.report import Report, Sheet, duration
 from streamplace.model.units import digits
@@ -52,6 +53,8 @@ class Trial:
     outage: float | None = None  # seconds for which the moves to it stopped the job
     line: str = ""  # line of configuration by which Flink produces it without pins
     failure: str = ""  # why the job did not run there
+    predicted: RateInterval | None = None  # before it was tried; None of the layout before
+    told: float | None = None  # seconds for which its move was expected to interrupt the job
 
     @classmethod
     def present(cls, question: Question) -> "Trial":
@@ -71,11 +74,12 @@ class Trial:
     def row(self, *, is_where: bool) -> tuple[str, ...]:
         """Row of the table of layouts."""
         rate, outage = "", "" if self.outage is None else duration(self.outage)
+        ends = "" if self.predicted is None else _ends(self.predicted)
         how = "did not run" if self.failure else "not measured"
         if self.runs:
             how = "measured" if self.is_limited else "keeps up"
             rate, how = digits(self.rate), "runs now" if is_where else how
-        return self.name, rate, "", how, outage
+        return self.name, rate, ends, how, outage
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as a JSON document."""
@@ -83,7 +87,9 @@ class Trial:
             "name": self.name,
             "measured": self.rate or None,
             "keeps_up": self.runs and not self.is_limited,
+            "predicted": None if self.predicted is None else _finite(self.predicted),
             "outage": self.outage,
+            "told": self.told,
             "failure": self.failure or None,
         }
 
@@ -223,8 +229,8 @@ class Proposal:
         rows += [trial.row(is_where=trial is self.where) for trial in others]
         for one in self.candidates:
             if not self.is_tried(one):
-                low, value, high = map(digits, one.predicted)
-                rows.append((one.name, value, f"{low} to {high}", "predicted", ""))
+                value = digits(one.predicted.value)
+                rows.append((one.name, value, _ends(one.predicted), "predicted", ""))
         line = self.where.line
         words = [f"Flink's own setting gives this layout without pins: {line}"] if line else []
         return Report((Sheet(HEAD, tuple(rows)), *words))
@@ -261,7 +267,15 @@ class Proposal:
     def _row(self, candidate: Candidate) -> dict[str, Any]:
         return {
             "name": candidate.name,
-            **{end: finite(rate) for end, rate in candidate.predicted._asdict().items()},
+            **_finite(candidate.predicted),
             "moves": candidate.layout.number_moved_from(self.where.layout),
             "configuration": candidate.line or None,
         }
+
+
+def _ends(predicted: RateInterval) -> str:
+    return f"{digits(predicted.low)} to {digits(predicted.high)}"
+
+
+def _finite(predicted: RateInterval) -> dict[str, float | None]:
+    return {end: finite(rate) for end, rate in predicted._asdict().items()}
