@@ -38,7 +38,7 @@ class Spacing:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LayeredLayout:
     """Positions of boxes and streams."""
 
     layer: Ints  # [N] layer of every box
@@ -68,7 +68,7 @@ class Bent:
 
 def layered_layout(
     source: Ints, target: Ints, breadth: Floats, length: Floats, spacing: Spacing
-) -> Layout:
+) -> LayeredLayout:
     """Lay out boxes of a breadth (across) and a length (along), joined by streams.
 
     Examples
@@ -88,7 +88,7 @@ def layered_layout(
     starts = _starts(bent, rows, across, depths, spacing.layers)
     layer = np.array(bent.layer[: bent.n_boxes], np.int32)
     begin, depth = np.array(starts), np.array(depths)
-    return Layout(
+    return LayeredLayout(
         layer=layer,
         across=across[: bent.n_boxes],
         along=begin[layer] + depth[layer] / 2,

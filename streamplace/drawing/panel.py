@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamplace.drawing import style
-from streamplace.drawing.layout import Layout, layered_layout
+from streamplace.drawing.layout import LayeredLayout, layered_layout
 from streamplace.drawing.scene import Arrowhead, Curve, Label, Point, Rectangle, Shape
 from streamplace.drawing.style import Scale, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
@@ -42,7 +42,7 @@ class Look:
 class Skeleton:
     """Layout of a graph: boxes with names and sizes, streams with widths."""
 
-    layout: Layout
+    layout: LayeredLayout
     scale: Scale
     labels: tuple[str, ...]
     hints: tuple[str, ...]
@@ -79,7 +79,9 @@ def box_widths(labels: tuple[str, ...], notes: tuple[str, ...], scale: Scale) ->
     return np.maximum(np.array(texts) + 2 * INSET, scale.height)
 
 
-def arranged(source: Ints, target: Ints, widths: Floats, scale: Scale, downwards: bool) -> Layout:
+def arranged(
+    source: Ints, target: Ints, widths: Floats, scale: Scale, downwards: bool
+) -> LayeredLayout:
     """Lay out boxes in one of the two directions."""
     heights = np.full(len(widths), scale.height)
     breadth, length = (widths, heights) if downwards else (heights, widths)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamplace.drawing.layout import Layout, Spacing, layered_layout, layers
+from streamplace.drawing.layout import LayeredLayout, Spacing, layered_layout, layers
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.report.document import (
@@ -73,7 +73,7 @@ def grid_layout(layer: Ints, row: Ints) -> LayoutPart:
     )
 
 
-def _bends(layout: Layout) -> list[list[int]]:
+def _bends(layout: LayeredLayout) -> list[list[int]]:
     """Points between the ends of every stream: the middle of each layer that it crosses."""
     return [
         _rounded(

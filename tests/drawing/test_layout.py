@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.drawing.coordinates import pooled
-from streamplace.drawing.layout import Layout, Spacing, crossings, layered_layout, ordered
+from streamplace.drawing.layout import LayeredLayout, Spacing, crossings, layered_layout, ordered
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
 SizedGraph = tuple[list[tuple[int, int]], list[float], list[float]]
@@ -22,7 +22,9 @@ def drawn_graphs(draw: st.DrawFn) -> SizedGraph:
     return ends, draw(sizes), draw(sizes)
 
 
-def laid_out(ends: list[tuple[int, int]], breadth: list[float], length: list[float]) -> Layout:
+def laid_out(
+    ends: list[tuple[int, int]], breadth: list[float], length: list[float]
+) -> LayeredLayout:
     """Layout of a graph given by its ends."""
     source, target = np.array(ends, np.int32).reshape(-1, 2).T
     return layered_layout(source, target, np.array(breadth), np.array(length), SPACING)

@@ -15,7 +15,7 @@ from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch import rounds as passing
-from streamplace.engines.flink.watch.deciding import Choice, Guards, Option, RateJudge
+from streamplace.engines.flink.watch.deciding import Guards, LayoutOption, RateJudge, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModel
@@ -124,7 +124,7 @@ class Scene:
             layout = Layout({"map": name.split()})
             moves = layout.number_moved_from(Layout({"map": self.where.split()}))
             carries = RateInterval(0.9 * value, value, 1.1 * value)
-            options[name] = Option(layout, carries, optimistic=best, moves=moves)
+            options[name] = LayoutOption(layout, carries, optimistic=best, moves=moves)
         present = options.pop(self.where)
         others = [
             replace(one, is_counted=self.is_counted or one.machines >= present.machines)
@@ -132,7 +132,7 @@ class Scene:
         ]
         return JobModel(present, tuple(others), (1, 2, 3), "the CPU of dev-0")
 
-    def carry_out(self, job: str, here: Option, choice: Choice) -> str:
+    def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Move the job, or fail."""
         assert choice.target is not None
         if self.unmoved is not None:

@@ -26,7 +26,7 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import WatchMover
-from streamplace.engines.flink.watch.deciding import Choice, Option
+from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
@@ -37,8 +37,11 @@ from streamplace.model.intervals import RateInterval
 
 NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
-NOW, THERE = Option(Layout({"map": ["a"]}), CARRIES), Option(Layout({"map": ["b"]}), CARRIES)
-GO = Choice("the rate grew", THERE)
+NOW, THERE = (
+    LayoutOption(Layout({"map": ["a"]}), CARRIES),
+    LayoutOption(Layout({"map": ["b"]}), CARRIES),
+)
+GO = WatchChoice("the rate grew", THERE)
 JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 
 

@@ -23,7 +23,7 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import log, modelling, rounds
 from streamplace.engines.flink.watch import watch as watching
-from streamplace.engines.flink.watch.deciding import Option
+from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.metrics import WatchMetrics, served
 from streamplace.engines.flink.watch.modelling import JobModel
@@ -40,8 +40,8 @@ from streamplace.io.watch_store import (
 )
 from streamplace.model.intervals import RateInterval
 
-HERE = Option(Layout({"map": ["dev-0", "dev-0"]}), RateInterval(90.0, 100.0, 110.0))
-MORE = Option(Layout({"map": ["dev-0", "dev-1"]}), RateInterval(180.0, 200.0, 220.0), moves=1)
+HERE = LayoutOption(Layout({"map": ["dev-0", "dev-0"]}), RateInterval(90.0, 100.0, 110.0))
+MORE = LayoutOption(Layout({"map": ["dev-0", "dev-1"]}), RateInterval(180.0, 200.0, 220.0), moves=1)
 MODEL = JobModel(HERE, (MORE,), (1, 2), "the CPU of dev-0")
 
 

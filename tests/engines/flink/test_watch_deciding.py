@@ -12,12 +12,12 @@ from streamplace.engines.flink.decide.proposal import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.saving import CheckpointTotals
 from streamplace.engines.flink.watch.deciding import (
-    Choice,
     Circumstances,
     Guards,
-    Option,
+    LayoutOption,
     QuietHours,
     RateJudge,
+    WatchChoice,
     choose,
     known_options,
     state_words,
@@ -29,15 +29,15 @@ from streamplace.io.watch_store import WatchDecision, WatchRound
 from streamplace.model.intervals import RateInterval
 
 
-def option(devices: str, value: float, best: float = 0.0, **facts: Any) -> Option:
+def option(devices: str, value: float, best: float = 0.0, **facts: Any) -> LayoutOption:
     """A layout that should carry a rate, or a tenth less."""
     carries = RateInterval(0.9 * value, value, 1.1 * value)
-    return Option(
+    return LayoutOption(
         Layout({"map": devices.split()}), carries, optimistic=best or 1.1 * value, **facts
     )
 
 
-def tried(one: Option, rate: float, *, is_limited: bool = True) -> Option:
+def tried(one: LayoutOption, rate: float, *, is_limited: bool = True) -> LayoutOption:
     """A layout in which a rate was measured."""
     return one.tried(Trial("", one.layout, rate, is_limited=is_limited))
 
@@ -86,10 +86,10 @@ AAB = option("a a b", 150.0, 260.0)  # predicted to carry less, but may carry mo
 def test_a_job_goes_where_what_arrives_is_carried(
     rate: float,
     facts: dict[str, Any],
-    here: Option,
+    here: LayoutOption,
     most: int,
     is_tried: bool,
-    target: Option | None,
+    target: LayoutOption | None,
     words: str,
 ) -> None:
     """Lag first, then the policy's number of TaskManagers, then what layouts carry."""
@@ -193,7 +193,7 @@ def test_lag_and_capacity_are_told(facts: dict[str, Any], told: str) -> None:
     assert state_words(replace(seen(50.0), **facts)) == told
 
 
-UP, DOWN, BACK = Choice("", ABC), Choice("", A), Choice("", ABC, returns=True)
+UP, DOWN, BACK = WatchChoice("", ABC), WatchChoice("", A), WatchChoice("", ABC, returns=True)
 NOON = time(12)
 OFFICE = Guards(300.0, (QuietHours.of("08:00-18:00"),))
 
@@ -218,7 +218,7 @@ OFFICE = Guards(300.0, (QuietHours.of("08:00-18:00"),))
     ],
 )
 def test_guards_say_why_nothing_is_moved(
-    guards: Guards, facts: dict[str, Any], choice: Choice, told: str
+    guards: Guards, facts: dict[str, Any], choice: WatchChoice, told: str
 ) -> None:
     held = guards.hold(Circumstances(NOON, **facts), choice, 2)
     assert told in held

@@ -32,7 +32,7 @@ from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch.acting import WatchMover
-from streamplace.engines.flink.watch.deciding import Choice, Option
+from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.replacing import move_without_lost
 from streamplace.engines.flink.watch.watch import settled
@@ -216,8 +216,8 @@ class Scene:
 
     def moves(self, places: Places) -> str:
         """Move the job; return the id of the one that runs afterwards."""
-        choice = Choice("", Option(Layout(dict(places)), CARRIES))
-        return self.mover.carry_out(OLD, Option(Layout(BOTH), CARRIES), choice)
+        choice = WatchChoice("", LayoutOption(Layout(dict(places)), CARRIES))
+        return self.mover.carry_out(OLD, LayoutOption(Layout(BOTH), CARRIES), choice)
 
     def begins_again(self) -> str:
         """Start the watch again after it was killed; return the id of the job that runs."""

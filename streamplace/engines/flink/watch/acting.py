@@ -23,7 +23,7 @@ from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
-from streamplace.engines.flink.watch.deciding import Choice, Option
+from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.replacing import Notices
 from streamplace.errors import StreamplaceError
@@ -68,7 +68,7 @@ class WatchMover:
         """REST interface of the cluster."""
         return self.move.rest
 
-    def carry_out(self, job: str, here: Option, choice: Choice) -> str:
+    def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Move a job where it should run; return the id of the job that runs afterwards.
 
         Its rate there is no condition of the move: the next round measures it. Raises MoveUnderWay

@@ -43,7 +43,7 @@ BACKOFF_SECONDS, DAY_SECONDS = 300.0, 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class LayoutOption:
     """A layout that a job has or may have."""
 
     layout: Layout
@@ -71,7 +71,7 @@ class Option:
         """Tuples/s that it should carry at least; of CPU that is not counted, what was measured."""
         return self.carries.low if self.is_counted else (1 - NOISE) * (self.measured or 0.0)
 
-    def tried(self, trial: Trial) -> "Option":
+    def tried(self, trial: Trial) -> "LayoutOption":
         """Return the same layout with what was measured there.
 
         A job that kept up may carry more than it was offered.
@@ -91,19 +91,19 @@ class Option:
 
 
 def known_options(
-    here: Option, others: Sequence[Option], trials: Sequence[Trial]
-) -> tuple[Option, list[Option]]:
+    here: LayoutOption, others: Sequence[LayoutOption], trials: Sequence[Trial]
+) -> tuple[LayoutOption, list[LayoutOption]]:
     """Present layout and the others, with what was measured there, without those that failed.
 
     ``trials``: layouts in which the job has run, each once; nothing may be predicted of them.
     """
     new = [
-        Option(trial.layout, RateInterval(0.0, 0.0, 0.0))
+        LayoutOption(trial.layout, RateInterval(0.0, 0.0, 0.0))
         for trial in trials
         if trial.layout.keys() == here.layout.keys()
         and not any(trial.is_at(one.layout) for one in (here, *others))
     ]
-    found: list[Option] = []
+    found: list[LayoutOption] = []
     for one in (here, *others, *new):
         trial = next((trial for trial in trials if trial.is_at(one.layout)), None)
         if trial is not None and trial.runs:
@@ -114,17 +114,22 @@ def known_options(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WatchChoice:
     """Where a job should run, and why."""
 
     words: str
-    target: Option | None = None  # None to stay
+    target: LayoutOption | None = None  # None to stay
     returns: bool = False  # whether a try is over, and the job goes back
 
 
 def choose(
-    here: Option, others: Sequence[Option], most: int, seen: WatchRound, *, is_tried: bool
-) -> Choice:
+    here: LayoutOption,
+    others: Sequence[LayoutOption],
+    most: int,
+    seen: WatchRound,
+    *,
+    is_tried: bool,
+) -> WatchChoice:
     """Decide where a job should run.
 
     Parameters
@@ -143,7 +148,7 @@ def choose(
     for one in (here, *others):
         LOG.debug("%s: sure %g, optimistic %g", one, one.sure, one.optimistic)
     if seen.falls_behind is None:
-        return Choice("the next round tells whether it keeps up")
+        return WatchChoice("the next round tells whether it keeps up")
     if not seen.falls_behind:
         return _fewer(here, others, most, seen)
     measured = [one for one in (here, *others) if one.measured is not None]
@@ -151,37 +156,41 @@ def choose(
     carried = best.measured or 0.0
     is_worse = best is not here and seen.rate < (1 - NOISE) * carried
     if is_tried and is_worse:
-        return Choice(f"only {digits(seen.rate)} tuples/s are carried here; {best}", best, True)
+        return WatchChoice(
+            f"only {digits(seen.rate)} tuples/s are carried here; {best}", best, True
+        )
     allowed = [one for one in others if one.machines <= max(most, here.machines)]
     behind = f"it falls behind at {digits(wanted_rate(seen))} tuples/s"
     if fits := [one for one in allowed if one.sure >= wanted_rate(seen)]:
         target = min(fits, key=lambda one: (one.machines, one.moves, -one.carries.value))
-        return Choice(f"{behind}; {target}", target)
+        return WatchChoice(f"{behind}; {target}", target)
     target = max(allowed, key=lambda one: (one.optimistic, -one.order, -one.moves), default=here)
     if target.optimistic > (1 + WORTHWHILE) * max(carried, seen.rate):
-        return Choice(f"{behind}; {_hope(target)}", target)
+        return WatchChoice(f"{behind}; {_hope(target)}", target)
     if is_worse and best in allowed:
-        return Choice(f"{behind}; {best}", best)
+        return WatchChoice(f"{behind}; {best}", best)
     if len(allowed) < len(others):
-        return Choice("stays; the policy does not move it yet")
-    return Choice("stays, because no layout is known that may carry more")
+        return WatchChoice("stays; the policy does not move it yet")
+    return WatchChoice("stays, because no layout is known that may carry more")
 
 
-def _fewer(here: Option, others: Sequence[Option], most: int, seen: WatchRound) -> Choice:
+def _fewer(
+    here: LayoutOption, others: Sequence[LayoutOption], most: int, seen: WatchRound
+) -> WatchChoice:
     """Decide whether a job that keeps up leaves TaskManagers.
 
     The rest must carry what arrives now, even if a policy expects less of it soon.
     """
     if most >= here.machines:
-        return Choice("keeps up, stays")
+        return WatchChoice("keeps up, stays")
     if seen.shows_capacity:
-        return Choice("keeps up, stays; it works off what waits")
+        return WatchChoice("keeps up, stays; it works off what waits")
     fits = [one for one in others if one.machines <= most and one.sure >= wanted_rate(seen)]
     if not fits:
-        return Choice("keeps up, stays; fewer TaskManagers may not carry what arrives now")
+        return WatchChoice("keeps up, stays; fewer TaskManagers may not carry what arrives now")
     target = max(fits, key=lambda one: one.sure)
     saved = counted(here.machines - target.machines, "TaskManager")
-    return Choice(f"{target}, which saves {saved}", target)
+    return WatchChoice(f"{target}, which saves {saved}", target)
 
 
 def _around(rate: float) -> RateInterval:
@@ -189,7 +198,7 @@ def _around(rate: float) -> RateInterval:
     return RateInterval((1 - NOISE) * rate, rate, (1 + NOISE) * rate)
 
 
-def _hope(target: Option) -> str:
+def _hope(target: LayoutOption) -> str:
     where = ", ".join(target.devices)
     if math.isinf(target.optimistic):
         return f"how much {where} carry is not known"
@@ -280,7 +289,7 @@ class Guards:
     least_seconds: float = 300.0
     quiet: tuple[QuietHours, ...] = ()  # hours of maintenance, or of much traffic
 
-    def hold(self, now: Circumstances, choice: Choice, machines: int) -> str:
+    def hold(self, now: Circumstances, choice: WatchChoice, machines: int) -> str:
         """Why nothing is moved now; empty if something may be.
 
         A job that returns from a try has waited long enough.

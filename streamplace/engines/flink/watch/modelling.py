@@ -31,7 +31,7 @@ from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.measurement import Measurement, placed, possible_orders
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.rest.client import NoAnswer
-from streamplace.engines.flink.watch.deciding import Option
+from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.errors import StreamplaceError
 from streamplace.model.cluster import Cluster
@@ -61,8 +61,8 @@ _NUMBER = re.compile(r"\b\d[\d.,]*")
 class JobModel:
     """A measured job, and what its layouts should carry."""
 
-    here: Option  # the present layout
-    others: tuple[Option, ...]
+    here: LayoutOption  # the present layout
+    others: tuple[LayoutOption, ...]
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
@@ -123,7 +123,7 @@ class JobModeller:
         return layouts_by_size(asked, self.at_most, self.budget)
 
 
-def option_of(proposal: Proposal, found: Candidate) -> Option:
+def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
     """A layout with what it should carry, at least so much as sure as is asked for.
 
     What some sources send anyway is certain, where there is room for it.
@@ -131,7 +131,7 @@ def option_of(proposal: Proposal, found: Candidate) -> Option:
     low, value, high = found.predicted
     if (errors := proposal.question.errors) is not None:
         low = found.kept + errors.at_least((low - found.kept) / errors.low)
-    return Option(
+    return LayoutOption(
         found.layout.by_operator(),
         RateInterval(low, value, high),
         optimistic=proposal.optimistic(found),

@@ -25,11 +25,11 @@ from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.deciding import (
     DAY_SECONDS,
-    Choice,
     Circumstances,
     Guards,
-    Option,
+    LayoutOption,
     RateJudge,
+    WatchChoice,
     choose,
     known_options,
     recalled,
@@ -63,7 +63,7 @@ def _ignore(_: WatchRound) -> None:
 
 
 @dataclass(slots=True)
-class Memory:
+class TriedLayouts:
     """Layouts that a job has had in the last day, with what was measured there last."""
 
     _trials: list[tuple[float, Trial]] = field(default_factory=list, init=False)
@@ -133,7 +133,7 @@ class JobRounds:
     _fails: bool = field(default=False, init=False)
     _others: str = field(default="", init=False)
     _measuring: Measuring = field(init=False)
-    _memory: Memory = field(default_factory=Memory, init=False)
+    _memory: TriedLayouts = field(default_factory=TriedLayouts, init=False)
     _moved: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -220,7 +220,7 @@ class JobRounds:
 
     def _options(
         self, look: JobLook, seen: WatchRound, model: JobModel | None
-    ) -> tuple[Option, list[Option]]:
+    ) -> tuple[LayoutOption, list[LayoutOption]]:
         """Present layout and the others, as far as they are known and their TaskManagers are there.
 
         Where the job was not measured, those are known in which it has run.
@@ -228,7 +228,7 @@ class JobRounds:
         trials = self._memory.at(self.monotonic())
         if model is None:
             rate = RateInterval(seen.rate, seen.rate, seen.rate)
-            here, others = known_options(Option(look.layout.by_operator(), rate), [], trials)
+            here, others = known_options(LayoutOption(look.layout.by_operator(), rate), [], trials)
         else:
             here, others = known_options(model.here, model.others, trials)
         return here, [one for one in others if look.managers.issuperset(one.devices)]
@@ -255,7 +255,7 @@ class JobRounds:
             return {n: one for n, one in decisions if one.kind != "replace"}
         return {}
 
-    def _done(self, seen: WatchRound, here: Option, choice: Choice) -> str:
+    def _done(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:
         """Tell a decision, and carry it out if that is wanted and allowed; return the job's id."""
         state, target = state_words(seen), choice.target
         if target is None:
@@ -271,7 +271,9 @@ class JobRounds:
         self._end(seen, f"{state}; {what}: {choice.words}")
         return self._carry_out(self.mover, seen.job, here, choice)
 
-    def _carry_out(self, mover: WatchMover, before: str, here: Option, choice: Choice) -> str:
+    def _carry_out(
+        self, mover: WatchMover, before: str, here: LayoutOption, choice: WatchChoice
+    ) -> str:
         job, known = before, self._moves.keys()
         self._moved = self.monotonic()
         try:
@@ -329,7 +331,7 @@ class JobRounds:
 
 
 def _modelled(
-    seen: WatchRound, model: JobModel | None, here: Option, others: Sequence[Option]
+    seen: WatchRound, model: JobModel | None, here: LayoutOption, others: Sequence[LayoutOption]
 ) -> WatchRound:
     """Round with what is known of its layout and of the others."""
     if model is None:
