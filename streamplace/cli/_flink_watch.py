@@ -243,7 +243,7 @@ def history_(job: str | None, confidence: float, output: Path | None, as_json: b
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import user_runs
     from streamplace.io.store import Store
-    from streamplace.io.watch_store import read_records
+    from streamplace.io.watches import read_records
     from streamplace.model.report import Report
 
     if output is not None:

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from streamplace.io.ledger import LedgerEntry, known_errors
-from streamplace.io.watch_store import WatchDecision, WatchRecord
+from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.display import Displayed, Pictured
 from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.messages import counted, quoted

@@ -10,7 +10,7 @@ import pytest
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.store import Store
-from streamplace.io.watch_store import WatchDecision, WatchRound
+from streamplace.io.watches import WatchDecision, WatchRound
 
 RUNS = [
     LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "flink move", "2026-01-02T10:00:00"),

@@ -18,7 +18,7 @@ from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished
 from streamplace.io.ledger import LedgerEntry, append_entries, user_runs
 from streamplace.io.store import VERSION, Holder, Store, StoreError
-from streamplace.io.watch_store import WatchDecision, WatchRound
+from streamplace.io.watches import WatchDecision, WatchRound
 
 HERE = Path(__file__).parent
 JOB = "a" * 32

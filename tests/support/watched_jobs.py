@@ -11,7 +11,7 @@ from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.io.store import Store
-from streamplace.io.watch_store import read_records
+from streamplace.io.watches import read_records
 
 OLD = "a" * 32
 SAVED = "s3://b/chk-7"

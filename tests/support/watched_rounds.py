@@ -21,7 +21,7 @@ from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModel
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.io.store import Store
-from streamplace.io.watch_store import MOVED, WatchDecision, WatchRound, utc_now
+from streamplace.io.watches import MOVED, WatchDecision, WatchRound, utc_now
 from streamplace.model.intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")

@@ -18,7 +18,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.io.store import Store
-from streamplace.io.watch_store import read_records
+from streamplace.io.watches import read_records
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROUNDS = 20_000

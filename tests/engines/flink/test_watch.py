@@ -24,7 +24,7 @@ from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.store import Store
-from streamplace.io.watch_store import read_records
+from streamplace.io.watches import read_records
 
 VECTORS: Layout = Layout.from_json({"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"})
 LATEST = {

@@ -32,7 +32,7 @@ from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store, StoreError
-from streamplace.io.watch_store import read_records
+from streamplace.io.watches import read_records
 from streamplace.model.intervals import RateInterval
 
 NEW, BACK = successor(OLD), successor(successor(OLD))

@@ -31,7 +31,7 @@ from streamplace.engines.flink.watch.replacing import PlacedJob
 from streamplace.engines.flink.watch.watch import first_job
 from streamplace.errors import SettingError
 from streamplace.io.store import Store
-from streamplace.io.watch_store import (
+from streamplace.io.watches import (
     MOVED,
     WatchDecision,
     WatchRound,

@@ -25,7 +25,7 @@ from streamplace.engines.flink.watch.deciding import (
 )
 from streamplace.engines.flink.watch.look import JobLook, lag_of
 from streamplace.engines.flink.watch.rounds import wasted
-from streamplace.io.watch_store import WatchDecision, WatchRound
+from streamplace.io.watches import WatchDecision, WatchRound
 from streamplace.model.intervals import RateInterval
 
 

@@ -31,7 +31,7 @@ from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import PlacementError
 from streamplace.io.store import Store
-from streamplace.io.watch_store import WatchDecision, read_records
+from streamplace.io.watches import WatchDecision, read_records
 
 NEW = successor(OLD)
 RUNNING = job("shop", "RUNNING", {"map": "RUNNING"})

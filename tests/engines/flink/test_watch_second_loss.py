@@ -22,7 +22,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.replacing import Notices, PlacedJob, Replacing
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import Store
-from streamplace.io.watch_store import WatchDecision
+from streamplace.io.watches import WatchDecision
 
 NEW = "b" * 32
 HEALTHY = healthy("dev-0", "dev-1", "dev-2")

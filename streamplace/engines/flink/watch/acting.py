@@ -28,7 +28,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.replacing import Notices
 from streamplace.errors import StreamplaceError
 from streamplace.io.placements import Prediction
-from streamplace.io.watch_store import (
+from streamplace.io.watches import (
     FAILED,
     MOVED,
     RETURNED,

@@ -21,7 +21,7 @@ from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObser
 from streamplace.engines.flink.decide.proposal import NOISE, WORTHWHILE, Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import WatchRound
+from streamplace.io.watches import WatchRound
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent

@@ -8,7 +8,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Rows, Store, StoreError
-from streamplace.io.watch_store import (
+from streamplace.io.watches import (
     BEGUN,
     DECISIONS,
     KEPT,

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import WatchRound
+from streamplace.io.watches import WatchRound
 
 HOST = "127.0.0.1"
 PREFIX = "streamplace_watch_"

@@ -50,7 +50,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import addresses_of, running_layout
 from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, WatchDecision, utc_now
+from streamplace.io.watches import FAILED, MOVED, UNBEGUN, WatchDecision, utc_now
 from streamplace.model.messages import listed, quoted
 
 LOOK_SECONDS = 1.0

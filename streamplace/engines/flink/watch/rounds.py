@@ -43,7 +43,7 @@ from streamplace.engines.flink.watch.modelling import (
 )
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.io.watch_store import (
+from streamplace.io.watches import (
     FAILED,
     MOVED,
     RETURNED,

@@ -45,7 +45,7 @@ from streamplace.engines.flink.watch.replacing import (
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.store import Store
-from streamplace.io.watch_store import BEGUN, UNBEGUN
+from streamplace.io.watches import BEGUN, UNBEGUN
 from streamplace.model.messages import listed
 
 LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
