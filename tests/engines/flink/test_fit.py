@@ -1,4 +1,4 @@
-"""The fit of costs: truth that is recovered, and intervals that hold."""
+"""The fit of costs: truth that is recovered."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.measure.fit import (
-    FIXED,
     LEAST_NOISE,
-    NOISE,
-    PER_TUPLE,
     Observation,
     averaged,
     task_cost,
@@ -39,24 +36,6 @@ def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(
     cost = task_cost([Observation(rate, cores)])
     assert cost.cores(rate) == pytest.approx(cores, 0.25, 2 * LEAST_NOISE)
     assert cost.cores(rate) <= cost.cores(2 * rate) <= 2 * cost.cores(rate)
-    assert cost.spread(8 * rate) >= 0.9 * cost.spread(rate)
-
-
-def test_intervals_hold_as_often_as_they_say() -> None:
-    """Of 400 tasks whose costs are as the prior says, measured at one rate and asked at another."""
-    random, hits, number = np.random.default_rng(0), 0, 400
-    for _ in range(number):
-        fixed = FIXED.median * np.exp(FIXED.spread * random.normal())
-        off = random.standard_t(PER_TUPLE.freedom)
-        each = PER_TUPLE.median * np.exp(np.clip(PER_TUPLE.spread * off, -12.0, 12.0))
-        rate = np.exp(random.uniform(np.log(200), np.log(8000)))
-        asked = rate * np.exp(random.uniform(np.log(0.25), np.log(8)))
-        seen = (fixed + each * rate) * (1 + NOISE * random.normal())
-        cost = task_cost([Observation(rate, seen)])
-        error = np.log((fixed + each * asked) / cost.cores(asked))
-        hits += abs(error) <= 1.645 * max(cost.spread(asked), NOISE)
-    spread = (0.9 * 0.1 * number) ** 0.5
-    assert abs(hits - 0.9 * number) <= 3.3 * spread  # one in a thousand of binomial counts is not
 
 
 def test_noise_of_one_rate_is_no_slope() -> None:
@@ -101,5 +80,3 @@ def test_a_job_measured_in_two_layouts_is_predicted_at_a_rate_that_neither_had(
     assert cost.cores(asked) == pytest.approx(fixed + each * asked, rel=0.15)
     there = sending.fixed + sending.per_byte * more * 1e7
     assert there == pytest.approx(network + per_byte * more * 1e7, rel=0.25)
-    error = abs(np.log((fixed + each * asked) / cost.cores(asked)))
-    assert error <= 3.3 * max(cost.spread(asked), NOISE)

@@ -19,8 +19,8 @@ Unknowns are positive and fitted by their logarithms x: the maximum a posteriori
 by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
 and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
 Its tails are heavy for what a tuple costs, because few operators cost a hundred times as much as
-the others; taking that for a part at any rate would promise any rate. The inverse of the Hessian is
-the covariance of the logarithms, from which the spread of predictions for other rates follows.
+the others; taking that for a part at any rate would promise any rate. If there are several maxima,
+the unknowns are their mean, weighted by the probability around each.
 """
 
 import logging
@@ -85,60 +85,16 @@ Observed = Mapping[str, Sequence[Observation]]
 """Operator → rates and CPU of its subtasks, in all windows and layouts that were measured."""
 
 
-class Mode(NamedTuple):
-    """A maximum of the probability: positive unknowns, and the covariance of their logarithms."""
-
-    values: Floats  # [K]
-    covariance: Floats  # [K, K]
-    weight: float  # logarithm of the probability around it, up to a constant
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PositiveFit:
-    """Positive unknowns, as probable as they are, by their maxima."""
-
-    modes: Sequence[Mode]  # the highest one first
-
-    @property
-    def weights(self) -> Floats:
-        """Probability of each maximum."""
-        logarithms = np.array([mode.weight for mode in self.modes])
-        weights = np.exp(logarithms - logarithms.max())
-        return np.asarray(weights / weights.sum(), np.float64)
-
-    @property
-    def values(self) -> Floats:
-        """[K] the mean over the maxima, which explains what was observed as well as each."""
-        means = self.weights @ np.array([mode.values for mode in self.modes])
-        return np.asarray(means, np.float64)
-
-    def spread(self, factors: Sequence[float]) -> float:
-        """Standard deviation of the logarithm of a prediction, over all maxima."""
-        asked = np.array(factors, np.float64)
-        middle, total = float(np.log(self.values @ asked)), 0.0
-        for weight, mode in zip(self.weights.tolist(), self.modes, strict=True):
-            parts = mode.values * asked
-            share = parts / parts.sum()
-            off = float(np.log(parts.sum())) - middle
-            total += weight * (float(share @ mode.covariance @ share) + off**2)
-        return float(np.sqrt(total))
-
-
 @dataclass(frozen=True, slots=True)
 class TaskCost:
     """What the subtasks of a task cost."""
 
     fixed: float  # cores of a subtask at any rate
     per_tuple: float  # core seconds per tuple
-    fit: PositiveFit
 
     def cores(self, tuples: float) -> float:
         """Cores of a subtask at a rate."""
         return self.fixed + self.per_tuple * tuples
-
-    def spread(self, tuples: float) -> float:
-        """Standard deviation of the logarithm of `cores`."""
-        return self.fit.spread((1.0, tuples))
 
 
 def task_cost(
@@ -153,8 +109,7 @@ def task_cost(
     rows = averaged(observed)
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
     cores = np.array([row.cores for row in rows], np.float64)
-    found = positive_fit(factors, cores, (fixed, per_tuple))
-    return TaskCost(float(found.values[0]), float(found.values[1]), found)
+    return TaskCost(*_fitted(factors, cores, (fixed, per_tuple)).tolist())
 
 
 def constant_cores(
@@ -200,8 +155,11 @@ def averaged(observed: Iterable[Observation]) -> list[Observation]:
     return [Observation(*mean) for mean in means]
 
 
-def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> PositiveFit:
-    """Maximum a posteriori of positive unknowns: [N, K] factors, [N] cores, K priors."""
+def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
+    """Positive unknowns, [K], by the maxima of their probability.
+
+    ``factors``: [N, K]. ``cores``: [N].
+    """
     sigma = NOISE * cores + LEAST_NOISE
     scaled, target = factors / sigma[:, None], cores / sigma
     center = np.log([prior.median for prior in priors])
@@ -210,16 +168,18 @@ def positive_fit(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Pos
     for k in range(len(priors) if len(cores) else 0):
         starts.append(center.copy())
         starts[-1][k] = max(float(largest[:, k].min()), center[k] - 20)
-    modes: list[Mode] = []
+    modes: list[Floats] = []
+    weights: list[float] = []  # logarithm of the probability around each, up to a constant
     reached = (_descended(start, scaled, target, priors) for start in starts)
     for loss, x in sorted(reached, key=lambda one: one[0]):
-        if any(np.allclose(np.exp(x), one.values, rtol=0.1) for one in modes):
+        if any(np.allclose(np.exp(x), one, rtol=0.1) for one in modes):
             continue
         jacobian = scaled * np.exp(x)
         covariance = np.linalg.inv(jacobian.T @ jacobian + _weights(x, priors))
-        weight = (float(np.linalg.slogdet(covariance)[1]) - loss) / 2
-        modes.append(Mode(np.exp(x), np.asarray(covariance, np.float64), weight))
-    return PositiveFit(modes)
+        modes.append(np.exp(x))
+        weights.append((float(np.linalg.slogdet(covariance)[1]) - loss) / 2)
+    parts = np.exp(np.array(weights) - max(weights))
+    return np.asarray(parts / parts.sum() @ np.array(modes), np.float64)
 
 
 def _weights(x: Floats, priors: Sequence[Prior]) -> Floats:
