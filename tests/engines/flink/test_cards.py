@@ -128,25 +128,24 @@ def test_the_link_speed_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch)
 def test_the_card_of_the_default_route_in_the_same_network_counts(
     tmp_path: Path, network: int, facts: dict[str, str], speed: int | None
 ) -> None:
-    _process(tmp_path, "self", 1)
-    _process(tmp_path, "7", network)
-    card = tmp_path / "7" / "root" / "sys" / "class" / "net" / "eth1"
+    for process, own in (("self", 1), ("7", network)):
+        _process(tmp_path / "proc" / process, own)
+    card = tmp_path / "sys" / "class" / "net" / "eth1"
     card.mkdir(parents=True)
     for name, text in facts.items():
         (card / name).write_text(text)
     assert link_speed(7, tmp_path) == speed
 
 
-def _process(folder: Path, name: str, network: int) -> None:
+def _process(folder: Path, network: int) -> None:
     """A process that reaches other machines through eth1."""
-    (folder / name / "ns").mkdir(parents=True)
-    (folder / name / "net").mkdir()
-    (folder / name / "ns" / "net").symlink_to(f"net:[{network}]")
-    (folder / name / "ns" / "mnt").symlink_to("mnt:[1]")
+    (folder / "ns").mkdir(parents=True)
+    (folder / "net").mkdir()
+    (folder / "ns" / "net").symlink_to(f"net:[{network}]")
     head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
     rows = "eth0\t0000000A\t00000000\t1\t0\t0\t0\tFFFFFF00\n"
     rows += "eth1\t00000000\t0100000A\t3\t0\t0\t0\t00000000\n"
-    (folder / name / "net" / "route").write_text(head + rows)
+    (folder / "net" / "route").write_text(head + rows)
 
 
 @pytest.mark.parametrize(

@@ -87,26 +87,22 @@ def _card(name: str, given: Mapping[str, str], process: int | None, usual: str) 
     return Card(usual, ASSUMED_SPEED) if megabits is None else Card(f"{megabits} Mbps", LINK_SPEED)
 
 
-def link_speed(process: int, processes: Path = Path("/proc")) -> int | None:
+def link_speed(process: int, root: Path = Path("/")) -> int | None:
     """Mbps of the card through which a process reaches other machines; None if unknown.
 
-    ``processes``: folder of the processes.
+    Only of one in the network of this machine: containers see virtual cards, whose speed says
+    nothing.
     """
+    own, other = root / "proc" / "self", root / "proc" / str(process)
     with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
-        own, other = processes / "self", processes / str(process)
-        if not _is_shared("net", own, other) and _is_shared("mnt", own, other):
-            return None  # its /sys would be that of another network
-        route = _default_route((other / "net" / "route").read_text())
-        folder = other / "root" / "sys" / "class" / "net" / route
+        if (own / "ns" / "net").readlink() != (other / "ns" / "net").readlink():
+            return None
+        route = _default_route((own / "net" / "route").read_text())
+        folder = root / "sys" / "class" / "net" / route
         if route and ((folder / "device").exists() or (folder / "bonding").exists()):
             speed = int((folder / "speed").read_text())
             return speed if speed > 0 else None
     return None
-
-
-def _is_shared(kind: str, one: Path, other: Path) -> bool:
-    """Whether two processes share a namespace of this kind."""
-    return (one / "ns" / kind).readlink() == (other / "ns" / kind).readlink()
 
 
 def _default_route(table: str) -> str:
