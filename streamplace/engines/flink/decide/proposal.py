@@ -193,7 +193,7 @@ class Proposal:
             yield f"{digits(pending)} tuples wait, and {change} by {digits(growth)} per second"
         streams = measured.graph.streams
         keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
-        for name, shares in self.question.rates.shares.items():
+        for name, shares in self.question.measured.shares.items():
             why = (
                 f"keys of {quoted(name)} are skewed"
                 if name in keyed

@@ -23,7 +23,6 @@ measured there: 1 if the model is exact, and for sources that keep up.
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -50,8 +49,6 @@ STUCK = 1e15
 """Load that stands for an infinite one: a device that constant loads exceed carries nothing."""
 NOTHING = 1e-9
 """Multiple of a rate below which nothing is carried."""
-UNEVEN = 0.05
-"""Relative difference of shares below which they are equal."""
 MOST_STEPS, CONVERGED = 30, 1e-9
 """Steps, and the relative error that ends them, in which factors of costs are found."""
 MOST_FACTOR = 1e4
@@ -122,24 +119,6 @@ class JobRates:
         return self.measured.kept_rate if self.is_open else 0.0
 
     @cached_property
-    def shares(self) -> dict[str, Sequence[float]]:
-        """Operator → shares of its subtasks where they are uneven, by keys or by what arrived."""
-        shares = dict(self.measured.shares)
-        for name, parts in self._read.items():
-            if max(parts) > (1 + UNEVEN) * min(parts):
-                shares[name] = parts
-        return shares
-
-    @cached_property
-    def _read(self) -> dict[str, list[float]]:
-        """Source → shares of its subtasks in what has arrived, for those that report their lag."""
-        flow, answer = self.measured.flow, {}
-        for name, one in flow.sources.items() if flow is not None else ():
-            if total := sum(subtask.arrived for subtask in one.subtasks):
-                answer[name] = [subtask.arrived / total for subtask in one.subtasks]
-        return answer
-
-    @cached_property
     def sustained(self) -> Floats:
         """Tuples/s of each source that the present layout was measured to sustain, by its row."""
         operators, flow = self.measured.graph.operators, self.measured.flow
@@ -191,7 +170,7 @@ class JobRates:
 
     def if_pinned(self, layout: Layout) -> float:
         """Tuples/s that a layout carries at least, whichever of its subtasks Flink puts where."""
-        return min(map(self.of, possible_orders(layout, self.shares)))
+        return min(map(self.of, possible_orders(layout, self.measured.shares)))
 
     def at_rate(self, rate: float) -> StreamGraph:
         """Graph that the model must carry for a total rate; what keeps up has its own rate."""
@@ -212,7 +191,7 @@ class JobRates:
         from streamsim.filling import flow_shares
 
         measured = self.measured
-        job = placed(measured.graph, measured.cluster, layout, self.shares)
+        job = placed(measured.graph, measured.cluster, layout, self.measured.shares)
         sources = job.problem.instance.sources
         rows = job.expansion.operator[sources]  # [S] operator of each subtask of a source
         flow = self._flow_of(rows)
@@ -230,7 +209,10 @@ class JobRates:
         """[S] number of the flow of each subtask of a source, [S] rows of their operators."""
         if not self.is_open:
             return np.zeros(len(rows), np.int64)
-        names, tied = self.measured.graph.operators.name, {*self.shares, *self._read}
+        measured, flow = self.measured, self.measured.flow
+        lags = {} if flow is None else flow.sources
+        known = {name for name, one in lags.items() if any(sub.arrived for sub in one.subtasks)}
+        names, tied = measured.graph.operators.name, known | measured.shares.keys()
         keys = [(row, 0 if names[row] in tied else i) for i, row in enumerate(rows.tolist())]
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         return np.array([number[key] for key in keys], np.int64)
