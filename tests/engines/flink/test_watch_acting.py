@@ -104,7 +104,7 @@ def mover(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make
         told: list[str] = []
         own = WatchLog.claimed(store, OLD, "shop", told.append)
         move: Any = moves
-        return WatchMover(move, own, told.append, 0.9)
+        return WatchMover(move, own, told.append)
 
     return make
 

@@ -11,6 +11,7 @@ from flink_documents import healthy
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
+from streamplace.engines.flink.decide import improving
 from streamplace.engines.flink.decide.candidates import (
     Question,
 )
@@ -87,7 +88,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
     def of(engine: Any, seen: JobLook, *trials: Trial, **facts: Any) -> JobModel:
         monkeypatch.setattr(JobImprover, "_present", lambda *_: seen.layout)
         monkeypatch.setattr(JobImprover, "_interruption", lambda *_: None)
-        given = {"tell": engine.tell, "confidence": 0.0, "cluster": facts.pop("cluster", None)}
+        monkeypatch.setattr(improving, "errors_for", lambda graph: None)
+        given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)
         return modeller(seen, {}, trials)

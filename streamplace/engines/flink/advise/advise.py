@@ -105,8 +105,6 @@ class AdviceSettings:
     patience: float = PATIENCE_SECONDS  # maximum number of seconds to wait until it is steady
     # Program of the job; by default the one that streamplace submitted.
     program: Program | None = None
-    # Probability with which the plan should carry the rate; 0 ignores errors of prediction.
-    confidence: float | None = None
     # TaskManager → speed of its network card, "" for all; others are measured or assumed.
     cards: Mapping[str, str] = field(default_factory=dict)
 
@@ -165,7 +163,7 @@ def advise(
     kept = _kept(rest, reading, settings.program)
     graph, told = _at_measured_costs(reading)
     graph = with_loose_streams(graph.at_rate(asked), kept.loose)
-    errors = errors_for(graph, settings.confidence)
+    errors = errors_for(graph)
     usual = PlanSettings(
         keep_parallelism=kept.operators, seed=settings.seed, budget=settings.budget, errors=errors
     )

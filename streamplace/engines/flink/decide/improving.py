@@ -79,7 +79,6 @@ class JobImprover:
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
     # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
-    confidence: float | None = None
     tries: int = TRIES  # most layouts that are tried
     most_interruption: float = inf  # most seconds for which the job may be stopped in all
     agrees: Callable[[str], bool] = field(default=lambda _: True)  # asked before every trial
@@ -109,7 +108,7 @@ class JobImprover:
             configured_mode(rest),
             left_without(rest, job),
             is_placed(rest, job),
-            errors_for(measured.graph, self.confidence),
+            errors_for(measured.graph),
         )
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out and not trials:

@@ -59,7 +59,6 @@ class WatchMover:
     move: FlinkMove  # carries out moves as transactions
     log: WatchLog
     tell: Callable[[str], None]
-    confidence: float | None = None  # confidence of the predictions; None if unknown
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
 
@@ -170,7 +169,7 @@ class WatchMover:
         self.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
         name = str(self.rest.job(decision.after)["name"])
         kept, spread = decision.kept, decision.spread
-        predicted = Prediction(name, carries, self.confidence, kept=kept, spread=spread)
+        predicted = Prediction(name, carries, None, kept=kept, spread=spread)
         note(BY, predicted, flow, self.tell)
 
     def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved) -> str:
