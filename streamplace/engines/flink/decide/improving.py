@@ -218,6 +218,7 @@ class JobImprover:
         rest = self.engine.rest
         sent = sent_since(rest, moved.job)
         try:
+            self._await_running(moved.job)
             now = self.propose(moved.job, proposal.measured.observed, proposal.trials)
         except FlinkError as error:
             if self._has_finished(moved.job):
@@ -261,6 +262,7 @@ class JobImprover:
         if self._has_finished(job):
             self.tell("the job has finished")
             return proposal
+        self._await_running(job)
         if best.is_at(self._present(job)):
             return replace(proposal, job=job, where=best)
         moved = self._moved(replace(proposal, job=job), best.layout)
@@ -276,6 +278,11 @@ class JobImprover:
         states = chain_states(self.engine.rest, job)
         running = [one for one, state in states.items() if state == "RUNNING"]
         return running[0] if len(running) == 1 else None
+
+    def _await_running(self, job: str) -> None:
+        """Wait until all of a job runs: Flink may have restarted it since it was moved."""
+        seconds = 0.0 if self.move is None else self.move.settings.seconds
+        self.engine.rest.wait_running(job, seconds)
 
     def _has_finished(self, job: str) -> bool:
         """Whether a job has ended by itself, and was not stopped with a savepoint."""
