@@ -40,39 +40,38 @@ def test_sums_at_both_ends_tell_every_stream_of_a_tree(data: st.DataObject) -> N
     assert found.mixed == set()
 
 
-def test_what_is_received_counts_more_than_what_is_sent() -> None:
-    """Flink counts sent bytes by whole buffers."""
-    found = shares([("a", "b")], {"b": 5.0}, {"a": 6.0}, {})
-    assert found.amounts == {0: 5.0}
-    assert found.from_sent == set()
+SQUARE = [(u, v) for u in "ab" for v in "cd"]
+ALL = {0, 1, 2, 3}
+READ = {"c": 30.0, "d": 60.0}
 
 
-def test_streams_that_mix_at_both_ends_are_guessed_and_told() -> None:
-    """Two senders with two receivers each, whose outputs are not known."""
-    streams = [(u, v) for u in "ab" for v in "cd"]
-    found = shares(streams, {"c": 30.0, "d": 60.0}, {}, {0: 10.0, 1: 10.0, 2: 20.0, 3: 20.0})
-    assert found.amounts == pytest.approx({0: 10, 1: 20, 2: 20, 3: 40})
-    assert found.mixed == {0, 1, 2, 3}
-
-
-def test_a_small_rest_of_a_large_sum_is_told() -> None:
-    """One percent of what was counted is as likely an error."""
-    found = shares([("a", "c"), ("b", "c")], {"c": 101.0}, {"a": 100.0}, {})
-    assert found.amounts == {0: 100.0, 1: 1.0}
-    assert found.small == {1}
-
-
-def test_nothing_flowing_is_nothing() -> None:
-    """No division by zero."""
-    assert shares([("a", "b")], {}, {}, {}).amounts == {0: 0.0}
-
-
-def test_what_is_not_told_of_any_sender_is_divided_evenly() -> None:
-    """Flink reports what the receivers read; it must not be lost."""
-    streams = [(u, v) for u in "ab" for v in "cd"]
-    found = shares(streams, {"c": 30.0, "d": 60.0}, {}, {})
-    assert found.amounts == pytest.approx({0: 15, 1: 30, 2: 15, 3: 30})
-    assert found.mixed == {0, 1, 2, 3}
+@pytest.mark.parametrize(
+    ("streams", "received", "sent", "weights", "amounts", "mixed", "small"),
+    [
+        # what is received counts more than what is sent, whose bytes Flink counts by whole buffers
+        ([("a", "b")], {"b": 5.0}, {"a": 6.0}, {}, [5], set(), set()),
+        ([("a", "b")], {}, {}, {}, [0], {0}, set()),
+        # one percent of what was counted is as likely an error
+        ([("a", "c"), ("b", "c")], {"c": 101.0}, {"a": 100.0}, {}, [100, 1], set(), {1}),
+        # two senders with two receivers each, whose outputs are guessed, or not known at all
+        (SQUARE, READ, {}, {0: 1.0, 1: 1.0, 2: 2.0, 3: 2.0}, [10, 20, 20, 40], ALL, set()),
+        (SQUARE, READ, {}, {}, [15, 30, 15, 30], ALL, set()),
+    ],
+)
+def test_streams_share_what_is_counted_at_their_ends(
+    streams: list[tuple[str, str]],
+    received: dict[str, float],
+    sent: dict[str, float],
+    weights: dict[int, float],
+    amounts: list[float],
+    mixed: set[int],
+    small: set[int],
+) -> None:
+    """And it is told which are guessed, and which are small differences."""
+    found = shares(streams, received, sent, weights)
+    assert found.amounts == pytest.approx(dict(enumerate(amounts)))
+    assert (found.mixed, found.small) == (mixed, small)
+    assert found.from_sent == ({0} if small else set())
 
 
 def test_what_a_broadcast_sends_to_each_subtask_counts_where_inputs_mix() -> None:

@@ -22,7 +22,11 @@ def loads(**cores: float) -> list[ThreadLoad]:
         "legacy": f"Legacy Source Thread - {SOURCE}",
         "flusher": f"OutputFlusher for {MAP}",
         "limiter": "flink-rate-limiter-thread-1",
+        "cache": f"cache of {MAP}",
+        "discovery": f"Kafka Partition Discovery for {MAP}",
         "garbage": "VM Thread",
+        "sweep": "Concurrent Mark-Sweep",
+        "shenandoah": "Shenandoah GC T",
         "java": "flink-pekko.actor.default-dispatcher-4",
         "pool": "pool-3-thread-1",
         "network": "Flink Netty Client (0) Thread 0",
@@ -41,12 +45,31 @@ def shares(*devices: list[ThreadLoad]) -> list[dict[str, float]]:
     return list(shares_of_helpers(by_device, tasks, {SOURCE: 1.0}).values())
 
 
-def test_threads_that_name_a_task_are_its_own_and_limits_of_rates_are_the_sources() -> None:
-    """A legacy source works in such a thread alone; what limits rates does not say whose it is."""
-    (found,) = shares(loads(source=0.1, map=0.1, fetcher=0.02, legacy=0.3, flusher=0.01))
-    assert found == pytest.approx({SOURCE: 0.32, MAP: 0.01})
-    (found,) = shares(loads(source=0.1, map=0.1, limiter=0.05))
-    assert found == pytest.approx({SOURCE: 0.05, MAP: 0.0})
+@pytest.mark.parametrize(
+    ("cores", "charged"),
+    [
+        # a legacy source works in such a thread alone
+        ({"source": 0.1, "fetcher": 0.02, "legacy": 0.3, "flusher": 0.01}, (0.32, 0.01)),
+        ({"source": 0.1, "limiter": 0.05}, (0.05, 0.0)),  # it does not say whose it is
+        # a program can ask for the name of its subtask; connectors do, to name their threads
+        ({"source": 0.1, "cache": 0.02}, (0.0, 0.02)),
+        ({"source": 0.1, "discovery": 0.02}, (0.0, 0.02)),
+        # unnamed ones beyond a little; the network and compilers are counted elsewhere
+        ({"source": 0.3, "java": 0.04, "pool": 0.09, "network": 9, "compiler": 9}, (0.03, 0.01)),
+        ({"source": 0.1, "java": 0.9, "pool": 0.05}, (0.0, 0.0)),
+        # at twice the rate there is twice as much garbage
+        ({"source": 0.3, "garbage": 0.04}, (0.03, 0.01)),
+        ({"source": 0.3, "sweep": 0.04}, (0.03, 0.01)),
+        ({"source": 0.3, "shenandoah": 0.04}, (0.03, 0.01)),
+    ],
+)
+def test_threads_are_those_of_the_task_that_they_work_for(
+    cores: dict[str, float], charged: tuple[float, float]
+) -> None:
+    """By their names, else in proportion to the tasks' CPU; of one TaskManager each."""
+    found, other = shares(loads(map=0.1, **cores), loads(map=0.1, garbage=0.02))
+    assert (found[SOURCE], found[MAP]) == pytest.approx(charged)
+    assert other == pytest.approx({MAP: 0.02})
 
 
 @pytest.mark.parametrize("name", ["Lookup for users", "Price Fetcher for users", "new users"])
@@ -58,21 +81,6 @@ def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with(name: s
     own = [*flushers, *(ThreadLoad(0, *load) for load in cores.items())]
     found = shares_of_helpers({"a": own}, {"a": cores}, {})
     assert found == {"a": pytest.approx({lookup: 0.01, users: 0.01})}
-
-
-@pytest.mark.parametrize("helper", ["cache of", "Kafka Partition Discovery for"])
-def test_threads_that_are_called_after_a_task_in_any_way_are_its_own(helper: str) -> None:
-    """A program can ask for the name of its subtask; connectors do, to name their threads."""
-    own = [*loads(source=0.1, map=0.1), ThreadLoad(0, f"{helper} {MAP}", 0.02)]
-    assert shares(own) == [pytest.approx({SOURCE: 0.0, MAP: 0.02})]
-
-
-def test_unnamed_threads_beyond_a_little_are_all_tasks_and_java_is_not() -> None:
-    """In proportion to their CPU; the network and compilers are counted elsewhere."""
-    busy = loads(source=0.1, map=0.3, java=0.04, pool=0.09, network=9, compiler=9)
-    found, least = shares(busy, loads(map=0.1, java=0.9, pool=0.05))
-    assert found == pytest.approx({SOURCE: 0.01, MAP: 0.03})
-    assert least == pytest.approx({MAP: 0.0})
 
 
 PRODUCER = "kafka-producer-network-thread | producer"
@@ -99,25 +107,11 @@ def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
     assert share_of_others({"a": cores_by_kind(own)}) == 0
 
 
-@pytest.mark.parametrize("collector", ["VM Thread", "Concurrent Mark-Sweep", "Shenandoah GC T"])
-def test_garbage_is_that_of_the_tasks_also_where_one_task_manager_runs_them_all(
-    collector: str,
-) -> None:
-    """At twice the rate there is twice as much of it, whatever other TaskManagers collect."""
-    busy, calm = (
-        [*loads(**tasks), ThreadLoad(0, collector, cores)]
-        for tasks, cores in (({"source": 0.1, "map": 0.3}, 0.04), ({"map": 0.1}, 0.02))
-    )
-    assert shares(busy) == [pytest.approx({SOURCE: 0.01, MAP: 0.03})]
-    assert shares(busy, calm)[1] == pytest.approx({MAP: 0.02})
-    assert java_itself({"a": cores_by_kind(busy)}) == 0
-
-
 def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
     """Of its own threads and a little of others; if nothing runs, of all TaskManagers."""
     few = cores_by_kind(loads(java=0.02, pool=0.01, map=1))
     more = cores_by_kind(loads(java=0.04, pool=0.9, map=1))
-    idle = cores_by_kind(loads(java=0.02))
+    idle = cores_by_kind(loads(java=0.02, garbage=0.1, sweep=0.1, shenandoah=0.1))
     assert java_itself({"a": few, "b": more, "c": idle}) == pytest.approx(0.06)
     assert java_itself({"a": idle, "b": {}}) == pytest.approx(0.01)
     assert java_itself({}) == 0

@@ -48,33 +48,40 @@ def counted(*read: float) -> list[RunningSubtask]:
     return [RunningSubtask("job", "v1", i, "d0", "sum", 0.0, n) for i, n in enumerate(read)]
 
 
-def shares(*read: float, edges: Sequence[Edge] = (HASH,)) -> dict[str, tuple[float, ...]]:
-    return key_shares([SRC, SUM], edges, counted(*read))
+TURN = Edge("v0", "v1", "rebalance", 1)
+CHOSEN = replace(TURN, is_uneven=True)  # by a partitioner of the program
 
 
-def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknown() -> None:
-    """A difference of five percent, or of four standard deviations, may be chance."""
-    assert shares(8000.0, 2000.0) == {"sum": (0.8, 0.2)}
-    for read in ((5100.0, 4900.0), (500.0, 200.0), (math.nan, 5000.0), (9000.0,)):
-        assert shares(*read) == {}
-
-
-def test_other_inputs_than_keyed_ones_make_shares_unknown() -> None:
-    """What is sent around in turn is even whatever was counted."""
-    turn = Edge("v0", "v1", "rebalance", 1)
-    assert shares(8000.0, 2000.0, edges=(turn,)) == {}
-    assert shares(8000.0, 2000.0, edges=(HASH, turn)) == {}
-
-
-def test_a_partitioner_of_the_program_makes_subtasks_uneven() -> None:
-    """It may choose any subtask, whatever the key groups; the first one may get everything."""
-    chosen = Edge("v0", "v1", "rebalance", 1, is_uneven=True)
-    assert shares(9000.0, 0.0, edges=(chosen,)) == {"sum": (1.0, 0.0)}
-    assert shares(5100.0, 4900.0, edges=(chosen,)) == {}
-    assert shares(8000.0, 2000.0, edges=(chosen, HASH)) == {"sum": (0.8, 0.2)}
-    groups = replace(SUM, max_parallelism=3)
-    uneven = {"sum": pytest.approx((0.67, 0.33))}
-    assert key_shares([SRC, groups], [chosen], counted(6700.0, 3300.0)) == uneven
+@pytest.mark.parametrize(
+    ("read", "edges", "groups", "found"),
+    [
+        ((8000.0, 2000.0), [HASH], 0, (0.8, 0.2)),
+        ((5100.0, 4900.0), [HASH], 0, None),  # four standard deviations may be chance
+        ((500.0, 200.0), [HASH], 0, None),
+        ((math.nan, 5000.0), [HASH], 0, None),
+        ((9000.0,), [HASH], 0, None),
+        # what is sent around in turn is even whatever was counted
+        ((8000.0, 2000.0), [TURN], 0, None),
+        ((8000.0, 2000.0), [HASH, TURN], 0, None),
+        # the first subtask may get everything, whatever the key groups
+        ((9000.0, 0.0), [CHOSEN], 0, (1.0, 0.0)),
+        ((5100.0, 4900.0), [CHOSEN], 0, None),
+        ((8000.0, 2000.0), [CHOSEN, HASH], 0, (0.8, 0.2)),
+        ((6700.0, 3300.0), [CHOSEN], 3, (0.67, 0.33)),
+        # three groups on two subtasks: one has two of them
+        ((6700.0, 3300.0), [HASH], 3, None),
+        ((5000.0, 5000.0), [HASH], 3, (0.5, 0.5)),
+    ],
+)
+def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknown(
+    read: tuple[float, ...],
+    edges: Sequence[Edge],
+    groups: int,
+    found: tuple[float, ...] | None,
+) -> None:
+    task = replace(SUM, max_parallelism=groups or SUM.max_parallelism)
+    shares = key_shares([SRC, task], edges, counted(*read))
+    assert shares == ({} if found is None else {"sum": pytest.approx(found)})
 
 
 def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, tuple[float, ...]]:
@@ -110,13 +117,6 @@ def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
     last = RunningSubtask("job", "v0", 2, "d0", "src", 0.0, 0.0, 0.0, 0.0, 0.0, True)
     assert key_shares([source], [], [*rows, last]) == {"src": (0.5, 0.5, 0.0)}
     assert key_shares([source], [], [*rows, last._replace(has_ended=False)]) == {}
-
-
-def test_key_groups_that_do_not_divide_evenly_are_not_skewed_keys() -> None:
-    """Three groups on two subtasks: one has two of them."""
-    groups = replace(SUM, max_parallelism=3)
-    assert key_shares([SRC, groups], [HASH], counted(6700.0, 3300.0)) == {}
-    assert key_shares([SRC, groups], [HASH], counted(5000.0, 5000.0)) == {"sum": (0.5, 0.5)}
 
 
 def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:

@@ -94,40 +94,38 @@ def notes(seen: JobProfile) -> list[str]:
     return [doubt for doubt in seen.doubts if doubt.startswith("max_rate of ")]
 
 
+@pytest.mark.parametrize(
+    ("cpu", "busy", "delay", "garbage", "limit", "part"),
+    [
+        # two subtasks are busy for 0.8 s/s with 100 tuples/s
+        (0.1, 0.8, 0.0, 0.0, 125, 88),
+        # each is stopped while the only collector runs, or waits for a core
+        (0.1, 0.8, 0.0, 0.3, 0, None),
+        # waiting for a core is not waiting for something else, nor a part of what a tuple takes
+        (0.2, 2.0, 1.7, 0.0, 0, None),
+        (0.2, 2.0, 1.0, 0.0, 100, 40),
+        # what limits is most of the busy time
+        (0.45, 1.0, 0.0, 0.0, 100, 55),
+        (0.55, 1.0, 0.0, 0.0, 0, None),
+        (0.01, 0.2, 0.0, 0.0, 0, None),  # locks, or counters that are read late
+    ],
+)
 def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
     looked: Looked,
+    cpu: float,
+    busy: float,
+    delay: float,
+    garbage: float,
+    limit: float,
+    part: int | None,
 ) -> None:
-    """Two subtasks are busy for 0.8 s/s with 100 tuples/s, of which 0.1 are CPU."""
-    seen = looked(busy=0.8, cpu=0.1)
-    assert limits(seen) == [0, 125, 0]
-    assert notes(looked(busy=0.8, cpu=0.1)) == [
-        "max_rate of split: it waits 88 % of its busy time for something other than CPU: a "
-        "subtask reads at most 125 tuples/s"
-    ]
-
-
-def test_waiting_for_a_core_is_not_waiting_for_something_else(looked: Looked) -> None:
-    """The run delay neither counts as waiting nor as a part of what a tuple takes."""
-    assert limits(looked(busy=2.0, cpu=0.2, delay=1.7)) == [0, 0, 0]
-    seen = looked(busy=2.0, cpu=0.2, delay=1.0)
-    assert limits(seen) == [0, 100, 0]
-    assert "waits 40 % of its busy time" in notes(seen)[0]
-
-
-@pytest.mark.parametrize(
-    ("busy", "cpu", "is_limited"), [(1.0, 0.45, True), (1.0, 0.55, False), (0.2, 0.01, False)]
-)
-def test_what_limits_is_most_of_the_busy_time_and_not_small(
-    looked: Looked, busy: float, cpu: float, is_limited: bool
-) -> None:
-    """0.19 s/s of two subtasks may be locks or counters that are read late."""
-    assert any(limits(looked(busy=busy, cpu=cpu))) is is_limited
-
-
-def test_garbage_collection_stops_operators_without_limiting_them(looked: Looked) -> None:
-    """Each of two subtasks is stopped while the only collector runs, or waits for a core."""
-    assert any(limits(looked(busy=0.8, cpu=0.1)))
-    assert not any(limits(looked(busy=0.8, cpu=0.1, garbage=0.3)))
+    seen = looked(busy=busy, cpu=cpu, delay=delay, garbage=garbage)
+    assert limits(seen) == [0, limit, 0]
+    told = (
+        f"max_rate of split: it waits {part} % of its busy time for something other than CPU: a "
+        f"subtask reads at most {limit} tuples/s"
+    )
+    assert notes(seen) == ([] if part is None else [told])
 
 
 def test_sources_have_no_limit(looked: Looked, clock: Clock) -> None:

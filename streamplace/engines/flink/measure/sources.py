@@ -116,11 +116,6 @@ class SourceFlow:
         return self.pending is not None
 
     @property
-    def is_held_back(self) -> bool:
-        """Whether back-pressure reduces its output, or that of one of its subtasks."""
-        return self.back_pressured > BLOCKED or self.most_back_pressured > SUBTASK_BLOCKED
-
-    @property
     def offered(self) -> float | None:
         """Tuples/s that arrive; None if unknown, because the lag is and more may arrive."""
         if self.pending is not None:
