@@ -50,6 +50,8 @@ class Scene:
         Raised by the next looks; then by measurements and moves, for as long as they are there.
     ends
         What comes of its moves.
+    lasting
+        Layout → what it sustains, as a multiple of what its sources read; 1 for the others.
     """
 
     log: WatchLog
@@ -63,6 +65,7 @@ class Scene:
     unmoved: Exception | None = None
     ends: str = MOVED
     is_counted: bool = True
+    lasting: Mapping[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     where: str = ONE
     now: float = 0.0
@@ -130,7 +133,8 @@ class Scene:
             replace(one, is_counted=self.is_counted or one.machines >= present.machines)
             for one in options.values()
         ]
-        return JobModel(present, tuple(others), (1, 2, 3), "the CPU of dev-0")
+        lasting = self.lasting.get(self.where, 1.0)
+        return JobModel(present, tuple(others), (1, 2, 3), "the CPU of dev-0", lasting=lasting)
 
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Move the job, or fail."""

@@ -76,6 +76,16 @@ def test_a_try_that_carries_less_ends_at_once_and_is_remembered(scene: Scene) ->
     assert scene.visited == [OTHER, ONE]
 
 
+def test_a_try_in_which_some_subtasks_fall_behind_ends_though_the_others_read_more(
+    scene: Scene,
+) -> None:
+    """A backlog is read faster there, but unevenly: the last subtask would never be done."""
+    scene.carries, scene.factors, scene.lasting = {ONE: 100.0, OTHER: 120.0}, {}, {OTHER: 0.5}
+    scene.passes(scene.rounds(), 3, offered=300.0, backlog=1e9)
+    assert (scene.visited, scene.where) == ([OTHER, ONE], ONE)
+    assert [one.measured for one in scene.decisions] == [60.0, 100.0]
+
+
 @pytest.mark.parametrize("ends", ["returned", "not saved"])
 def test_moves_that_fail_are_begun_less_and_less_often(scene: Scene, ends: str) -> None:
     """Wherever the job should go, and whichever process watches it; each may restart the job."""

@@ -154,18 +154,17 @@ def choose(
     measured = [one for one in (here, *others) if one.measured is not None]
     best = max(measured, key=lambda one: one.measured or 0.0, default=here)
     carried = best.measured or 0.0
-    is_worse = best is not here and seen.rate < (1 - NOISE) * carried
+    rate = seen.rate if here.measured is None else here.measured
+    is_worse = best is not here and rate < (1 - NOISE) * carried
     if is_tried and is_worse:
-        return WatchChoice(
-            f"only {digits(seen.rate)} tuples/s are carried here; {best}", best, True
-        )
+        return WatchChoice(f"only {digits(rate)} tuples/s are carried here; {best}", best, True)
     allowed = [one for one in others if one.machines <= max(most, here.machines)]
     behind = f"it falls behind at {digits(wanted_rate(seen))} tuples/s"
     if fits := [one for one in allowed if one.sure >= wanted_rate(seen)]:
         target = min(fits, key=lambda one: (one.machines, one.moves, -one.carries.value))
         return WatchChoice(f"{behind}; {target}", target)
     target = max(allowed, key=lambda one: (one.optimistic, -one.order, -one.moves), default=here)
-    if target.optimistic > (1 + WORTHWHILE) * max(carried, seen.rate):
+    if target.optimistic > (1 + WORTHWHILE) * max(carried, rate):
         return WatchChoice(f"{behind}; {_hope(target)}", target)
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)

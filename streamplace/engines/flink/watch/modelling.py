@@ -66,6 +66,9 @@ class JobModel:
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
+    # What sources sustain, as a multiple of what they read while they work off what waits: less if
+    # some of their subtasks fall behind meanwhile.
+    lasting: float = 1.0
     # Operator → what its subtasks took in this and in earlier layouts.
     observed: Observed = field(default_factory=dict)
 
@@ -113,6 +116,7 @@ class JobModeller:
             tuple(sorted({*sizes, here.machines})),
             limit_of(measured, where.layout),
             rates.kept,
+            float(rates.sustained.sum()) / measured.graph.source_rate,
             measured.observed,
         )
 

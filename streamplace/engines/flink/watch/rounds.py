@@ -212,11 +212,19 @@ class JobRounds:
             is_known=lag.growth is not None,
         )
         kept_rate = look.rate if last is None or last.job != look.job else min(last.rate, look.rate)
-        rate = look.rate if lag.shows_capacity else kept_rate
+        rate = self._sustained(look) if lag.shows_capacity else kept_rate
         if rate > 0 and lag.falls_behind is not None:
             trial = Trial("", look.layout.by_operator(), rate, is_limited=lag.shows_capacity)
             self._memory.add(trial, now)
         return look, seen
+
+    def _sustained(self, look: JobLook) -> float:
+        """Tuples/s that the layout sustains, of a job that reads as fast as it can.
+
+        As far as it was measured there how unevenly its subtasks do so.
+        """
+        model = self._measuring.known(look)
+        return look.rate if model is None else model.lasting * look.rate
 
     def _options(
         self, look: JobLook, seen: WatchRound, model: JobModel | None
@@ -243,7 +251,8 @@ class JobRounds:
             return False
         if decision.measured is not None:
             return False
-        flow = SourceFlow(look.rate, is_limited=seen.shows_capacity)
+        rate = self._sustained(look) if seen.shows_capacity else look.rate
+        flow = SourceFlow(rate, is_limited=seen.shows_capacity)
         self.mover.note_rate(number, decision, flow)
         return decision.kind == "move"
 
