@@ -18,7 +18,7 @@ import numpy as np
 
 from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
 from streamplace.engines.flink.measure.profile import JobProfile, profile_of
-from streamplace.engines.flink.measure.sampling import Activity, sample
+from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import quoted
 
@@ -26,7 +26,6 @@ GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
 """Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
 MOST_GARBAGE = 0.2
 """Share of the time above which garbage collection distorts the CPU per tuple."""
-MOST_WINDOWS, ALIKE = 12, 0.1
 LEAST_VARIATION = 0.05
 """Minimum standard deviation of the rate of a source that varies, relative to it."""
 NOISE = 3.0
@@ -49,20 +48,6 @@ MOST_CHANGE = 0.3
 
 class UnsteadyJob(FlinkError):
     """A job that cannot be measured yet; the message says what to wait for."""
-
-
-def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
-    """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
-
-    A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
-    windows the last one counts in any case.
-    """
-    before = rate = 0.0
-    for _ in range(MOST_WINDOWS):
-        before, rate = rate, sample(rest, job, [vertex], seconds)[vertex].records_in
-        if abs(rate - before) < ALIKE * before:
-            break
-    return rate
 
 
 def rates_vary(seen: JobProfile) -> bool:
