@@ -274,7 +274,7 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
 def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:
     """Without them, the model believes that twice as much were carried."""
     graph = replace(pipe(), attributes={"mips": 1000.0})
-    limit = {f"d{i}": Usage(CpuShare(1.0), {"tasks": 0.99}, 0.0) for i in range(3)}
+    limit = {f"d{i}": Usage(CpuShare(1.0), {"tasks": 0.99}) for i in range(3)}
     layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
     present = Present(layout, limit, 0.0)
     even = agreement(graph, present, None, is_limited=True)

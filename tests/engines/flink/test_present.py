@@ -48,7 +48,7 @@ SENDING = SendingCost(0.0001, 0.0, fixed=0.02)
 
 def usage(load: float, limit: float = 0.25) -> Usage:
     """A TaskManager that takes a part of its limit."""
-    return Usage(CpuShare(limit), {"tasks": load * limit}, throttled=0.5)
+    return Usage(CpuShare(limit), {"tasks": load * limit})
 
 
 def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> Present:
@@ -65,8 +65,8 @@ def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> 
     counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
     activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
     interval, edges = ClusterInterval(subtasks, loads, {}), [Edge("v0", "v1", "hash")]
-    processes, throttled = {"tm-0": 1, "tm-1": 2}, {"tm-0": 0.0, "tm-1": 0.0}
-    present = present_of("job", tasks, edges, interval, activity, processes, throttled)
+    processes = {"tm-0": 1, "tm-1": 2}
+    present = present_of("job", tasks, edges, interval, activity, processes)
     assert present is not None
     return present
 

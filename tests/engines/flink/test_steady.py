@@ -209,6 +209,6 @@ def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> No
     """A hundredth of a core is much of what a small job takes, and says nothing of it."""
     seen = profile(warming.flink.rest, "job", 5)
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
-        usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers}, 0.0)}
+        usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers})}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))
         assert seen.as_window().compilers == pytest.approx(part, abs=0.001)

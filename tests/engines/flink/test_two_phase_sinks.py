@@ -42,7 +42,7 @@ def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
     """A profile of the job on one TaskManager with one core, all of which it took."""
     seen = profile(taxi(clock, messages).rest, "job", 10)
     devices = {task.name: ["dev-0"] * task.parallelism for task in seen.tasks}
-    usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": 0.2 + 0.3 + COMMITTER}, 0.9)}
+    usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": 0.2 + 0.3 + COMMITTER})}
     object.__setattr__(seen, "present", Present(devices, usage, 0.05))
     return seen
 

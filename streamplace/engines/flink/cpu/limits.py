@@ -27,18 +27,6 @@ LEAST_CORES = 0.01
 _ROOT = Path("/sys/fs/cgroup")
 
 
-class Throttling(NamedTuple):
-    """Counts of the quota of a process, since its start."""
-
-    # Number of periods in which the process ran, and of those in which it was throttled.
-    periods: int = 0
-    throttled: int = 0
-
-    def share_until(self, later: "Throttling") -> float:
-        """Part of the periods since then in which the process was throttled."""
-        return (later.throttled - self.throttled) / max(1, later.periods - self.periods)
-
-
 class CpuTime(NamedTuple):
     """CPU time of a process in seconds, at a time of the clock ``time.monotonic``."""
 
@@ -166,16 +154,6 @@ def _limits(process: int) -> list[CpuPool]:
         if len(pinned) < (os.cpu_count() or len(pinned)):
             pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
     return pools
-
-
-def throttling(process: int) -> Throttling:
-    """Counts of the innermost cgroup that limits a process; zeros if there is none."""
-    for folder in _groups(process):
-        if _quota(folder) is not None:
-            with suppress(OSError, ValueError):
-                rows = dict(map(str.split, (folder / "cpu.stat").read_text().splitlines()))
-                return Throttling(int(rows["nr_periods"]), int(rows["nr_throttled"]))
-    return Throttling()
 
 
 def _groups(process: int) -> Iterator[Path]:

@@ -29,7 +29,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from streamplace.engines.flink.cpu.limits import Throttling, throttling
 from streamplace.engines.flink.cpu.task_cpu import (
     MEASURED,
     PROCESS_CPU,
@@ -143,10 +142,9 @@ LONGEST_PATH = 4000
 
 
 class _Mark(NamedTuple):
-    """State between two windows: threads of the cluster, throttled periods, and lag."""
+    """State between two windows: threads of the cluster, and lag."""
 
     cluster: ClusterSnapshot
-    held: Mapping[str, Throttling]
     pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
 
 
@@ -157,8 +155,6 @@ class JobInterval:
     activity: Mapping[str, Activity]  # metrics of each task
     managers: Mapping[str, Activity]  # metrics of its TaskManagers
     interval: ClusterInterval  # CPU of the threads of the TaskManagers on this machine
-    # TaskManager on this machine → part of the periods of its quota in which it was throttled.
-    throttled: Mapping[str, float]
     # Source → tuples that waited for each of its subtasks at both ends; without those that do not
     # report it.
     pending: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
@@ -236,12 +232,10 @@ class JobWindows:
         end = self.number
         start = end - number
         activity, managers = self._sampler.between(start, end)
-        before, after = self._marks[start].held, self._marks[end].held
         return JobInterval(
             {task.id: IDLE if task.has_ended else activity[task.id] for task in self.tasks},
             managers,
             self._interval(start, end),
-            {device: held.share_until(after[device]) for device, held in before.items()},
             {
                 source: list(zip(first, second, strict=True))
                 for source, first in self._marks[start].pending.items()
@@ -323,10 +317,9 @@ class JobWindows:
             raise restarted(self.job)
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
-        held = {device: throttling(process) for device, process in self.processes.items()}
         cluster = snapshot(self.rest, self.job, self.processes, before)
         running = [one for one in self.tasks if one.id in self.generated and not one.has_ended]
-        return _Mark(cluster, held, {task.id: self._pending(task) for task in running})
+        return _Mark(cluster, {task.id: self._pending(task) for task in running})
 
     def _pending(self, source: FlinkTask) -> list[float]:
         """Tuples that wait for each subtask of a source; empty if that is not known of all.

@@ -42,7 +42,6 @@ class Usage(NamedTuple):
 
     share: CpuShare  # its part of the CPU of the machine
     kinds: Mapping[str, float]  # cores by kind of thread
-    throttled: float  # part of the periods of its quota in which it was throttled
 
     @property
     def available(self) -> float:
@@ -200,19 +199,15 @@ def present_of(
     interval: ClusterInterval,
     activity: Mapping[str, Activity],
     processes: Mapping[str, int],
-    throttled: Mapping[str, float],
 ) -> Present | None:
-    """Layout of a job, and CPU usage of its TaskManagers; None if the layout is unknown.
-
-    ``throttled``: TaskManager → part of the periods of its quota in which it was throttled.
-    """
+    """Layout of a job, and CPU usage of its TaskManagers; None if the layout is unknown."""
     own = sorted(one for one in interval.subtasks if one.job == job)
     devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         return None
     kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
     shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
-    usage = {d: Usage(shares[d], one, throttled[d]) for d, one in kinds.items()}
+    usage = {d: Usage(shares[d], one) for d, one in kinds.items()}
     flows = remote_flows(tasks, edges, activity, devices)
     crossing = sum(flow.tuples for flow in flows.values()) / 2  # each counts at both ends
     is_own = _read_by_others(job, interval.subtasks, activity) <= MOST_OF_OTHERS * crossing

@@ -241,7 +241,6 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         seen.interval,
         seen.activity,
         windows.processes,
-        seen.throttled,
     )
     if present is not None:
         doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))

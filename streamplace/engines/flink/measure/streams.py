@@ -379,10 +379,6 @@ class RemoteFlow(NamedTuple):
     tuples: float
     traffic: float
 
-    def plus(self, other: "RemoteFlow") -> "RemoteFlow":
-        """Sum of the flows of two jobs."""
-        return RemoteFlow(self.tuples + other.tuples, self.traffic + other.traffic)
-
     @property
     def weight(self) -> float:
         """Bytes per second, with those that stand for tuples."""
