@@ -39,6 +39,7 @@ RESTARTING = job("shop", "RESTARTING", {})
 FINISHED = job("shop", "FINISHED", {})
 REPLACEMENT = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
 """A decision that a watch has begun to carry out."""
+PLACED = PlacedJob(OLD, Layout.from_json({"map": "dev-0"}))
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_a_replacement_is_written_first_and_finished_once(
         flink.answers["GET /jobs/new"] = job("shop", "RUNNING", states_of_tasks)
     own = WatchLog.claimed(store, OLD, "shop", told.append)
     with pytest.raises(Killed):
-        watch_of(flink, own, told).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+        watch_of(flink, own, told).run(PLACED)
     assert outcome(store) == ("begun", "")
     if killed == "in":
         flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
@@ -140,10 +141,7 @@ def test_a_job_that_its_user_cancels_meanwhile_is_not_started_again(
     lose_device(flink, *[RESTARTING] * 2, job("shop", "CANCELED", {}))
     flink.answers["GET /jobs/new"] = FINISHED
     own = WatchLog.claimed(store, OLD, "shop", lambda _: None)
-    assert (
-        watch_of(flink, own, []).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
-        == "CANCELED"
-    )
+    assert watch_of(flink, own, []).run(PLACED) == "CANCELED"
     assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 
@@ -167,7 +165,7 @@ def test_a_job_keeps_the_settings_that_it_was_submitted_with(
         | {"interval": 5000, "state_backend": "EmbeddedRocksDBStateBackend"},
     }
     own = WatchLog.claimed(store, OLD, "shop", print)
-    watch_of(flink, own, []).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+    watch_of(flink, own, []).run(PLACED)
     (program,) = given
     assert program.settings["state.backend.type"] == "rocksdb"
     assert program.settings["execution.checkpointing.interval"] == "5000 ms"
@@ -201,7 +199,7 @@ def test_a_job_continues_from_what_it_has_saved_until_it_ended(
     lose_device(flink, RESTARTING)
     flink.answers["GET /jobs/new"] = FINISHED
     own = WatchLog.claimed(store, OLD, "shop", print)
-    watch, run = watch_of(flink, own, []), PlacedJob(OLD, Layout.from_json({"map": "dev-0"}))
+    watch, run = watch_of(flink, own, []), PLACED
     if is_killed:
         with pytest.raises(Killed):
             watch.run(run)
@@ -290,9 +288,8 @@ def test_whether_a_suspended_job_was_cancelled_for_its_replacement_is_waited_for
 ) -> None:
     """The next leading JobManager tells; a job that goes on is not replaced any more."""
     starts_by(monkeypatch, lambda *_, **__: "new")
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
     own = WatchLog.claimed(store, OLD, "shop", print)
-    own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+    own.begin(REPLACEMENT)
     flink.answers |= {
         "GET /jobs": jobs({OLD: "SUSPENDED"}),
         f"GET /jobs/{OLD}": InTurn(*(job("shop", s, {}) for s in ("SUSPENDED", "CANCELED"))),
@@ -349,10 +346,7 @@ def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started
         assert settled(watch_of(flink, own, told), None, own, OLD) == OLD
     else:
         lose_device(flink, *[RESTARTING] * 3, FINISHED)
-    assert (
-        watch_of(flink, own, told).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
-        == "FINISHED"
-    )
+    assert watch_of(flink, own, told).run(PLACED) == "FINISHED"
     assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 
@@ -413,7 +407,7 @@ def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(flink: FakeFlink) 
         f"GET /jobs/{OLD}": InTurn(*[RESTARTING] * 5, FINISHED),
     }
     told: list[str] = []
-    watch_of(flink, None, told).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+    watch_of(flink, None, told).run(PLACED)
     assert sum("nothing replaces 'dev-0'" in line for line in told) == 1, told
     assert flink.requests("PATCH") == []
 
@@ -424,7 +418,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) 
     flink.answers[f"GET /jobs/{OLD}/exceptions"] = failed_by("a.B")
     looking = Watch(replace(watch_of(flink, None, []).replacing, takes_free=False))
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
-        looking.run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+        looking.run(PLACED)
 
 
 @pytest.mark.parametrize(
@@ -456,7 +450,7 @@ def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
 ) -> None:
     flink.answers |= {f"GET /jobs/{OLD}": FINISHED, **answers}
     with pytest.raises(FlinkError, match=told):
-        watch_of(flink, None, []).run(PlacedJob(OLD, Layout.from_json({"map": "dev-0"})))
+        watch_of(flink, None, []).run(PLACED)
 
 
 @pytest.mark.parametrize("later", [["new"], chain_of(OLD, 12)[1:]])
