@@ -1,15 +1,20 @@
 """A job that is watched: its program, the end of its watch, and what is written."""
 
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink
 
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import Verification
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.io.store import Store
 from streamplace.io.watches import read_records
 
@@ -44,6 +49,20 @@ def starts_by(patch: pytest.MonkeyPatch, apply: Callable[..., str]) -> None:
     patch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     patch.setattr(watching, "LOOK_SECONDS", 0.01)
     patch.setattr(replacing, "LOOK_SECONDS", 0.01)
+
+
+def replacing_of(
+    flink: FakeFlink,
+    log: WatchLog,
+    tell: Callable[[str], None],
+    spares: Sequence[str] = (),
+    moved: Callable[[PlacedJob], None] = lambda _: None,
+    patience: float = 0.0,
+    **facts: Any,
+) -> Replacing:
+    """What starts a watched job again without lost TaskManagers."""
+    home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
+    return Replacing(flink.rest, home, program, spares, tell, moved, log, patience, **facts)
 
 
 def lacking(answers: Mapping[str, Any], *devices: str) -> dict[str, Any]:

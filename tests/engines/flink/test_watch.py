@@ -10,17 +10,15 @@ import pytest
 from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure, said
 from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
-from watched_jobs import lacking, starts_by, write_program
+from watched_jobs import lacking, replacing_of, starts_by, write_program
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import Savepoint, resumable
-from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
+from streamplace.engines.flink.watch.replacing import PlacedJob
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.store import Store
@@ -65,10 +63,9 @@ class Watched:
 
     def watch(self, *spares: str, **facts: Any) -> None:
         """Watch the job."""
-        home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
         tell, moved = self.steps.append, self.runs.append
         log = WatchLog.claimed(Store.usual(), "old", "shop", tell)
-        own = Replacing(self.flink.rest, home, program, spares, tell, moved, log, 0.0, **facts)
+        own = replacing_of(self.flink, log, tell, spares, moved, **facts)
         Watch(own).run(PlacedJob("old", VECTORS))
 
 

@@ -1,7 +1,6 @@
 """Replacements of lost TaskManagers are carried out once, whenever the watch is killed."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,11 @@ from watched_jobs import (
     Killed,
     lacking,
     outcome,
+    replacing_of,
     starts_by,
 )
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -27,7 +26,7 @@ from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
+from streamplace.engines.flink.watch.replacing import PlacedJob
 from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import PlacementError
 from streamplace.io.store import Store
@@ -71,11 +70,9 @@ def lose_device(flink: FakeFlink, *of_job: Any) -> None:
 
 def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
     """A watch of a job on dev-0, which takes what is free for what is lost."""
-    program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
     own = own or WatchLog.claimed(Store.usual(), OLD, "shop", told.append)
-    facts: dict[str, Any] = {"patience": 0.0, "seconds": 1.0, "takes_free": True}
-    replaced = Replacing(flink.rest, home, program, (), told.append, lambda _: None, own, **facts)
-    return Watch(replaced)
+    facts: dict[str, Any] = {"seconds": 1.0, "takes_free": True}
+    return Watch(replacing_of(flink, own, told.append, **facts))
 
 
 @pytest.fixture
@@ -132,17 +129,6 @@ def test_a_replacement_is_written_first_and_finished_once(
     )
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
     assert "/jobs/new" not in flink.requests("PATCH")
-
-
-def test_a_job_that_its_user_cancels_meanwhile_is_not_started_again(
-    flink: FakeFlink, store: Store, started: list[Layout]
-) -> None:
-    """It is looked at right before it would be cancelled."""
-    lose_device(flink, *[RESTARTING] * 2, job("shop", "CANCELED", {}))
-    flink.answers["GET /jobs/new"] = FINISHED
-    own = WatchLog.claimed(store, OLD, "shop", lambda _: None)
-    assert watch_of(flink, own, []).run(PLACED) == "CANCELED"
-    assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 
 def test_a_job_keeps_the_settings_that_it_was_submitted_with(
@@ -331,22 +317,24 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
     assert (first.state, second.state) == ("not begun", "moved")
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_job_that_finishes_before_it_is_ended_for_a_replacement_is_not_started_again(
-    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+@pytest.mark.parametrize(("state", "looks"), [("CANCELED", 2), ("FINISHED", 3), ("FINISHED", 0)])
+def test_a_job_that_ends_before_it_is_ended_for_a_replacement_is_not_started_again(
+    flink: FakeFlink, store: Store, monkeypatch: pytest.MonkeyPatch, state: str, looks: int
 ) -> None:
-    """Its last subtasks were on TaskManagers that are there; all that it read was told."""
+    """It is looked at right before it is cancelled, and so is what the cancelling has ended.
+
+    Its user has cancelled it, or its last subtasks were on TaskManagers that are there.
+    """
     started: list[Any] = []
     starts_by(monkeypatch, lambda *given, **_: started.append(given) or "copy")
-    told: list[str] = []
-    own = WatchLog.claimed(store, OLD, "shop", told.append)
-    if is_killed:  # after it had decided
+    ended, own = job("shop", state, {}), WatchLog.claimed(store, OLD, "shop", print)
+    if looks:
+        lose_device(flink, *[RESTARTING] * looks, ended)
+    else:  # killed after it had decided
         own.begin(REPLACEMENT)
-        flink.answers |= {"GET /jobs": jobs({OLD: "FINISHED"}), f"GET /jobs/{OLD}": FINISHED}
-        assert settled(watch_of(flink, own, told), None, own, OLD) == OLD
-    else:
-        lose_device(flink, *[RESTARTING] * 3, FINISHED)
-    assert watch_of(flink, own, told).run(PLACED) == "FINISHED"
+        flink.answers |= {"GET /jobs": jobs({OLD: state}), f"GET /jobs/{OLD}": ended}
+        assert settled(watch_of(flink, own, []), None, own, OLD) == OLD
+    assert watch_of(flink, own, []).run(PLACED) == state
     assert (started, outcome(store)) == ([], ("not begun", OLD))
 
 

@@ -1,20 +1,17 @@
 """What goes wrong while a watch starts a job in place of a lost TaskManager is dealt with, too."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import KEPT, healthy, job, jobs
 from lazy_flink import Clock
-from watched_jobs import CHECKPOINTED, OLD, RESTORED, SAVED, lacking
+from watched_jobs import CHECKPOINTED, OLD, RESTORED, SAVED, lacking, replacing_of
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.others import CopyRuns
 from streamplace.engines.flink.pin.verify import Verification
-from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.engines.flink.watch import replacing
@@ -89,21 +86,20 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starts]:
     return given
 
 
-def replacing_of(
+def own_replacing(
     flink: FakeFlink, told: list[str], log: WatchLog | None = None, seconds: float = 120.0
 ) -> Replacing:
     """Start a job again on whatever is there."""
-    program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
     own = log or WatchLog.claimed(Store.usual(), OLD, "shop", told.append)
     facts: dict[str, Any] = {"patience": 5.0, "seconds": seconds, "takes_free": True}
-    return Replacing(flink.rest, home, program, (), told.append, lambda _: None, own, **facts)
+    return replacing_of(flink, own, told.append, **facts)
 
 
 def replaced(flink: FakeFlink, subtasks: int = 1, **facts: Any) -> tuple[PlacedJob, list[str]]:
     """The job as it runs in place of one on dev-0, and what was told."""
     told: list[str] = []
     run = PlacedJob(OLD, Layout({"map": ["dev-0"] * subtasks}))
-    made = replacing_of(flink, told, **facts)
+    made = own_replacing(flink, told, **facts)
     return made.replace_lost(run, ["dev-0"], Notices(told.append)), told
 
 
@@ -237,6 +233,6 @@ def test_a_replacement_that_was_begun_is_finished_without_what_was_lost_since(
     number = log.begin(decision)
     flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-1")
     tries = starts(FlinkError("'dev-1' is not a TaskManager"), None)
-    assert replacing_of(flink, [], log).settle(number, decision) == NEW
+    assert own_replacing(flink, [], log).settle(number, decision) == NEW
     assert [where for where, _ in tries.seen] == [{"map": ["dev-1"]}, {"map": ["dev-2"]}]
     assert log.placed(NEW) == {"map": ["dev-2"]}
