@@ -104,7 +104,7 @@ def task_cost(
 
     >>> two_rates = task_cost([Observation(500.0, 0.009), Observation(4000.0, 0.030)])
     >>> round(two_rates.fixed, 4), round(1e6 * two_rates.per_tuple, 1)
-    (0.0061, 6.0)
+    (0.0059, 6.0)
     """
     rows = averaged(observed)
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
