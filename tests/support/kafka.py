@@ -1,0 +1,195 @@
+"""A Kafka broker on this machine, jobs that read it, what feeds them, and what was committed."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from flink_clusters import free_port
+
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.program.jars import build_jar
+
+VARIABLE = "STREAMPLACE_KAFKA"
+SOURCES = Path(__file__).parents[1] / "kafka"
+WHY_SKIPPED = f"needs Kafka: mvn -f tests/kafka/pom.xml package, and {VARIABLE} set to its jars"
+START_SECONDS = 60.0
+CLIENT = (
+    "kafka-clients-",
+    "lz4-java-",
+    "jackson-annotations-",
+    "jackson-core-",
+    "jackson-databind-",
+)
+"""Beginnings of the names of the jars that a job needs beside the connector."""
+SETTINGS = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+transaction.max.timeout.ms=3600000
+group.initial.rebalance.delay.ms=0
+log.retention.ms=-1
+"""
+LOGGING = """<Configuration><Appenders><Console name="out"/></Appenders>
+<Loggers><Root level="error"><AppenderRef ref="out"/></Root></Loggers></Configuration>
+"""
+
+
+def kafka_jars() -> list[Path]:
+    """Jars of Kafka and of Flink's connector; none where there is no Kafka."""
+    folder = os.environ.get(VARIABLE)
+    return sorted(Path(folder).rglob("*.jar")) if folder else []
+
+
+class Output(NamedTuple):
+    """What a topic holds of committed records."""
+
+    records: int
+    repeated: int  # different records that occur more than once
+    total: int  # sum of the numbers at their ends
+
+
+@dataclass
+class Broker:
+    """A broker in its own folder, which keeps its data when it is killed."""
+
+    folder: Path
+    classes: str  # class path of Kafka's own programs, and of those that feed and check
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Address that clients begin with."""
+        return f"127.0.0.1:{self.port}"
+
+    def format(self) -> None:
+        """Prepare the folder."""
+        text = SETTINGS.format(port=self.port, controller=free_port(), folder=self.folder)
+        (self.folder / "server.properties").write_text(text)
+        (self.folder / "quiet.xml").write_text(LOGGING)
+        settings = ("-c", str(self.folder / "server.properties"))
+        self._java("kafka.tools.StorageTool", "format", "-t", "A" * 21 + "Q", *settings)
+
+    def start(self) -> None:
+        """Start the broker, and wait until it answers."""
+        log4j = f"-Dlog4j2.configurationFile={self.folder / 'quiet.xml'}"
+        java = [find_java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", log4j]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*java, "-cp", self.classes, "kafka.Kafka", str(self.folder / "server.properties")],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Kill the broker, as a crash would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def create(self, topic: str, partitions: int = 4, *configuration: str) -> None:
+        """Create a topic."""
+        self._java("Topics", self.address, topic, str(partitions), *configuration)
+
+    @contextmanager
+    def fed(
+        self,
+        topic: str,
+        number: int,
+        *,
+        rate: float = 0.0,
+        first: int = 0,
+        shares: str = "1:1:1:1",
+        keys: int = 100,
+        end: bool = True,
+    ) -> Iterator["subprocess.Popen[bytes]"]:
+        """Write so many records to a topic while the block runs; wait for the last one after it."""
+        words = (topic, first, number, rate, shares, keys, "end" if end else "on")
+        command = self._command("Feeder", self.address, *map(str, words))
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        try:
+            yield process
+            assert process.wait() == 0
+        finally:
+            process.kill()
+
+    def feed(self, topic: str, number: int, **facts: object) -> None:
+        """Write so many records to a topic."""
+        with self.fed(topic, number, **facts):  # type: ignore[arg-type]
+            pass
+
+    def committed(self, topic: str, *, last: bool = False) -> Output:
+        """Committed records of a topic; with ``last``, the total is that of the last by key."""
+        told = self._java("Committed", self.address, topic, "last" if last else "all")
+        return Output(*map(int, told.split()))
+
+    def await_total(
+        self, topic: str, total: int, *, last: bool = False, seconds: float = 120
+    ) -> Output:
+        """Wait until the numbers in a topic add up to a total, and return what it holds."""
+        deadline = time.monotonic() + seconds
+        while (found := self.committed(topic, last=last)).total < total:
+            assert time.monotonic() < deadline, found
+            time.sleep(1.0)
+        return found
+
+    def _command(self, main: str, *words: str) -> list[str]:
+        log4j = f"-Dlog4j2.configurationFile={self.folder / 'quiet.xml'}"
+        return [find_java(), "-XX:TieredStopAtLevel=1", log4j, "-cp", self.classes, main, *words]
+
+    def _java(self, main: str, *words: str) -> str:
+        done = subprocess.run(self._command(main, *words), capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@contextmanager
+def broker(folder: Path, jar: Path) -> Iterator[Broker]:
+    """Run a broker while the block does; ``jar`` holds the programs that feed and check."""
+    made = Broker(folder, ":".join(map(str, [jar, *kafka_jars()])))
+    made.format()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+
+
+def kafka_flink(flink: Flink, home: Path) -> Flink:
+    """Flink with the connector and what it needs among its own libraries."""
+    names = ("flink-connector-kafka-", *CLIENT)
+    own = [jar for jar in kafka_jars() if jar.name.startswith(names)]
+    (home / "lib").mkdir(parents=True)
+    for one in (*flink.jars, *own):
+        (home / "lib" / one.name).symlink_to(one)
+    (home / "opt").symlink_to(flink.home / "opt")
+    return Flink(home, flink.version)
+
+
+def kafka_jobs(flink: Flink, jar: Path) -> Path:
+    """Build the jobs, the feeder and the checker into a jar; returns it."""
+    build_jar(flink, sorted((SOURCES / "java").glob("*.java")), jar)
+    return jar
