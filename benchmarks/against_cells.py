@@ -3,7 +3,7 @@
 Everything here is part of the protocol of the comparison in docs/evidence.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -72,7 +72,8 @@ KINDS: Mapping[str, Kind] = {
 }
 FLINK = ("NONE", "SLOTS", "TASKS")
 """Flink's own arms: values of taskmanager.load-balance.mode."""
-STREAMPLACE, REPLAY, AGAIN, RANDOM = "streamplace", "replay", "SLOTS again", "random"
+MOVE, AGAIN = "flink move", "SLOTS again"
+ARMS = (*FLINK, AGAIN, MOVE)
 Row = Mapping[str, Any]
 
 
@@ -127,55 +128,17 @@ def _round_robin(repeat: int) -> Iterator[Cell]:
             yield from (cell for cell in cells_together if cell is not None)
 
 
-def on_one_computer(rows: Iterable[Row]) -> dict[tuple[Any, ...], dict[str, list[Row]]]:
-    """Cell and measure → boot of a computer → the runs that were made there.
-
-    Only these can be compared: computers, and restarts of one, differ in speed.
-    """
-    found: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
-    for row in rows:
-        is_sustained = row["measure"] == "sustained"
-        key = row["job"], row["kind"], row["repeat"], is_sustained
-        found.setdefault(key, {}).setdefault(row.get("boot", ""), []).append(row)
-    return found
-
-
-def comparable(rows: Iterable[Row]) -> list[Row]:
-    """Runs of every cell from the computer with the most arms, the last one of equals.
-
-    >>> row = {"job": "sales", "kind": "equal", "repeat": 0, "measure": "saturated"}
-    >>> rows = [row | {"arm": arm, "boot": boot} for arm, boot in (("NONE", "a"), ("SLOTS", "b"))]
-    >>> [one["boot"] for one in comparable([*rows, rows[0] | {"arm": "TASKS"}])]
-    ['a', 'a']
-    """
-    answer: list[Row] = []
-    for boots in on_one_computer(rows).values():
-        ranked = enumerate(boots.values())
-        _, own = max(ranked, key=lambda pair: (len({r["arm"] for r in pair[1]}), pair[0]))
-        answer += own
-    return answer
-
-
-def arms(random: int) -> list[str]:
-    """Names of all arms of a cell."""
-    return [*FLINK, *(f"{RANDOM} {i + 1}" for i in range(random)), STREAMPLACE, REPLAY, AGAIN]
-
-
-def sessions(cell: Cell, random: int) -> list[tuple[str, list[str]]]:
+def sessions(cell: Cell) -> list[tuple[str, list[str]]]:
     """Modes of load balancing in the order in which their clusters start, with their arms' order.
 
-    What replays Flink's layout needs that layout first.
-
-    >>> sorted(mode for mode, _ in sessions(Cell("sales", "equal"), 1))
-    ['NONE', 'SLOTS', 'TASKS']
+    >>> sorted(sessions(Cell("sales", "equal")))[1:]
+    [('SLOTS', ['SLOTS', 'SLOTS again']), ('TASKS', ['TASKS'])]
     """
     rng = cell.rng("order")
-    by_mode = {
-        "NONE": [a for a in arms(random) if a in ("NONE", STREAMPLACE) or a.startswith(RANDOM)],
-        "SLOTS": [REPLAY, AGAIN],
-        "TASKS": ["TASKS"],
-    }
-    shuffled = {mode: [own[i] for i in rng.permutation(len(own))] for mode, own in by_mode.items()}
-    shuffled["SLOTS"].insert(0, "SLOTS")
-    modes = list(by_mode)
-    return [(modes[i], shuffled[modes[i]]) for i in rng.permutation(len(modes))]
+    first = ["NONE", MOVE]
+    by_mode = [
+        ("NONE", [first[i] for i in rng.permutation(2)]),
+        ("SLOTS", ["SLOTS", AGAIN]),
+        ("TASKS", ["TASKS"]),
+    ]
+    return [by_mode[i] for i in rng.permutation(len(by_mode))]

@@ -38,7 +38,7 @@ from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE, conformal_quantile
 
 ASSETS = ROOT / "docs" / "assets"
-CALIBRATION, AGAINST = "calibration.jsonl", "against-flink.jsonl"
+CALIBRATION, AGAINST = "calibration.jsonl", "against-flink-before.jsonl"
 PLANS = ("plans-measured-before.jsonl", "plans-that-hold.jsonl")
 DIGITS = 5
 FOREIGN = {
