@@ -32,7 +32,7 @@ from streamplace.settings.kinds import (
 )
 from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, OptionField
 from streamplace.settings.option import key as only_key
-from streamplace.settings.plan import OFFERS
+from streamplace.settings.plan import Offered
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.advise.advise import AdviceSettings
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.deciding import Guards, RateJudge
-    from streamplace.planning.offers import Catalogue
-else:  # an annotation of a field, which is checked by its kind
-    Catalogue = object
 
 Tell = Callable[[str], None]
 
@@ -269,7 +266,9 @@ class OfMoves(OfProgram, OfDevices):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""
-        raise NotImplementedError
+        from streamplace.engines.flink.move.settings import MoveSettings
+
+        return MoveSettings(self.savepoints, seconds=self.timeout, native=self.native)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
@@ -340,15 +339,13 @@ class FlinkMoveSettings(OfMoves, OfJob):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""
-        from streamplace.engines.flink.move.settings import MoveSettings
+        from dataclasses import replace
 
-        return MoveSettings(
-            self.savepoints,
-            self.allow_non_restored,
-            self.timeout,
-            self.savepoint_timeout,
-            self.native,
-            self.settle,
+        return replace(
+            super().moves(),
+            allow_non_restored=self.allow_non_restored,
+            savepoint_seconds=self.savepoint_timeout,
+            settle=self.settle,
         )
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
@@ -435,12 +432,10 @@ class FlinkWatchSettings(OfMoves, OfJob):
         return self.apply or bool(self.spare)
 
     def moves(self) -> "MoveSettings":
-        """How the job is moved."""
-        from streamplace.engines.flink.move.settings import MoveSettings
+        """How the job is moved: a try may carry less, and then the job returns."""
+        from dataclasses import replace
 
-        return MoveSettings(
-            self.savepoints, seconds=self.timeout, native=self.native, least_rate=0.0
-        )
+        return replace(super().moves(), least_rate=0.0)
 
     def guards(self) -> "Guards":
         """When nothing is moved."""
@@ -472,11 +467,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
             "what they are offered now, such as 2x.",
         ),
     ] = None
-    offers: Annotated[
-        Catalogue | None,
-        OFFERS,
-        OptionField("--offers", "TOML file with the types of machines and their prices.", WHERE),
-    ] = None
+    offers: Offered = None
     cluster: Annotated[
         Cluster | None,
         CLUSTER,

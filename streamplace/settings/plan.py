@@ -95,7 +95,12 @@ def _offers(value: Any) -> "Catalogue":
     raise ValueError("a list of Offer, or the path of a file with offers")
 
 
-OFFERS = FieldKind(_offers, "FILE", "file")
+Offered = Annotated[
+    Catalogue | None,
+    FieldKind(_offers, "FILE", "file"),
+    OptionField("--offers", "TOML file with the types of machines and their prices.", WHERE),
+]
+"""What machines may be bought, for every verb that plans."""
 
 
 def _kept(value: Any) -> bool | frozenset[str]:
@@ -190,11 +195,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = 1800.0
     lag: Annotated[float, TIME, key("Time by which tuples may be late.", python=False)] = 60.0
     restart: Annotated[float, TIME, key("Time for which a move stops the job.", python=False)] = 5.0
-    offers: Annotated[
-        Catalogue | None,
-        OFFERS,
-        OptionField("--offers", "TOML file with the types of machines and their prices.", WHERE),
-    ] = None
+    offers: Offered = None
     cluster: Annotated[
         Cluster | None,
         CLUSTER,

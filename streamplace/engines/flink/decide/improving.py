@@ -78,13 +78,11 @@ class JobImprover:
     rate: float | None = None
     cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
     tell: Callable[[str], None] = field(default=lambda _: None)
-    # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
     tries: int = TRIES  # most layouts that are tried
     most_interruption: float = inf  # most seconds for which the job may be stopped in all
     agrees: Callable[[str], bool] = field(default=lambda _: True)  # asked before every trial
-    decides: Callable[[Question], Sequence[Candidate]] = (
-        candidates  # finds layouts, and predicts them
-    )
+    # Finds layouts, and predicts them.
+    decides: Callable[[Question], Sequence[Candidate]] = candidates
 
     def propose(
         self, job: str, observed: Observed = MappingProxyType({}), trials: Sequence[Trial] = ()
@@ -243,7 +241,7 @@ class JobImprover:
         return replace(now, trials=trials, where=trial, savepoint=moved.savepoint, outage=outage)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
-        """Append to the ledger what a layout was predicted to carry and what it carries."""
+        """Record what a layout was predicted to carry and what it carries."""
         graph, errors = proposal.measured.graph, proposal.question.errors
         predicted = Prediction(
             graph.name,
@@ -281,8 +279,8 @@ class JobImprover:
 
     def _await_running(self, job: str) -> None:
         """Wait until all of a job runs: Flink may have restarted it since it was moved."""
-        seconds = 0.0 if self.move is None else self.move.settings.seconds
-        self.engine.rest.wait_running(job, seconds)
+        assert self.move is not None
+        self.engine.rest.wait_running(job, self.move.settings.seconds)
 
     def _has_finished(self, job: str) -> bool:
         """Whether a job has ended by itself, and was not stopped with a savepoint."""

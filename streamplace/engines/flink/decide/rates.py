@@ -61,7 +61,6 @@ class Flows(NamedTuple):
     rates: Floats  # [U] tuples/s when they were measured
     most: Floats  # [U] largest multiple of them that arrives; infinite for held-back sources
     loads: Floats  # [U, R] as a fraction of what constant loads leave
-
     source: Longs  # [U] row of the operator that sends it; of one flow of all, any
 
     def filled(self) -> Floats:
