@@ -222,30 +222,21 @@ def _loads(job: PlacedSubtasks, parts: Floats) -> Floats:
 
     ``parts``: part of the full input of each subtask that comes from each flow, [U, N].
     """
-    from streamsim.equation import link_loads, pressures
-    from streamsim.loads import limits_subtasks
+    from streamsim.equation import n_resources, pressures
+    from streamsim.loads import full_rate_loads, limits_subtasks
 
     instance, place = job.problem.instance, job.placement
     subtasks, d = np.arange(len(place)), instance.n_devices
     kind = instance.device_type[place]
-    # Load of each resource by the full input of a subtask and what follows from it, [N, R].
-    each = np.zeros((len(place), d * (d + 3)))
-    each[subtasks, place] = instance.load[subtasks, kind]
-    ends = place[instance.source], place[instance.target]
-    crossing = np.flatnonzero(ends[0] != ends[1])
-    sender, (a, b) = instance.source[crossing], (ends[0][crossing], ends[1][crossing])
-    tuples, traffic = instance.tuples[crossing], instance.traffic[crossing]
-    handling = tuples * instance.overhead + traffic * instance.overhead_per_byte
-    wires = link_loads(traffic, tuples, instance.seconds_per_byte[a, b], instance.gap)
-    for resource, load in (
-        (a, handling / instance.free_cores[a]),
-        (b, handling / instance.free_cores[b]),
-        (d + d * a + b, wires),
-        (d + d * d + a, traffic * instance.egress[a]),
-        (d + d * d + d + b, traffic * instance.ingress[b]),
-    ):
-        np.add.at(each, (sender, resource), load)
-    loads = parts @ each
+    loads = np.zeros((len(parts), n_resources(d)))
+    for part, own in zip(parts, loads, strict=True):
+        sent = part[instance.source]
+        alone = instance._replace(
+            load=instance.load * part[:, None],
+            tuples=instance.tuples * sent,
+            traffic=instance.traffic * sent,
+        )
+        full_rate_loads(alone, place, own)
     if len(instance.constant):
         constants = np.bincount(place, instance.constant[subtasks, kind], d).astype(np.float64)
         loads[:, :d] = pressures(loads[:, :d], constants)
