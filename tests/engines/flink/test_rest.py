@@ -394,3 +394,14 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": slots}
     with pytest.raises(FlinkError, match=told):
         flink.rest.running_job("job")
+
+
+def test_a_task_runs_only_when_all_of_its_subtasks_do() -> None:
+    """Flink calls a task RUNNING as soon as one of its subtasks runs."""
+    running = ANSWERS[f"GET /jobs/{JOB}"]
+    first, *others = running["vertices"]
+    late = {**running, "vertices": [{**first, "tasks": {"SCHEDULED": 3, "RUNNING": 1}}, *others]}
+    seen = {f"GET /jobs/{JOB}": InTurn(late, late, running)}
+    with FakeFlink(ANSWERS | seen).served() as flink:
+        Rest(flink.url).wait_running(JOB)
+    assert flink.requests("GET").count(f"/jobs/{JOB}") == 3

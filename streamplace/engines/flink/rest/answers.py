@@ -88,6 +88,7 @@ class JobVertex(TypedDict):
     maxParallelism: NotRequired[int]
     slotSharingGroupId: NotRequired[str | None]
     status: str
+    tasks: NotRequired[dict[str, int]]  # numbers of subtasks by state
 
 
 class PlanInput(TypedDict):

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answers import (
     Job,
+    JobVertex,
     finished,
     is_unavailable,
     just_ended,
@@ -40,6 +41,8 @@ NO_SLOT = "NoResourceAvailableException"
 """Exception of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a running job; tasks that have read all of their input are finished."""
+WAITING = ("CREATED", "SCHEDULED", "DEPLOYING")
+"""States of subtasks that have no slot yet, or whose TaskManager has not answered."""
 ANSWER_SECONDS = 30.0
 """Timeout for an answer of Flink, which gives most of them within milliseconds."""
 POLL_SECONDS = 0.1
@@ -76,6 +79,21 @@ class Refusal(FlinkError):
     def __init__(self, message: str, complaint: str = "", status: int = 0) -> None:
         super().__init__(message)
         self.complaint, self.status = complaint, status
+
+
+def task_state(vertex: JobVertex) -> str:
+    """State of the subtasks of a task that are furthest from running.
+
+    Flink says RUNNING, or INITIALIZING, as soon as one of them does.
+
+    >>> counts = {"SCHEDULED": 3, "RUNNING": 1}
+    >>> task_state({"id": "", "name": "", "parallelism": 4, "status": "RUNNING", "tasks": counts})
+    'SCHEDULED'
+    """
+    status, counts = vertex["status"], vertex.get("tasks", {})
+    if status not in ("RUNNING", "INITIALIZING"):
+        return status
+    return next((state for state in WAITING if counts.get(state)), status)
 
 
 class Rest:
@@ -168,6 +186,8 @@ class Rest:
             answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
             if answer["state"] == SUSPENDED:
                 raise NoAnswer(f"job {shown(job)} is suspended until a JobManager takes it over")
+            for vertex in answer["vertices"]:
+                vertex["status"] = task_state(vertex)
             return answer
 
         return self._patiently(ask)
