@@ -183,6 +183,9 @@ def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Ite
     settings |= {
         MODE: mode,
         "taskmanager.numberOfTaskSlots": SLOTS_PER_DEVICE,
+        # The JobManager's memory, the default, holds states of 5 MB.
+        "execution.checkpointing.storage": "filesystem",
+        "execution.checkpointing.dir": folder.as_uri(),
     }
     with measured_devices(
         flink, DEVICES, cores=max(kind.cores), bandwidth_bps=kind.bandwidth_bps, settings=settings

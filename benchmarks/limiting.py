@@ -23,6 +23,7 @@ FREE, FIRST, OTHERS = 9_000, 200_000, 100_000
 """Weights of a device's CPU while it warms up and is measured, and of all else that runs here."""
 SETTINGS: dict[str, str | int | float] = {
     "taskmanager.numberOfTaskSlots": 4,
+    "taskmanager.memory.framework.off-heap.size": "128m",  # Flink's default; Netty's for every job
     "taskmanager.memory.network.min": "128m",
     "taskmanager.memory.network.max": "128m",
     "taskmanager.memory.segment-size": "8kb",  # queues that fill within seconds
