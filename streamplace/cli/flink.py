@@ -254,6 +254,8 @@ def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     for fact in (MESSAGE_COST, CONSISTENCY):
         if fact in graph.attributes:
             say(f"{fact}: {graph.attributes[fact]}")
+    for source in seen.flow.sources.values():
+        say(f"lag of {source.name}: {source.lag}")
     say_notes(seen.doubts)
     if seen.present is not None and seen.sending is None and seen.edges:
         say(

@@ -1,13 +1,15 @@
 """What sources did, by their lag."""
 
+import re
 from collections.abc import Callable
 
 import pytest
-from lazy_flink import START, Clock, LazyFlink, Vertex, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.measure import sources
+from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sources import SubtaskFlow, source_flow
+from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, source_flow
 
 
 def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> LazyFlink:
@@ -64,3 +66,32 @@ def test_without_a_backlog_nothing_says_what_lasts(clock: Clock) -> None:
     """Subtasks that wait for input show no limit; nor do those that report no lag."""
     assert profile(kafka(clock, 0.0, 0.0).rest, "job", 10).flow.sustained is None
     assert not SubtaskFlow(1000.0, 1e6, (0.0, 9e9)).is_draining
+
+
+def test_the_lag_is_told_with_the_subtask_that_falls_behind(clock: Clock) -> None:
+    """One that never read a record reports none, as Kafka's does without a partition."""
+    flink = kafka(clock, 100.0, 5_000.0)
+    vertex = flink.vertices["v0"]
+    vertex.shares, vertex.lags = (1.0, 0.0), (lag(5_000.0, 100.0),)
+    told = profile(flink.rest, "job", 10).flow.sources["src"].lag
+    assert re.fullmatch(
+        r"\d+ tuples wait, 100 more per second; src#0 falls behind by 1[\d.]+ tuples/s", told
+    )
+
+
+@pytest.mark.parametrize(("pending", "told"), [(None, "unknown, because "), (0.0, "nothing waits")])
+def test_lag_that_is_not_reported_is_unknown(pending: float | None, told: str) -> None:
+    assert SourceFlow(10.0, pending=pending).lag.startswith(told)
+
+
+@pytest.mark.parametrize(("partitions", "most"), [(6, 6), (1, 2), (0, 0)])
+def test_a_source_has_work_for_as_many_subtasks_as_partitions(
+    clock: Clock, partitions: int, most: int
+) -> None:
+    """It has two subtasks; without metrics of partitions any number may have work."""
+    flink = kafka(clock, 0.0, 0.0)
+    name = "Source__src.KafkaSourceReader.topic.orders.partition"
+    offsets = {f"{name}.{i}.currentOffset": 0.0 for i in range(partitions)}
+    flink.vertices["v0"].rates = {**flink.vertices["v0"].rates, **offsets}
+    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
+    assert graph.operators.max_parallelism.tolist() == [most]

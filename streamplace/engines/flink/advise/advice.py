@@ -188,12 +188,7 @@ def _source(name: str, flow: SourceFlow) -> str:
     text += f", {'an unknown rate' if offered is None else digits(offered)} offered"
     if flow.why is not None:
         text += f" ({flow.why})"
-    if not flow.pending:
-        return f"{text}." if flow.pending is None else f"{text}; nothing waits."
-    text += f"; {digits(flow.pending)} wait"
-    if (seconds := flow.drained_in) is not None and isfinite(seconds):
-        return f"{text}, for another {duration(seconds)} at this rate."
-    return f"{text}, {digits(flow.growth)} more per second."
+    return f"{text}." if flow.pending is None else f"{text}; {flow.lag}."
 
 
 def _today(advice: Advice) -> Iterator[Part]:

@@ -316,7 +316,6 @@ def _planned(
     else:
         current = used_machines(reading.sizes, subtasks)
         given = reading.cluster.cluster() if machines is None else machines
-    graph = _with_partitions(graph, reading.seen)
     plan = planned(graph, given, usual)
     operators = graph.operators
     number = np.array([plan.parallelism[name] for name in operators.name], np.float64)
@@ -325,18 +324,6 @@ def _planned(
     if abs(constant - operators.constant).sum() > NOTABLE * work.sum():
         plan = planned(graph.with_operators(replace(operators, constant=constant)), given, usual)
     return current, plan
-
-
-def _with_partitions(graph: StreamGraph, seen: JobProfile) -> StreamGraph:
-    """Graph whose sources get no more subtasks than now, if these outnumber their partitions.
-
-    They do if nothing has arrived for some of them.
-    """
-    most = graph.operators.max_parallelism.copy()
-    for name, flow in seen.flow.sources.items():
-        if any(subtask.arrived <= 0 for subtask in flow.subtasks):
-            most[graph.operators.index(name)] = len(flow.subtasks)
-    return graph.with_operators(replace(graph.operators, max_parallelism=most))
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:

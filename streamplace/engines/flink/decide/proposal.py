@@ -187,10 +187,8 @@ class Proposal:
         """Sentences on the measured rate, and on what is done next."""
         measured, rate = self.measured, self.where.rate
         yield f"now: {digits(rate)} tuples/s (measured)"
-        if measured.flow is not None and (pending := measured.flow.pending):
-            change = "grow" if measured.flow.growth > 0 else "shrink"
-            growth = abs(measured.flow.growth)
-            yield f"{digits(pending)} tuples wait, and {change} by {digits(growth)} per second"
+        if measured.flow is not None and measured.flow.pending:
+            yield measured.flow.lag
         streams = measured.graph.streams
         keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
         for name, shares in self.question.measured.shares.items():

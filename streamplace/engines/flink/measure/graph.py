@@ -144,11 +144,24 @@ def _operator(
         rate or 0.0,
         task.parallelism,
         about=task.about,
-        max_parallelism=task.max_parallelism if rate is None else even_splits(task),
+        max_parallelism=task.max_parallelism if rate is None else _splits(seen, task),
         slot_sharing_group=task.slot_sharing_group,
         constant=fixed * mips,
         max_rate=0.0 if rate is not None else _max_rate(seen, task, fixed),
     )
+
+
+def _splits(seen: JobProfile, source: FlinkTask) -> int:
+    """Number of subtasks of a source that can have work; 0 if any number can.
+
+    Where a subtask has no partition, more of them would have none, either.
+    """
+    flow = seen.flow.sources[source.name]
+    if flow.partitions:
+        return max(flow.partitions, source.parallelism)
+    if any(one.arrived <= 0 for one in flow.subtasks):
+        return source.parallelism
+    return even_splits(source)
 
 
 def _max_rate(seen: JobProfile, task: FlinkTask, fixed: float) -> float:

@@ -293,6 +293,7 @@ class JobWindows:
                     tuples.get(source, 0.0) * one.wrote / wrote,
                     factor * ends[one.key].wrote + last,
                     (first, last),
+                    seen.activity[source].seconds,
                 )
                 for one, (first, last) in zip(own, pending, strict=True)
             ]
@@ -322,7 +323,9 @@ class JobWindows:
         return _Mark(cluster, {task.id: self._pending(task) for task in running})
 
     def _pending(self, source: FlinkTask) -> list[float]:
-        """Tuples that wait for each subtask of a source; empty if that is not known of all.
+        """Tuples that wait for each subtask of a source; empty if no subtask reports any.
+
+        That of Kafka reports none for a subtask that has never read a record.
 
         One request is for all subtasks, and Flink reads none that is longer than 4 kB.
         """
@@ -333,8 +336,8 @@ class JobWindows:
         if len(path) > LONGEST_PATH:
             return []
         try:
-            told = {str(row["id"]): row.get("value") for row in self.rest.get(path)}
-            numbers = [float(told.get(unquote(name)) or "nan") for name in wanted]
+            told = {str(row["id"]): row.get("value", "nan") for row in self.rest.get(path)}
+            numbers = [float(told.get(unquote(name), 0.0)) for name in wanted] if told else []
         except (Refusal, ValueError):
             return []
         return numbers if all(map(isfinite, numbers)) else []

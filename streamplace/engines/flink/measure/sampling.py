@@ -38,6 +38,8 @@ MOST_BACK_PRESSURED = f"{BACK_PRESSURED}.max"
 _METRICS = (*COUNTS, BUSY, BACK_PRESSURED, IDLE_TIME)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
+_PARTITION = re.compile(r"\.KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.currentOffset")
+"""End of the name of a metric that Kafka's source has for each partition that it reads."""
 Look = tuple[float, Mapping[str, float]]
 """Time in s, and values of counters at that time."""
 LONGEST_OPERATOR = 80
@@ -57,6 +59,7 @@ class Activity:
     # Maximum error of such a time in seconds: the interval between two requests.
     unsure: float = 0.0
     reporting: int = 0  # number of subtasks whose metrics Flink tells; 0 if that is unknown
+    partitions: int = 0  # partitions of Kafka that it reads; 0 if it reads others
 
     @property
     def records_in(self) -> float:
@@ -201,20 +204,25 @@ class _Watch:
             counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING
         )
 
+    @property
+    def partitions(self) -> int:
+        """Partitions of Kafka of which there are metrics."""
+        return len({match.groups() for name in self.offered if (match := _PARTITION.search(name))})
+
     def span(self, since: int) -> float:
         """Seconds since a recorded time; 0 if there is none."""
         return self.looks[-1][0] - self.looks[since][0] if self.looks[since:] else 0.0
 
     def activity(self, since: int, until: int) -> Activity:
         """Rates between two recorded times; 0 if nothing changed meanwhile."""
-        looks = self.looks[since : until + 1]
+        looks, told = self.looks[since : until + 1], (self.reporting, self.partitions)
         if len(looks) < 2:
             totals = self.previous or {}
-            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals, reporting=self.reporting)
+            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals, (), 0.0, *told)
         (start, before), (end, after) = looks[0], looks[-1]
         metrics = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / (end - start)) for name in metrics}
-        return Activity(rates, end - start, after, tuple(looks), self.unsure, self.reporting)
+        return Activity(rates, end - start, after, tuple(looks), self.unsure, *told)
 
 
 def sample(

@@ -36,6 +36,7 @@ from streamplace.engines.flink.rest.tasks import job_operators, source_names
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
+from streamplace.model.report import duration
 from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 
 LOG = logging.getLogger(__name__)
@@ -76,11 +77,23 @@ class SubtaskFlow(NamedTuple):
     rate: float  # tuples/s that it emits
     arrived: float  # tuples that it has read since its start, and that wait
     pending: tuple[float, float]  # tuples that waited for it at both ends of the measurement
+    seconds: float = RATE_SECONDS  # duration of the measurement
 
     @property
     def is_draining(self) -> bool:
         """Whether it reads as fast as it can, because it has a backlog all the time."""
         return min(self.pending) > DRAINING_SECONDS * self.rate > 0
+
+    @property
+    def growth(self) -> float:
+        """Growth of its lag, in tuples/s."""
+        return (self.pending[1] - self.pending[0]) / max(self.seconds, 1.0)
+
+    @property
+    def falls_behind(self) -> bool:
+        """Whether its lag grows although it reads as fast as it can."""
+        noise = NOISE * math.sqrt(self.rate / max(self.seconds, 1.0))
+        return self.is_draining and self.growth > BLOCKED * self.rate + noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +122,7 @@ class SourceFlow:
     back_pressured: float = 0.0
     most_back_pressured: float = 0.0
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
+    partitions: int = 0  # partitions of Kafka that it reads; 0 if it reads others
 
     @property
     def knows_backlog(self) -> bool:
@@ -132,6 +146,23 @@ class SourceFlow:
         if self.pending is None:
             return None
         return self.pending / -self.growth if self.growth < 0 else math.inf * (self.pending > 0)
+
+    @property
+    def lag(self) -> str:
+        """What waits for it, and subtasks that fall behind, in words."""
+        if self.pending is None:
+            return "unknown, because its connector reports no pendingRecords"
+        if not self.pending or self.drained_in is None:
+            return "nothing waits"
+        words = f"{digits(self.pending)} tuples wait, "
+        if math.isfinite(self.drained_in):
+            words += f"for another {duration(self.drained_in)} at this rate"
+        else:
+            words += f"{digits(self.growth)} more per second"
+        for i, one in enumerate(self.subtasks):
+            if one.falls_behind:
+                words += f"; {self.name}#{i} falls behind by {digits(one.growth)} tuples/s"
+        return words
 
     @property
     def sustained(self) -> float | None:
@@ -247,6 +278,7 @@ def flow_of(
         back_pressured=blocked,
         most_back_pressured=most,
         subtasks=subtasks,
+        partitions=seen.partitions,
     )
 
 
