@@ -40,6 +40,8 @@ class Journal(Claimed):
     asked: str = ""
     # Whether the move has failed, so that the job returns to its previous devices.
     returns: bool = False
+    # Whether the job has lost devices, and so is cancelled and goes on from its last checkpoint.
+    cancels: bool = False
     name: str = ""  # name of the job
     # Folder with a folder of checkpoints for each job; None if unknown.
     checkpoints: str | None = None

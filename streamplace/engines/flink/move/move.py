@@ -16,6 +16,7 @@ from streamplace.engines.flink.move.carried import (
     checkpoint_folder,
     lost,
     running_settings,
+    submitted_settings,
 )
 from streamplace.engines.flink.move.commands import resume_command
 from streamplace.engines.flink.move.journal import (
@@ -30,7 +31,12 @@ from streamplace.engines.flink.move.journal import (
     unfinished,
 )
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten, ending, has_to_go_on
-from streamplace.engines.flink.move.saving import UNDER_WAY, savepoint_folder, stop_status
+from streamplace.engines.flink.move.saving import (
+    UNDER_WAY,
+    resumable,
+    savepoint_folder,
+    stop_status,
+)
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import seconds_for
 from streamplace.engines.flink.move.transaction import Transaction, Way, await_devices
@@ -138,16 +144,49 @@ class FlinkMove:
             self.tell(f"{error.clause}; the move goes on")
         return self.resume(plan.job)
 
+    def restart(self, job: str, layout: Layout) -> FlinkMoved:
+        """Start a job that has lost devices on others, from its last checkpoint.
+
+        `without_lost` says where. The job is cancelled, as it cannot be stopped with a savepoint.
+
+        Raises
+        ------
+        FlinkError
+            When it has saved nothing that outlives it, so that it is left as it is; otherwise as
+            `run` does.
+        """
+        path = resumable(self.rest, job)
+        if path is None:
+            raise FlinkError(f"job {job} has saved nothing from which it could go on elsewhere")
+        settings = submitted_settings(self.rest, job)
+        folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
+        name = self.rest.job(job)["name"]
+        plan = MovePlan(job, layout, layout, settings, name=name, checkpoints=folder)
+        saved_in = path.rpartition("/")[0]
+        with suppress(SettingError):
+            saved_in = self.savepoint_folder()
+        journal = self._journal(plan, stop_trigger(job, 0), saved_in)
+        journal = journal.model_copy(update={"cancels": True, "savepoint": path})
+        places = journal.after, journal.before
+        if self.without_lost is not None:
+            places = self.without_lost(journal)
+        self._end_earlier(job)
+        own = replace(self, settings=replace(self.settings, settle=0.0))
+        return own._carry_out(journal, None, *places)
+
     def _run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job, provided that the JobManager is not restarted."""
-        rest = self._patient()
         self._end_earlier(plan.job)
         rate = self.rate(plan)
-        claim = MoveClaim.begin(self._journal(plan))
-        places = plan.after, plan.before
+        journal = self._journal(plan, self._next_trigger(plan.job), self.savepoint_folder())
+        return self._carry_out(journal, rate, plan.after, plan.before)
+
+    def _carry_out(self, journal: Journal, rate: SourceFlow | None, *places: Layout) -> FlinkMoved:
+        """Claim a move, and carry it out; ``places`` are those after and before it."""
+        rest, claim = self._patient(), MoveClaim.begin(journal)
         with ending(claim, rest, self.tell), self._transaction(rest, claim, rate, *places) as move:
             move.prepare()
-            remember(plan.job, self.program)
+            remember(journal.job, self.program)
             return move.begin()
 
     def rate(self, plan: MovePlan) -> SourceFlow | None:
@@ -160,17 +199,17 @@ class FlinkMove:
                 return flow
         return None
 
-    def _journal(self, plan: MovePlan) -> Journal:
+    def _journal(self, plan: MovePlan, trigger: str, folder: str) -> Journal:
         """Return the journal of a new move."""
         jar = self.program.jar.resolve()
         return Journal(
             url=self.rest.url,
             job=plan.job,
-            trigger=self._next_trigger(plan.job),
+            trigger=trigger,
             successor=successor(plan.job),
             before=plan.before,
             after=plan.after,
-            folder=self.savepoint_folder(),
+            folder=folder,
             settings=plan.settings,
             allow_non_restored=self.settings.allow_non_restored,
             name=plan.name,

@@ -154,13 +154,13 @@ def has_to_go_on(rest: Rest, journal: Journal) -> bool:
     last = next(reversed(states), "")
     if states and states[last] == FINISHED:
         return stopped_with(rest, last) is not None
-    return not states or states[last] != "CANCELED" or journal.returns
+    return not states or states[last] != "CANCELED" or journal.returns or journal.cancels
 
 
 def _is_ending(rest: Rest, journal: Journal, job: str, state: str) -> bool:
     """Whether a move is ending one of its jobs."""
     trigger = journal.trigger if job == journal.job else return_trigger(job)
-    is_withdrawn = state == "CANCELLING" and journal.returns
+    is_withdrawn = state == "CANCELLING" and (journal.returns or journal.cancels)
     return is_withdrawn or stop_status(rest, job, trigger) == UNDER_WAY
 
 

@@ -20,6 +20,7 @@ from streamplace.engines.flink.move.journal import (
     MoveUnderWay,
 )
 from streamplace.engines.flink.move.others import (
+    CANCELLED,
     CopyRuns,
     EndedByOthers,
     moved_by_others,
@@ -148,6 +149,8 @@ class Transaction:
         LOG.debug("job %s is %s before it is stopped", job, state)
         if state is None:
             raise forgotten(self.journal)
+        if self.journal.cancels and state not in (FINISHED, *CANCELLED):
+            return self._cancel(state)
         if state in ENDED:
             if stop_status(self.rest, job, trigger) is not None:
                 raise MoveUnderWay(
@@ -181,8 +184,8 @@ class Transaction:
             return self._report_return(last, state)
         if last == new:
             return self._continue(new, state)
-        if state in ENDED and self.journal.savepoint is not None:
-            return self._proceed(self.journal.savepoint)
+        if self.journal.savepoint is not None and (state in ENDED or self.journal.cancels):
+            return self._go_on(self.journal.savepoint)
         if state not in ENDED and stop_status(self.rest, job, trigger) is None:
             self.tell(f"job {job} was not stopped yet")
             if state == "RUNNING":
@@ -199,6 +202,35 @@ class Transaction:
             self._go_back(self._await_savepoint(error), error)
             raise error from None
         return self._forward(path)
+
+    def _go_on(self, path: str) -> FlinkMoved:
+        """Continue a move whose job is saved, or was to be cancelled because it lacks devices."""
+        if not self.journal.cancels:
+            return self._proceed(path)
+        job = self.journal.job
+        state = self.rest.state(job) or "CANCELED"  # a suspended one is waited for
+        if state not in (*ENDED, *CANCELLED):
+            raise FlinkError(f"job {job} was not cancelled yet, and is {state}")
+        return self._cancel(state)
+
+    def _cancel(self, state: str) -> FlinkMoved:
+        """End a job that has lost devices, and start it from the last state that outlives it."""
+        job = self.journal.job
+        if state not in ENDED:
+            self.tell(f"cancelling job {job}")
+            try:
+                state = self.rest.cancel(job)
+            except (NoAnswer, Refusal):
+                raise
+            except FlinkError as error:  # some of its tasks take long to end
+                advice = f"; finish the move by: {self.journal.resume_by}"
+                raise Undecided(str(error), advice) from None
+        if state == FINISHED:
+            raise ended_before(self.rest, job, state)
+        path = resumable(self.rest, job) or self.journal.savepoint
+        assert path is not None  # it was known when this began
+        self._save(savepoint=path)
+        return self._proceed(path)
 
     def _proceed(self, path: str) -> FlinkMoved:
         """Continue while no copy runs: forward, or back if that was begun."""
@@ -217,7 +249,7 @@ class Transaction:
             self._check_decided(error)
             self._go_back(path, error)
             raise
-        return FlinkMoved(new, interruption_of(self.rest, self.journal.job, new), path)
+        return self._moved(new, path)
 
     def _start(self, job: str, way: Way, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
@@ -352,7 +384,12 @@ class Transaction:
             self._check_decided(error)
             self._go_back(path, error)
             raise
-        return FlinkMoved(job, interruption_of(self.rest, self.journal.job, job), path)
+        return self._moved(job, path)
+
+    def _moved(self, job: str, path: str) -> FlinkMoved:
+        """Result; how long the job was down before it was cancelled, Flink does not tell."""
+        old, is_known = self.journal.job, not self.journal.cancels
+        return FlinkMoved(job, interruption_of(self.rest, old, job) if is_known else None, path)
 
     def _report_return(self, job: str, state: str) -> FlinkMoved:
         """Report that the job was moved back before the interruption; restart it if it failed."""
