@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.engines.flink.watch.deciding import Guards, RateJudge
+    from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.log import WatchLog
-    from streamplace.engines.flink.watch.replacing import PlacedJob
-    from streamplace.engines.flink.watch.rounds import JobRounds
-    from streamplace.engines.flink.watch.watch import Watch
 
 STOPPED = "stopped watching; the job keeps running"
 INTERRUPTED = (
@@ -60,11 +57,13 @@ def watch_(
     leave them out if streamplace has submitted or moved the job on this machine. The exit code is 0
     if the job has finished or was cancelled, and 2 if it failed, or others moved or stopped it.
     """
-    from streamplace.engines.flink.program.submitted import known_program
+    from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.metrics import WatchMetrics, served
+    from streamplace.engines.flink.watch.modelling import JobModeller
+    from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import (
-        check_movable,
+        Watch,
         check_watchable,
         first_job,
         settled,
@@ -80,118 +79,76 @@ def watch_(
             job = first_job(engine.rest, store, asked.job)
             document = engine.rest.job(job)
             check_watchable(engine.rest, job, document)
-            if asked.apply:
-                check_movable(engine.rest, job)
-            if not asked.may_start:
-                program = None
-            elif program is None:
-                program = known_program(engine.rest, job)
             log = WatchLog.claimed(store, job, str(document["name"]), say)
-            rounds = _rounds(asked, engine, program, log, guards, judge)
+            mover = _mover(asked, engine, program, job, log) if asked.may_start else None
+            improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
+            model_of = JobModeller(improver, asked.at_most)
+            moves = mover if asked.apply else None
+            rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves, say, asked.every)
             if asked.metrics is not None:
                 metrics = WatchMetrics(str(document["name"]))
                 stack.enter_context(served(metrics, asked.metrics))
                 rounds.observe = metrics.add
             rounds.recall()
-            watch = _watch(asked, engine, program, rounds, output)
+            started = partial(_started, asked.placement, output)
+            watch = Watch(engine.rest, log, say, mover, rounds, started, asked.patience)
             try:
-                now = settled(watch, rounds.mover, log, job)
-                watch.run(_placed(asked, engine.rest, now, log, is_started=now != job))
+                now = settled(engine.rest, mover, log, job)
+                layout = _layout(asked, engine.rest, now, log)
+                if now != job:
+                    started(now, layout)
+                watch.run(now, layout)
             except KeyboardInterrupt:
                 say(INTERRUPTED if log.is_starting else STOPPED)
     except KeyboardInterrupt:
         say(STOPPED)
 
 
-def _rounds(
+def _mover(
     asked: FlinkWatchSettings,
     engine: "FlinkEngine",
     program: "Program | None",
+    job: str,
     log: "WatchLog",
-    guards: "Guards",
-    judge: "RateJudge",
-) -> "JobRounds":
-    """Rounds that look at the rate, and move the job if that is wanted."""
-    from streamplace.engines.flink.decide.improving import JobImprover
-    from streamplace.engines.flink.program.submitted import SubmittedProgram
-    from streamplace.engines.flink.watch.acting import WatchMover
-    from streamplace.engines.flink.watch.modelling import JobModeller
-    from streamplace.engines.flink.watch.replacing import move_without_lost
-    from streamplace.engines.flink.watch.rounds import JobRounds
+) -> "WatchMover":
+    """What moves the job, for its rate or because a TaskManager was lost."""
+    from streamplace.engines.flink.program.submitted import SubmittedProgram, known_program
+    from streamplace.engines.flink.watch.acting import Spares, WatchMover
+    from streamplace.engines.flink.watch.watch import check_movable
 
-    mover = None
-    if asked.apply and program is not None:
-        without = partial(move_without_lost, engine.rest, asked.spare)
-        move = replace(engine.moving(program), without_lost=without)
-        check = SubmittedProgram.of(program).check
-        mover = WatchMover(move, log, say, check_program=check)
-    improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
-    model_of = JobModeller(improver, asked.at_most)
-    return JobRounds(engine.rest, log, judge, guards, model_of, mover, say, asked.every)
+    check_movable(engine.rest, job)
+    program = program or known_program(engine.rest, job)
+    spares = Spares(engine.rest, [*asked.spare], takes_free=asked.apply)
+    move = replace(engine.moving(program), without_lost=spares.of_move)
+    return WatchMover(move, spares, log, say, SubmittedProgram.of(program).check)
 
 
-def _watch(
-    asked: FlinkWatchSettings,
-    engine: "FlinkEngine",
-    program: "Program | None",
-    rounds: "JobRounds",
-    output: Path | None,
-) -> "Watch":
-    """Watch that also replaces lost TaskManagers."""
-    from streamplace.engines.flink.program.submitted import SubmittedProgram
-    from streamplace.engines.flink.watch.replacing import Replacing
-    from streamplace.engines.flink.watch.watch import Watch
+def _layout(asked: FlinkWatchSettings, rest: "Rest", job: str, log: "WatchLog") -> "Layout":
+    """Where the job is placed: as the placement says, or where it runs.
 
-    file = asked.placement
-    if output is not None and (file is None or output.exists()):
-        file = output
-    replacing = Replacing(
-        engine.rest,
-        engine.flink if program is not None else None,
-        program,
-        asked.spare,
-        say,
-        partial(_started, asked.placement, output),
-        rounds.log,
-        asked.patience,
-        asked.timeout,
-        "PLACEMENT" if file is None else str(file.resolve()),
-        takes_free=asked.apply,
-    )
-    if program is not None:
-        replacing = replace(replacing, check_program=SubmittedProgram.of(program).check)
-    return Watch(replacing, rounds)
-
-
-def _placed(
-    asked: FlinkWatchSettings, rest: "Rest", job: str, log: "WatchLog", *, is_started: bool
-) -> "PlacedJob":
-    """The job with the devices of the placement, or with those that it runs on.
-
-    The placement is not that of a job which a watch has started elsewhere, now or earlier. Such a
-    job may have lost a device meanwhile, so that Flink shows no layout of it.
+    The placement is not that of a job which a watch has started elsewhere. Such a job may have lost
+    a device meanwhile, so that Flink shows no layout of it.
     """
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.rest.tasks import layout_of
-    from streamplace.engines.flink.watch.look import running_layout
-    from streamplace.engines.flink.watch.replacing import PlacedJob
+    from streamplace.engines.flink.watch.watch import layout_there
 
-    if is_started or any(one.after == job != one.job for one in log.decisions.values()):
-        if layout := running_layout(rest, job) or log.placed(job):
-            return PlacedJob(job, layout)
+    if any(one.after == job != one.job for one in log.decisions.values()):
+        if layout := layout_there(rest, job) or log.placed(job):
+            return layout
     elif asked.placement is not None:
-        return PlacedJob(job, Layout.read(asked.placement))
-    return PlacedJob(job, layout_of(rest, job, rest.running_job(job)))
+        return Layout.read(asked.placement)
+    return layout_of(rest, job, rest.running_job(job))
 
 
-def _started(placement: Path | None, output: Path | None, run: "PlacedJob") -> None:
+def _started(placement: Path | None, output: Path | None, job: str, layout: "Layout") -> None:
     """Print the id of a job that was started, and write its placement.
 
     What fails is told: if the watch ended because of it, nobody would watch the job.
     """
-    steps = [partial(print_line, run.job)]
+    steps = [partial(print_line, job)]
     if output is not None:
-        steps.append(partial(_write_placement, run.layout, placement, output))
+        steps.append(partial(_write_placement, layout, placement, output))
     for step in steps:
         try:
             step()
@@ -201,10 +158,13 @@ def _started(placement: Path | None, output: Path | None, run: "PlacedJob") -> N
 
 def _write_placement(layout: "Layout", placement: Path | None, output: Path) -> None:
     """Write where a job was started; the prediction of its first placement is of another one."""
+    from streamplace.engines.flink.layout import Layout
+    from streamplace.engines.flink.program.chains import task_name
     from streamplace.io.files import read_bytes, write_text
     from streamplace.io.placements import parse_document
 
-    document: dict[str, Any] = {"assignment": layout.assignment()}
+    named = Layout({task_name([name]): devices for name, devices in layout.items()})
+    document: dict[str, Any] = {"assignment": named.assignment()}
     if placement is not None:
         given = parse_document(read_bytes(placement), str(placement))
         document = {key: given[key] for key in ("graph",) if key in given} | document

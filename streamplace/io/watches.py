@@ -59,9 +59,7 @@ class WatchDecision:
     # ``"move"`` to try a layout, ``"return"`` to a better one, ``"replace"`` for lost TaskManagers.
     kind: str
     job: str
-    # What identifies the start at the engine: the id of the successor for a move, the checkpoint
-    # for a replacement.
-    transaction: str
+    transaction: str  # id of the job that is started in its place, which Flink accepts once
     # Operator → device of each of its subtasks, or of all of them, afterwards.
     layout: dict[str, list[str] | str]
     machines: tuple[int, int]  # numbers of TaskManagers of the job, before and afterwards

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,8 +15,8 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.replacing import PlacedJob, Replacing
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.io.store import Store
 
@@ -88,25 +89,25 @@ class WatchThread:
     steps
         What it told.
     runs
-        Jobs that it has started in place of the first one.
+        Jobs that it has started in place of the first one, and where.
     ended
         Error with which it ended, if any.
     """
 
-    def __init__(
-        self, rest: Rest, flink: Flink, program: Program, run: PlacedJob, patience: float = 0.5
-    ) -> None:
-        self.steps, self.runs, self.ended = list[str](), list[PlacedJob](), list[str]()
-        tell, moved = self.steps.append, self.runs.append
-        log = WatchLog.claimed(Store.usual(), run.job, "watched", tell)
-        replacing = Replacing(rest, flink, program, ("dev-2",), tell, moved, log, patience)
-        self._watch = Watch(replacing)
-        self._thread = Thread(target=self._run, args=(run,), daemon=True)
+    def __init__(self, move: FlinkMove, job: str, layout: Layout, patience: float = 0.5) -> None:
+        self.steps, self.ended = list[str](), list[str]()
+        self.runs: list[tuple[str, Layout]] = []
+        tell, spares = self.steps.append, Spares(move.rest, ["dev-2"])
+        log = WatchLog.claimed(Store.usual(), job, "watched", tell)
+        mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log, tell)
+        moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
+        self._watch = Watch(move.rest, log, tell, mover, None, moved, patience)
+        self._thread = Thread(target=self._run, args=(job, layout), daemon=True)
         self._thread.start()
 
-    def _run(self, run: PlacedJob) -> None:
+    def _run(self, job: str, layout: Layout) -> None:
         try:
-            self._watch.run(run)
+            self._watch.run(job, layout)
         except FlinkError as error:
             self.ended.append(str(error))
 
@@ -115,8 +116,8 @@ class WatchThread:
         assert self._thread.is_alive(), (self.steps, self.ended)
         self._thread.join(0.1)
 
-    def started(self, number: int = 1) -> PlacedJob:
-        """Wait until it has started the job again so often; returns the job as it runs then."""
+    def started(self, number: int = 1) -> tuple[str, Layout]:
+        """Wait until it has started the job again so often; returns its id, and where it runs."""
         while len(self.runs) < number:
             self.goes_on()
         return self.runs[-1]

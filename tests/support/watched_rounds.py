@@ -17,9 +17,8 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.deciding import Guards, LayoutOption, RateJudge, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModel
-from streamplace.engines.flink.watch.rounds import JobRounds
+from streamplace.engines.flink.watch.rounds import JobLook, JobRounds
 from streamplace.io.store import Store
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, utc_now
 from streamplace.model.intervals import RateInterval
@@ -106,19 +105,19 @@ class Scene:
             "is_limited": self.rate < self.arriving or self.backlog > 0,
             "backlog": self.backlog if self.reports else None,
             "layout": Layout({"map": self.where.split()}),
-            "shape": {"map": 1},
             "checkpoints": CheckpointTotals(5, 0),
             "managers": frozenset(DEVICES),
         }
         return JobLook(self.job, self.rate, **(usual | self.facts))
 
-    def model(self, seen: JobLook, _: object, trials: Sequence[Trial]) -> JobModel:
+    def model(self, _: str, __: object, ___: object, trials: Sequence[Trial]) -> JobModel:
         """Measure the job, and predict its layouts."""
+        is_limited = self.rate < self.arriving or self.backlog > 0
         self.measured += 1
         self.passes_time(self.takes)
         if self.unmeasured is not None:
             raise self.unmeasured
-        here = self.factors.get(self.where, 1.0) if seen.is_limited else 1.0
+        here = self.factors.get(self.where, 1.0) if is_limited else 1.0
         is_wrong = abs(here - 1) > 0.2
         options = {}
         for name, rate in self.carries.items():
@@ -159,9 +158,9 @@ class Scene:
             self.number, self.where = self.number + 1, self.visited[-1]
         return after
 
-    def note_rate(self, number: int, decision: WatchDecision, flow: SourceFlow) -> None:
+    def note_rate(self, decision: WatchDecision, flow: SourceFlow) -> None:
         """Write what was measured after a move."""
-        self.log.amend(number, replace(decision, measured=flow.rate))
+        self.log.note_rate(decision, flow.rate)
 
     def rounds(
         self,

@@ -14,7 +14,7 @@ from command_lines import settings_file
 from flink_clusters import come_back, flink_run
 from flink_graphs import pipeline
 from moved_jobs import lines
-from submitted_jobs import TALLY, WatchThread, placed, tally
+from submitted_jobs import TALLY, WatchThread, mover, placed, tally
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
@@ -24,7 +24,6 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.watch.replacing import PlacedJob
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = ["dev-0", "dev-1", "dev-2"]
@@ -136,23 +135,25 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     """Whole operators and counts; then the one that was lost is a spare itself."""
     program, told = tally(jobs, tmp_path), tmp_path / "told"
     job = placed(rest, flink, program, UNEVENLY)
-    watch = WatchThread(rest, flink, program, PlacedJob(job, UNEVENLY))
+    watch = WatchThread(mover(rest, flink, program, tmp_path), job, UNEVENLY)
     for lost, number in (("dev-1", 1), ("dev-2", 2)):
         roomy.kill(lost)
-        run = watch.started(number)
+        now, layout = watch.started(number)
         if lost == "dev-1":
             come_back(rest, roomy, lost)
-        assert verify(rest, run.job, run.layout).fine
-        restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
+        assert verify(rest, now, layout).fine
+        restored = rest.get(f"/jobs/{now}/checkpoints")["latest"]["restored"]
         assert restored["external_path"].startswith("file:")
         before = len(lines(told, "windows"))
         while len(lines(told, "windows")) <= before:
-            assert rest.job(run.job)["state"] not in ENDED
-    assert [run.stand_ins for run in watch.runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
-    stop(rest, run.job, tmp_path.as_uri())
+            assert rest.job(now)["state"] not in ENDED
+    there = UNEVENLY.with_spares({"dev-1": "dev-2"}), UNEVENLY
+    pairs = zip(there, watch.runs, strict=True)
+    assert not any(where.moved_from(layout) for where, (_, layout) in pairs)
+    stop(rest, now, tmp_path.as_uri())
     watch.ends()
     (error,) = watch.ended
-    assert error.startswith(f"job {run.job} was stopped with a savepoint")
+    assert error.startswith(f"job {now} was stopped with a savepoint")
     assert all(seen == due for seen, due in lines(told, "counts"))
     windows = Counter((key, first // 100) for key, first, _ in lines(told, "windows"))
     assert set(range(10)) == {key for key, _ in windows}
@@ -165,15 +166,15 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     program = tally(jobs, tmp_path)
     fragile = replace(program, settings={**program.settings, "restart-strategy.type": "none"})
     job = placed(rest, flink, fragile, UNEVENLY)
-    watch = WatchThread(rest, flink, fragile, PlacedJob(job, UNEVENLY))
+    watch = WatchThread(mover(rest, flink, fragile, tmp_path), job, UNEVENLY)
     roomy.kill("dev-1")
-    run = watch.started()
-    failed_first = f"job {job} has failed; waiting until Flink knows the state of its TaskManagers"
+    now, layout = watch.started()
+    failed_first = f"job {job} has failed; waiting for Flink to notice a lost TaskManager"
     lost_first = "lost: 'dev-1'; waiting 0.5 s for it"
     assert watch.steps[0] in (failed_first, lost_first)  # as Flink tells it
-    assert run.stand_ins == {"dev-1": "dev-2"}
-    assert verify(rest, run.job, run.layout).fine
-    rest.cancel(run.job)
+    assert not UNEVENLY.with_spares({"dev-1": "dev-2"}).moved_from(layout)
+    assert verify(rest, now, layout).fine
+    rest.cancel(now)
     watch.ends()
 
 

@@ -16,7 +16,7 @@ from flink_clusters import available_cluster, free_port
 from flink_graphs import pipeline
 from flink_proxy import faulty_proxy
 from moved_jobs import FAST, SLOW, Watched, write_spread
-from submitted_jobs import TALLY, WatchThread, placed, tally
+from submitted_jobs import TALLY, WatchThread, mover, placed, tally
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
@@ -36,7 +36,6 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.watch.replacing import PlacedJob
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -63,10 +62,13 @@ def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
         yield Run(cluster, rest, program, placed(rest, flink, program, TALLY))
 
 
-def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, flink: Flink) -> None:
+def test_a_watch_goes_on_when_another_job_manager_takes_over(
+    running: Run, flink: Flink, tmp_path: Path
+) -> None:
     """The job is recovered where it was, and a spare stands in for what is lost after that."""
     cluster, rest, job = running.cluster, running.rest, running.job
-    watch = WatchThread(rest, flink, running.program, PlacedJob(job, TALLY), patience=20)
+    move = mover(rest, flink, running.program, tmp_path)
+    watch = WatchThread(move, job, TALLY, patience=20)
     cluster.kill(JOB_MANAGER)
     while not any("trying again" in step for step in watch.steps):
         watch.goes_on()
@@ -77,10 +79,10 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(running: Run, flink
     assert watch.runs == []
     assert verify(rest, job, TALLY).fine
     cluster.kill("dev-1")
-    run = watch.started()
-    assert run.stand_ins == {"dev-1": "dev-2"}
-    assert verify(rest, run.job, run.layout).fine
-    rest.cancel(run.job)
+    now, layout = watch.started()
+    assert not TALLY.with_spares({"dev-1": "dev-2"}).moved_from(layout)
+    assert verify(rest, now, layout).fine
+    rest.cancel(now)
     watch.ends()
 
 

@@ -25,7 +25,7 @@ from streamplace.engines.flink.move.settling import (
 )
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.watch.look import look_at
+from streamplace.engines.flink.watch.rounds import look_at
 
 REST = FakeFlink({"GET /jobs/job": job("shop", "RUNNING", {})}).rest
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)

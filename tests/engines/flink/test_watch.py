@@ -1,241 +1,218 @@
-"""Watching, with a Flink that answers what it is told to."""
+"""A watched job look by look: what it waits for, starts again, and ends with."""
 
-import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, failure, said
-from flink_documents import DELETED, KEPT, failed_by, healthy, job, jobs
-from watched_jobs import lacking, replacing_of, starts_by, write_program
+from flink_documents import DELETED, KEPT, job, jobs
+from watched_jobs import (
+    NEW,
+    NEXT,
+    OLD,
+    PLACED,
+    Watched,
+    lost,
+    now,
+    write_program,
+)
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.saving import Savepoint, resumable
-from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.watch import replacing
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.outcomes import FlinkMoved
+from streamplace.engines.flink.move.saving import resumable
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch import watch as watching
-from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.replacing import PlacedJob
-from streamplace.engines.flink.watch.watch import Watch
-from streamplace.errors import FormatError, StreamplaceError
+from streamplace.engines.flink.watch.watch import first_job, settled
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Store
-from streamplace.io.watches import read_records
+from streamplace.io.watches import WatchDecision, read_records
 
-VECTORS: Layout = Layout.from_json({"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"})
-LATEST = {
-    "completed": {"id": 7, "external_path": "s3://b/chk-7"},
-    "savepoint": {"id": 5, "external_path": "s3://b/sp-5"},
-    "restored": {"id": 3, "external_path": "s3://b/chk-3"},
+WAIT: list[Mapping[str, Any]] = [{}] * 2
+"""Looks after a loss, until the job is started again."""
+RESTARTING = lost("dev-1") | now("RESTARTING")
+NOTHING_SAVED = {
+    f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": {}},
 }
-RESTARTING, FAILED = (job("old", state, {}) for state in ("RESTARTING", "FAILED"))
-SAVED = {"counts": {"completed": 7}, "latest": LATEST}
+STAYING = {"map": ["dev-0", "dev-2", "dev-2"], "sink": "dev-2"}
 
 
 @pytest.fixture
-def flink() -> FakeFlink:
-    """A cluster of four on which the job "old" runs and takes checkpoints."""
-    answers = healthy("dev-0", "dev-1", "dev-2", "dev-3") | {
-        "GET /jobs/old": job("old", "RUNNING", {"map": "RUNNING"}),
-        "GET /jobs/old/checkpoints/config": KEPT,
-        "GET /jobs/old/checkpoints": SAVED,
-        "GET /jobs/old/exceptions": failed_by("a.B: c"),
-    }
-    return FakeFlink(answers)
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """A job on two of four TaskManagers, on which whatever is placed fits."""
+    return Watched(monkeypatch)
 
 
-class Watched:
-    """A job that is watched until it ends, and what the watch told and started."""
-
-    def __init__(self, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.flink, self.answers = flink, flink.answers
-        self.steps: list[str] = []
-        self.runs: list[PlacedJob] = []
-        self.paths: list[str | None] = []
-        starts_by(monkeypatch, self.apply)
-
-    def apply(self, *_: Any, savepoint: Savepoint | None, seconds: float) -> str:
-        """Start a job, as ``apply`` does."""
-        self.paths.append(None if savepoint is None else savepoint.path)
-        return "new"
-
-    def watch(self, *spares: str, **facts: Any) -> None:
-        """Watch the job."""
-        tell, moved = self.steps.append, self.runs.append
-        log = WatchLog.claimed(Store.usual(), "old", "shop", tell)
-        own = replacing_of(self.flink, log, tell, spares, moved, **facts)
-        Watch(own).run(PlacedJob("old", VECTORS))
-
-
-@pytest.fixture
-def watched(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    """The job on the cluster, on which whatever is placed fits."""
-    monkeypatch.setattr(watching, "FAULT_SECONDS", 0.0)
-    monkeypatch.setattr(replacing, "unfit", lambda *_: None)
-    return Watched(flink, monkeypatch)
-
-
-def test_a_spare_stands_in_everywhere_for_what_is_lost(watched: Watched) -> None:
-    """From the last checkpoint; and what was lost stands in when it is back."""
-    every = watched.answers["GET /taskmanagers"]
-    gone, gone_too = lacking(watched.answers, "dev-1"), lacking(watched.answers, "dev-2")
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(every, *[gone] * 3, *[gone_too] * 3, every),
-        "GET /jobs/old": FAILED,
-        "GET /jobs/new": InTurn(*[job("new", "FAILED", {})] * 4, job("new", "FINISHED", {})),
-        "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
-    }
-    watched.watch("dev-2")
-    first, second = watched.runs
-    assert first.layout == {"map": ["dev-0", "dev-2", "dev-2"], "sink": "dev-2"}
-    assert second.layout == VECTORS
-    assert watched.paths == ["s3://b/chk-7", "s3://b/chk-3"]
-    assert watched.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
-    assert watched.steps[-1] == "job new has finished because it has read all of its input"
-
-
-@pytest.mark.parametrize("fails", ["the end", "the state"])
-def test_a_job_whose_end_or_state_flink_fails_to_tell_of_is_started_with_its_state(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, fails: str
+def test_a_spare_takes_over_what_is_lost_and_what_was_lost_is_a_spare_then(
+    watched: Watched,
 ) -> None:
-    """It must not stay ended; if it seemed to take no checkpoints, its state would be lost."""
-    slow = "job old is still CANCELLING after 60 s"
-    tries = [FlinkError(slow)] if fails == "the end" else []
+    """The log says why, and where the job is."""
+    mover = watched.mover("dev-2")
+    events = [RESTARTING, *WAIT, lost("dev-2") | now("RESTARTING", NEW), *WAIT]
+    assert watched.watch(*events, now("FINISHED", NEXT), mover=mover) == "FINISHED"
+    assert watched.runs == [(NEW, STAYING), (NEXT, PLACED)]
+    assert watched.starts == [(OLD, PLACED), (NEW, STAYING)]
+    first, _ = mover.log.decisions.values()
+    assert (first.kind, first.reason) == ("replace", "lost TaskManagers: dev-1")
+    assert (first.state, first.layout, first.machines) == ("moved", STAYING, (2, 2))
+    assert mover.log.placed(NEW) == STAYING
 
-    def cancel(*_: Any) -> None:
-        if tries:
-            raise tries.pop()
 
-    monkeypatch.setattr(Rest, "cancel", cancel)
-    every, gone = watched.answers["GET /taskmanagers"], lacking(watched.answers, "dev-1")
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
-        "GET /jobs/old": RESTARTING,
-        "GET /jobs/new": job("new", "FINISHED", {}),
-    }
-    told = f"{slow}; waiting for its end"
-    if fails == "the state":
-        answers = InTurn(failure("a.B: out of memory", status=500), SAVED)
-        watched.answers["GET /jobs/old/checkpoints"] = answers
-        told = "Flink answers 500: a.B: out of memory; trying again"
-    watched.watch("dev-2")
-    assert told in watched.steps
-    assert watched.paths == ["s3://b/chk-7"]
+def test_a_task_manager_that_is_back_in_time_is_not_replaced(watched: Watched) -> None:
+    back = lost() | now("RUNNING")
+    watched.watch(RESTARTING, {}, back, RESTARTING, {}, now("CANCELED"), mover=watched.mover())
+    assert watched.starts == []
+    assert [line for line in watched.told if line.startswith("lost: 'dev-1'; waiting")] == [
+        "lost: 'dev-1'; waiting 1.5 s for it"
+    ] * 2
 
 
 def test_without_a_spare_left_the_job_is_waited_for(watched: Watched) -> None:
-    """It is told once, and nothing is ended."""
-    every, gone = watched.answers["GET /taskmanagers"], lacking(watched.answers, "dev-0", "dev-1")
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(every, every, *[gone] * 20, every),
-        "GET /jobs/old": InTurn(*[RESTARTING] * 30, job("old", "CANCELED", {})),
-    }
-    watched.watch("dev-2")
-    assert watched.steps == [
-        "lost: 'dev-0', 'dev-1'; waiting 0 s for it",
-        "no spare is left for 'dev-1'; waiting for it",
-        "job old is CANCELED",
-    ]
-    assert watched.flink.requests("PATCH") == []
+    """It is told once, and nothing is ended; a spare that joins is taken."""
+    both, one = lost("dev-0", "dev-1", "dev-3"), lost("dev-0", "dev-1")
+    watched.watch(
+        both | now("RESTARTING"), *WAIT, {}, {}, one, now("CANCELED", NEW),
+        mover=watched.mover("dev-2", "dev-3"),
+    )  # fmt: skip
+    none_left = "no spare is left for 'dev-0', 'dev-1'; waiting for it"
+    assert watched.told.count(none_left) == 1
+    assert watched.runs == [(NEW, {"map": ["dev-2", "dev-3", "dev-3"], "sink": "dev-3"})]
 
 
-def heard(answers: dict[str, Any], **times: int) -> dict[str, Any]:
-    """Answer of a cluster that has last heard of each TaskManager, as dev_1, at some time."""
-    found = copy.deepcopy(answers["GET /taskmanagers"])
-    for row in found["taskmanagers"]:
-        row["timeSinceLastHeartbeat"] = times.get(row["id"].replace("-", "_"), 99_000)
-    return dict(found)
-
-
-def ended(name: str, end: int) -> dict[str, Any]:
-    """Overview of a job that has failed."""
-    times = {"start-time": 0, "end-time": end, "duration": end}
-    return {"jobs": [{"jid": name, "state": "FAILED", **times}]}
-
-
-def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
+def test_what_nobody_has_named_takes_over_if_it_may_and_else_what_is_left(
     watched: Watched,
 ) -> None:
-    """Their heartbeats must be later than the failure; until then Flink may not know of a loss."""
-    before, after = heard(watched.answers, dev_1=50_500), heard(watched.answers, dev_1=51_000)
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(*[before] * 5, after),
-        "GET /jobs/old": FAILED,
-        "GET /jobs/overview": ended("old", 50_000),
-    }
+    """As Flink would use them itself."""
+    mover = watched.mover(takes_free=True)
+    last = lost("dev-1", "dev-2", "dev-3") | now("RESTARTING", NEW)
+    watched.watch(RESTARTING, *WAIT, last, *WAIT, now("CANCELED", NEXT), mover=mover)
+    alone = {"map": ["dev-0"] * 3, "sink": "dev-0"}
+    assert watched.runs == [(NEW, STAYING), (NEXT, alone)]
+
+
+def test_a_job_that_failed_is_given_up_when_flink_has_noticed_no_loss(watched: Watched) -> None:
+    """A heartbeat may be due for most of a minute."""
     told = "failed although all of its devices are available: a.B: c"
     with pytest.raises(FlinkError, match=told):
-        watched.watch("dev-2")
-    assert watched.flink.requests("GET").count("/taskmanagers") == 6
+        watched.watch(now("FAILED"), *[{}] * 61, mover=watched.mover("dev-2"))
+    assert watched.starts == []
 
 
 def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(watched: Watched) -> None:
-    """A spare stands in, from the last checkpoint."""
-    silent, gone = heard(watched.answers, dev_1=10), lacking(watched.answers, "dev-1")
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(*[silent] * 4, gone),
-        "GET /jobs/old": FAILED,
-        "GET /jobs/new": job("new", "CANCELED", {}),
-        "GET /jobs/overview": ended("old", 50_000),
-    }
-    watched.watch("dev-2")
-    assert watched.steps[:2] == [
-        "job old has failed; waiting until Flink knows the state of its TaskManagers",
-        "lost: 'dev-1'; waiting 0 s for it",
-    ]
-    assert [run.stand_ins for run in watched.runs] == [{"dev-1": "dev-2"}]
-    assert watched.paths == ["s3://b/chk-7"]
+    events = [now("FAILED"), *[{}] * 30, lost("dev-1"), now("CANCELED", NEW)]
+    watched.watch(*events, mover=watched.mover("dev-2"))
+    assert watched.runs == [(NEW, STAYING)]
 
 
-def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(watched: Watched) -> None:
-    """Its TaskManager is another one than when the job was started; no spare is needed."""
-    every, back = watched.answers["GET /taskmanagers"], heard(watched.answers)
-    back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(every, every, back),
-        "GET /jobs/old": InTurn(job("old", "RUNNING", {}), FAILED),
-        "GET /jobs/new": job("new", "CANCELED", {}),
-        "GET /jobs/new/checkpoints/config": KEPT,
-        "GET /jobs/overview": ended("old", 50_000),
-    }
-    watched.watch("dev-2")
-    assert watched.steps == [
-        "job old has failed, and 'dev-1' is back",
-        "cancelling job old; it continues from s3://b/chk-7",
-        "job new runs",
-        "job new is CANCELED",
-    ]
-    assert [run.layout for run in watched.runs] == [VECTORS]
+def test_a_job_that_failed_is_started_where_it_was_when_what_was_lost_is_back(
+    watched: Watched,
+) -> None:
+    """It has used up its restarts meanwhile."""
+    mover = watched.mover("dev-2")
+    watched.watch(RESTARTING, now("FAILED"), lost(), now("CANCELED", NEW), mover=mover)
+    assert watched.runs == [(NEW, PLACED)]
+    assert [one.reason for one in mover.log.decisions.values()] == ["a lost TaskManager is back"]
+
+
+def test_a_job_of_which_nothing_is_saved_is_not_started_again(watched: Watched) -> None:
+    """Neither while it restarts, nor after it has failed, which ends the watch."""
+    told = f"job {OLD} failed: a.B: c; none of its state outlives it; start it again"
+    events = [NOTHING_SAVED | RESTARTING, *WAIT, {}, now("FAILED")]
+    with pytest.raises(FlinkError, match=told):
+        watched.watch(*events, mover=watched.mover(takes_free=True))
+    nothing = f"job {OLD} has saved nothing yet; it is not started elsewhere"
+    assert (watched.told.count(nothing), watched.starts) == (1, [])
+
+
+def test_a_job_that_could_not_be_started_again_is_not_ended(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jar has changed, or it does not fit; the lost TaskManager may be back."""
+    faults: list[StreamplaceError | None] = [SettingError("another jar"), FlinkError("no room")]
+
+    def fitted(*_: Any) -> None:
+        if fault := faults.pop(0) if faults else None:
+            raise fault
+
+    monkeypatch.setattr(watching, "fitted", fitted)
+    mover = watched.mover("dev-2")
+    watched.watch(RESTARTING, *WAIT, {}, {}, now("CANCELED", NEW), mover=mover)
+    refused = [line for line in watched.told if "the job is not started elsewhere" in line]
+    assert [line.partition(";")[0] for line in refused] == ["another jar", "no room"]
+    assert len(watched.starts) == 1
+
+
+def test_a_start_that_did_nothing_is_tried_again_after_the_patience(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the job has recovered at the last moment; it is the same job then."""
+
+    def restart(*_: Any) -> FlinkMoved:
+        watched.starts.append((OLD, PLACED))
+        raise FlinkError("not now")
+
+    monkeypatch.setattr(watched, "restart", restart)
+    events = [RESTARTING, *WAIT, *WAIT, {}, now("CANCELED")]
+    watched.watch(*events, mover=watched.mover("dev-2"))
+    assert len(watched.starts) == 2
+    states = [one.state for one in read_records(Store.usual())[0].decisions]
+    assert states == ["not begun"] * 2
 
 
 @pytest.mark.parametrize(
-    ("path", "policy"),
+    "tasks",
     [
-        ("<checkpoint-not-externally-addressable>", KEPT),
-        ("s3://b/chk-7", {"externalization": {"enabled": False, "delete_on_cancellation": True}}),
+        {"map": ("dev-2", "RUNNING")},  # not where it was placed: Flink itself has started it there
+        {"map": ("dev-2", "INITIALIZING")},
+        {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")},
     ],
 )
-def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
-    watched: Watched, path: str, policy: dict[str, Any]
+def test_a_job_that_goes_on_without_a_lost_device_is_left_where_it_is(
+    watched: Watched, tasks: dict[str, tuple[str, str]]
 ) -> None:
-    """A watch that takes what is free instead of named spares has not checked it before."""
-    every, back = watched.answers["GET /taskmanagers"], heard(watched.answers)
-    back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
-    latest = {"completed": {"id": 7, "external_path": path}}
-    watched.answers |= {
-        "GET /taskmanagers": InTurn(every, back),
-        "GET /jobs/old": InTurn(job("old", "RUNNING", {}), FAILED),
-        "GET /jobs/old/checkpoints": {"counts": {"completed": 7}, "latest": latest},
-        "GET /jobs/old/checkpoints/config": policy,
-        "GET /jobs/new": job("new", "CANCELED", {}),
-        "GET /jobs/new/checkpoints/config": KEPT,
-        "GET /jobs/overview": ended("old", 50_000),
-    }
-    with pytest.raises(FlinkError, match=r"job old failed: a\.B: c; none of its state outlives it"):
-        watched.watch(takes_free=True)
-    assert watched.paths == []
+    """Also while it restores its state, and where all subtasks there have ended."""
+    states = {task: status for task, (_, status) in tasks.items()}
+    running: dict[str, Any] = {f"GET /jobs/{OLD}": job("shop", "RUNNING", states)}
+    for task, (device, status) in tasks.items():
+        subtasks = [{"taskmanager-id": device, "status": status}]
+        running[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
+    layout = Layout.from_json(dict(zip(tasks, ("dev-0", "dev-1"), strict=False)))
+    events = [lost("dev-0") | running, *WAIT, {}, now("FINISHED")]
+    assert watched.watch(*events, mover=watched.mover("dev-3"), layout=layout) == "FINISHED"
+    assert watched.told[0] == f"job {OLD} goes on without 'dev-0'"
+    assert watched.starts == []
+
+
+def test_a_job_that_loses_its_device_right_after_a_round_has_moved_it_is_replaced_there(
+    watched: Watched,
+) -> None:
+    """Flink shows no layout of a job that restarts, but the decision to move it does."""
+    mover = watched.mover(takes_free=True)
+
+    def pass_round(name: str) -> str:
+        if name != OLD:
+            return name
+        decision = WatchDecision("", "move", OLD, NEW, {"map": ["dev-3"]}, (2, 1), "")
+        mover.log.end(mover.log.begin(decision), decision, "moved", "", NEW)
+        watched.flink.answers |= lost("dev-3") | now("RESTARTING", NEW)
+        return NEW
+
+    rounds = SimpleNamespace(is_due=True, pass_round=pass_round)
+    watched.watch(*WAIT, {}, now("CANCELED", NEXT), mover=mover, rounds=rounds)
+    assert watched.runs == [(NEW, {"map": ["dev-3"]}), (NEXT, {"map": ["dev-0"]})]
+
+
+def test_a_watch_that_only_looks_ends_when_the_job_has_failed(watched: Watched) -> None:
+    """Though a TaskManager is lost: nothing of this watch could replace it."""
+    with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
+        watched.watch(RESTARTING, *WAIT, {}, now("FAILED"))
+    assert "lost: 'dev-1'; give --apply or --spare" in watched.told[0]
 
 
 @pytest.mark.parametrize(
@@ -245,21 +222,18 @@ def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
         (said(b"[]"), ""),
         (said(b"\n<html>maintenance</html>"), "a web page came instead; trying again"),
         (said(b"", 302, "http://login"), "use Flink's own address; trying again"),
-        (job("old", "INITIALIZING", {}) | {"plan": {}}, ""),  # Flink 1 has not planned it yet
     ],
 )
 def test_a_watch_waits_while_flink_answers_in_no_useful_way(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, fault: Any, told: str
+    watched: Watched, fault: Any, told: str
 ) -> None:
     """As a JobManager that is short of memory, or a gateway in its place, which is told once."""
-    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
-    watched.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
-    monkeypatch.setattr(watching, "FAULT_SECONDS", 60.0)
-    watched.watch("dev-2")
-    *first, last = watched.steps
-    assert [step.endswith(told) for step in first] == [True] * bool(told)
-    assert last == "job old has finished because it has read all of its input"
-    assert watched.runs == []
+    running, ended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "FINISHED", {})
+    watched.flink.answers[f"GET /jobs/{OLD}"] = InTurn(running, *[fault] * 3, running, ended)
+    watched.watch(*[{}] * 9)
+    *first, last = watched.told
+    assert [line.endswith(told) for line in first] == [True] * bool(told)
+    assert last.endswith("has finished because it has read all of its input")
 
 
 @pytest.mark.parametrize(
@@ -267,42 +241,101 @@ def test_a_watch_waits_while_flink_answers_in_no_useful_way(
     [
         (failure("a.B: out of memory", status=500), "Flink answers 500: a.B: out of memory"),
         (said(b"[]"), "its answer is not one of Flink's REST API"),
+        (failure("x: Could not find Flink job (old)"), r"\(high-availability.type\); start the j"),
     ],
 )
 def test_a_watch_ends_when_flink_answers_errors_for_long(
     watched: Watched, fault: Any, told: str
 ) -> None:
-    watched.answers["GET /jobs/old"] = InTurn(job("old", "RUNNING", {"map": "RUNNING"}), fault)
+    """Also if it was started anew, and has forgotten the job."""
     with pytest.raises(FlinkError, match=told):
-        watched.watch("dev-2")
-
-
-def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(watched: Watched) -> None:
-    """It was started anew without high availability."""
-    gone = failure("org.apache.flink.x: Could not find Flink job (old)")
-    watched.answers["GET /jobs/old"] = InTurn(job("old", "RUNNING", {}), gone)
-    told = r"no longer knows job old.*\(high-availability.type\); start the job from"
-    with pytest.raises(FlinkError, match=told):
-        watched.watch("dev-2")
+        watched.watch({f"GET /jobs/{OLD}": fault}, *[{}] * 122)
 
 
 @pytest.mark.parametrize(
-    ("spare", "answers", "told"),
+    ("spare", "config", "told"),
     [
-        ("dev-1", {}, "'dev-1' is not a spare: operators are placed on it"),
-        ("dev-9", {}, "spare 'dev-9' is not a TaskManager of the cluster"),
+        ("dev-1", KEPT, "'dev-1' is not a spare: operators are placed on it"),
+        ("dev-9", KEPT, "spare 'dev-9' is not a TaskManager of the cluster"),
         ("dev-2", DELETED, "deletes its checkpoints when it ends.*=RETAIN_ON_CANCELLATION"),
         ("dev-2", KEPT | {"checkpoint_storage": "JobManagerCheckpointStorage"}, "JobManager's mem"),
+        ("dev-2", failure("none", status=404), "takes no checkpoints"),
     ],
 )
 def test_what_would_hinder_a_spare_is_told_at_once(
-    watched: Watched, spare: str, answers: dict[str, Any], told: str
+    watched: Watched, spare: str, config: Any, told: str
 ) -> None:
     """While all is well."""
-    if answers:
-        watched.answers["GET /jobs/old/checkpoints/config"] = answers
+    watched.flink.answers[f"GET /jobs/{OLD}/checkpoints/config"] = config
     with pytest.raises(StreamplaceError, match=told):
-        watched.watch(spare)
+        watched.watch(mover=watched.mover(spare))
+
+
+def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(watched: Watched) -> None:
+    first = watched.mover("dev-1", "dev-9")
+    decision = WatchDecision("", "replace", "older", OLD, {"map": ["dev-1"]}, (1, 1), "")
+    first.log.end(first.log.begin(decision), decision, "moved", "", OLD)
+    assert watched.watch(now("CANCELED"), mover=watched.mover("dev-1", "dev-9")) == "CANCELED"
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({"GET /jobs": jobs({NEW: "RUNNING"})}, f"was moved by another command, and is job {NEW}"),
+        (
+            {
+                f"GET /jobs/{OLD}/checkpoints": {
+                    "counts": {"completed": 7},
+                    "latest": {
+                        "savepoint": {
+                            "id": 8,
+                            "external_path": "s3://b/sp",
+                            "checkpoint_type": "SYNC_SAVEPOINT",
+                        }
+                    },
+                }
+            },
+            "was stopped with a savepoint; its state is in s3://b/sp",
+        ),
+    ],
+)
+def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
+    watched: Watched, answers: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(FlinkError, match=told):
+        watched.watch(now("FINISHED") | answers)
+
+
+@pytest.mark.parametrize("length", [2, 12])
+def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(
+    watched: Watched, length: int
+) -> None:
+    """The same command finds it after one start elsewhere, and after many."""
+    log, chain = watched.log, chain_of(OLD, length)
+    for before, after in pairwise(chain):
+        decision = WatchDecision("", "move", before, after, {"map": ["dev-1"]}, (1, 1), "")
+        log.end(log.begin(decision), decision, "moved", "", after)
+    gone = failure("a.B: Could not find Flink job", status=404)
+    watched.flink.answers[f"GET /jobs/{OLD}"] = gone
+    assert first_job(watched.rest, Store.usual(), OLD) == chain[-1]
+
+
+def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
+    watched: Watched,
+) -> None:
+    """The disk was full when its outcome was to be written."""
+    mover = watched.mover()
+    mover.log.begin(WatchDecision("", "replace", OLD, NEW, {"map": ["dev-1"]}, (1, 1), ""))
+    later = WatchDecision("", "move", NEW, NEXT, {"map": ["dev-2"]}, (1, 1), "")
+    mover.log.end(mover.log.begin(later), later, "moved", "", NEXT)
+    assert settled(watched.rest, mover, mover.log, NEXT) == NEXT
+    assert [one.state for one in mover.log.decisions.values()] == ["not begun", "moved"]
+
+
+LATEST = {
+    "completed": {"id": 7, "external_path": "s3://b/chk-7"},
+    "restored": {"id": 3, "external_path": "s3://b/chk-3"},
+}
 
 
 @pytest.mark.parametrize(
@@ -316,142 +349,102 @@ def test_what_would_hinder_a_spare_is_told_at_once(
     ],
 )
 def test_a_job_continues_from_the_last_state_that_outlives_it(
-    flink: FakeFlink, savepoint: dict[str, Any], policy: dict[str, Any], last: str | None
+    watched: Watched, savepoint: dict[str, Any], policy: dict[str, Any], last: str | None
 ) -> None:
     """Of a savepoint that did not stop the job, Flink does not tell whether it still exists."""
     latest = LATEST | {"savepoint": {"external_path": "s3://b/sp", **savepoint}}
-    flink.answers |= {
-        "GET /jobs/old/checkpoints": {"counts": {"completed": 8}, "latest": latest},
-        "GET /jobs/old/checkpoints/config": policy,
+    watched.flink.answers |= {
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 8}, "latest": latest},
+        f"GET /jobs/{OLD}/checkpoints/config": policy,
     }
-    assert resumable(flink.rest, "old") == last
+    assert resumable(watched.rest, OLD) == last
 
 
-def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(flink: FakeFlink) -> None:
-    rest = flink.rest
-    flink.answers["GET /jobs/old/checkpoints"] = {"counts": {"completed": 0}, "latest": LATEST}
-    assert resumable(rest, "old") == "s3://b/chk-3"
-    del flink.answers["GET /jobs/old/checkpoints"]
-    assert resumable(rest, "old") is None
+def test_a_job_that_has_saved_nothing_continues_from_what_it_began_from(watched: Watched) -> None:
+    path = f"GET /jobs/{OLD}/checkpoints"
+    watched.flink.answers[path] = {"counts": {"completed": 0}, "latest": LATEST}
+    assert resumable(watched.rest, OLD) == "s3://b/chk-3"
+    del watched.flink.answers[path]
+    assert resumable(watched.rest, OLD) is None
 
 
-def with_a_placement(
-    run: Callable,
-    flink: FakeFlink,
-    folder: Path,
-    patch: pytest.MonkeyPatch,
-    started: Any,
-    more: dict[str, Any] | None = None,
-) -> Any:
-    """Answer of a watch whose job of a given placement is started elsewhere, and cancelled then.
+@pytest.fixture
+def commanded(
+    run: Callable, watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Watch by command a job of a placement that is started elsewhere, and cancelled then."""
 
-    ``more`` are other answers of Flink.
-    """
-    starts_by(patch, started)
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
-    flink.answers |= {
-        "GET /jobs": jobs({"old": "RUNNING"}),
-        "GET /taskmanagers": InTurn(*[every] * 2, gone),
-        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, FAILED),
-        "GET /jobs/new": job("new", "CANCELED", {}),
-    } | (more or {})
-    carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
-    placed = {
-        "graph": "g",
-        "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
-    }
-    (folder / "p.json").write_text(json.dumps(placed | {"carries": carries}))
-    write_program(folder)
-    given = ("--placement", "p.json", "--apply")
-    given = (*given, *settings_file(folder, patience=0, flink_home="."))
-    with flink.served():
-        where = ("--rest", flink.url, "-o", "where.json")
-        return run("flink", "watch", "job.jar", *given, *where)
+    def by(started: Callable[[], None] = lambda: None) -> Any:
+        def restart(move: FlinkMove, name: str, layout: Layout) -> FlinkMoved:
+            started()
+            return FlinkMoved(successor(name), None, "s3://b/chk-7")
+
+        monkeypatch.setattr(FlinkMove, "restart", restart)
+        monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+        flink: FakeFlink = watched.flink
+        flink.answers |= lost("dev-0", "dev-1") | now("CANCELED", NEW)
+        carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
+        assignment = {"a": "dev-0", "[b -> c]": "dev-1", "d": "dev-3"}
+        placed = {"graph": "g", "assignment": assignment, "carries": carries}
+        (tmp_path / "p.json").write_text(json.dumps(placed))
+        write_program(tmp_path)
+        given = settings_file(tmp_path, patience=0, flink_home=".")
+        with flink.served():
+            where = ("--rest", flink.url, "--placement", "p.json", "-o", "where.json")
+            return run("flink", "watch", "job.jar", "--apply", *given, *where)
+
+    return by
 
 
 def test_where_a_job_runs_is_written_for_verify(
-    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    commanded: Callable[..., Any], tmp_path: Path
 ) -> None:
     """Without lost devices, and without what another placement was predicted to carry.
 
     The new id is printed, and why the command ends.
     """
-    answer = with_a_placement(run, flink, tmp_path, monkeypatch, lambda *_, **__: "new")
-    assert (answer.status, answer.out) == (0, "new\n"), answer.err
-    assert "job new runs, dev-2 for dev-0" in answer.err
-    assert "job new is CANCELED" in answer.err
+    answer = commanded()
+    assert (answer.status, answer.out) == (0, f"{NEW}\n"), answer.err
+    assert f"job {NEW} is CANCELED" in answer.err
+    moved = {"a": "dev-2", "[b -> c]": "dev-2", "d": "dev-3"}
     written = json.loads((tmp_path / "where.json").read_text())
-    moved = {"a": "dev-2", "b": "dev-2", "c": "dev-3"}
     assert written == {"graph": "g", "assignment": moved}
 
 
 @pytest.mark.parametrize("lacks", ["the given placement", "room for the new one"])
 def test_a_watch_goes_on_where_it_cannot_write_the_placement(
-    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str
+    commanded: Callable[..., Any], tmp_path: Path, lacks: str
 ) -> None:
     """The job has been started, and nobody else watches it."""
 
-    def apply(*_: Any, **given: Any) -> str:
+    def started() -> None:
         if lacks == "the given placement":
             (tmp_path / "p.json").unlink()
         else:
             (tmp_path / "where.json").mkdir()
-        return "new"
 
-    answer = with_a_placement(run, flink, tmp_path, monkeypatch, apply)
-    assert (answer.status, answer.out) == (0, "new\n"), answer.err
+    answer = commanded(started)
+    assert (answer.status, answer.out) == (0, f"{NEW}\n"), answer.err
     assert "warning: " in answer.err
-    assert ("p.json: cannot be read" in answer.err) == (lacks == "the given placement")
-    assert "job new is CANCELED" in answer.err
+    assert f"job {NEW} is CANCELED" in answer.err
     (record,) = read_records(Store.usual())
     assert [(one.kind, one.state) for one in record.decisions] == [("replace", "moved")]
 
 
-@pytest.mark.parametrize(
-    ("fault", "told"),
-    [
-        ("gone", "job.jar is not the jar any more that the job was submitted with"),
-        ("built again", "job.jar is not the jar any more that the job was submitted with"),
-        ("no room", "the jar to upload cannot be made"),
-    ],
-)
-def test_a_job_that_could_not_be_started_again_is_not_ended(
-    run: Callable,
-    flink: FakeFlink,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fault: str,
-    told: str,
+def test_a_job_whose_jar_has_changed_is_not_ended(
+    commanded: Callable[..., Any], watched: Watched, tmp_path: Path
 ) -> None:
-    """Or would be another job; the lost TaskManager may be back."""
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
+    """It would be another job."""
 
-    def full(*_: Any) -> None:
-        raise FormatError(told)
+    def gone() -> dict[str, Any]:
+        (tmp_path / "job.jar").write_bytes(b"a later build")
+        return now("RESTARTING")[f"GET /jobs/{OLD}"]
 
-    def lost() -> dict[str, Any]:
-        jar = tmp_path / "job.jar"
-        if fault == "gone":
-            jar.unlink()
-        elif fault == "built again":
-            jar.write_bytes(b"a later build")
-        else:
-            monkeypatch.setattr(replacing, "check_made", full)
-        return gone
-
-    started = list[str]()
-
-    def apply(*_: Any, **given: Any) -> str:
-        started.append("new")
-        return "new"
-
-    running, ended = job("old", "RUNNING", {}), job("old", "CANCELED", {})
-    more = {
-        "GET /taskmanagers": InTurn(*[every] * 2, lost, gone),
-        "GET /jobs/old": InTurn(*[running] * 3, *[RESTARTING] * 9, ended),
-    }
-    answer = with_a_placement(run, flink, tmp_path, monkeypatch, apply, more)
-    assert answer.status == 0, answer.err
-    assert answer.err.count(told) == 1
-    assert "nothing replaces 'dev-0', 'dev-1'" in answer.err
-    assert (started, flink.requests("PATCH")) == ([], [])
+    ended = job("shop", "CANCELED", {})
+    running = [job("shop", "RUNNING", {})] * 2
+    watched.flink.answers[f"GET /jobs/{OLD}"] = InTurn(*running, *[gone] * 6, ended)
+    answer = commanded()
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    assert "job.jar is not the jar any more that the job was submitted with" in answer.err
+    assert "the job is not started elsewhere" in answer.err
+    assert watched.flink.requests("PATCH") == []

@@ -1,13 +1,11 @@
-"""A TaskManager is lost while a watch moves its job: the job goes on at once without it."""
+"""A TaskManager is lost, before a watch moves its job or meanwhile: the job goes on without it."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,10 +29,9 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.replacing import move_without_lost
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Rows, Store
@@ -45,6 +42,7 @@ NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
 PATH = SAVED["operation"]["location"]
+CHECKPOINT, LATER = f"file:///c/{OLD}/chk-7", f"file:///c/{OLD}/chk-9"
 FEWEST_STEPS = 4
 """A move writes at least so many: begun, saved, asked, ended."""
 
@@ -68,7 +66,15 @@ class LosingFlink(FakeFlink):
     places
         Job → where it was placed.
     losses
-        Method of a request → TaskManager that is lost when it is answered next.
+        Kind of a request → TaskManager that is lost when it is answered next.
+    checkpoint
+        Last one of the first job; empty if it takes none.
+    restored
+        Job → savepoint or checkpoint that it was started from.
+    ends
+        State in which jobs are that were cancelled.
+    given
+        Settings with which jars were uploaded last.
     kill_at
         Number of the request at which the watch is killed; none if negative.
     kills_late
@@ -80,6 +86,9 @@ class LosingFlink(FakeFlink):
         self.managers = [*managers]
         self.states, self.places = {first: "RUNNING"}, {first: places}
         self.losses: dict[str, str] = {}
+        self.first, self.checkpoint, self.ends = first, "", "CANCELED"
+        self.restored: dict[str, str] = {}
+        self.given: Mapping[str, str] = {}
         self.kill_at, self.kills_late = -1, False
         self.is_dead = False
         self._ways: dict[str, Places] = {}
@@ -132,13 +141,14 @@ class LosingFlink(FakeFlink):
         assert is_spent or not self.alive, "two copies"
         self.states[name] = "CANCELED" if is_spent else "RUNNING"
         self.places[name] = places
+        self.restored[name] = document.get("savepointPath", "")
         return {"jobid": name}
 
     def _of_job(self, method: str, name: str, *rest: str, document: Any) -> Any:
         if name not in self.states:
             return UNKNOWN
         if method == "PATCH":
-            self.states[name] = "CANCELED"
+            self.states[name] = self.ends
         elif rest == ("stop",):
             self._stops[document["triggerId"]] = SAVED if self.runs(name) else FAILED
             self.states[name] = "FINISHED" if self.runs(name) else "RUNNING"
@@ -146,8 +156,13 @@ class LosingFlink(FakeFlink):
         elif rest and rest[0] == "savepoints":
             return self._stops.get(rest[1], failure("no operation"))
         elif rest == ("checkpoints",):
-            latest = {"restored": {"id": 1, "external_path": PATH}} if len(self.states) > 1 else {}
-            return {"counts": {"completed": 0}, "latest": latest}
+            kind, path = "restored", self.restored.get(name, "")
+            if name == self.first:
+                kind, path = "completed", self.checkpoint
+            latest = {kind: {"id": 1, "external_path": path}} if path else {}
+            return {"counts": {"completed": len(latest) * (name == self.first)}, "latest": latest}
+        elif rest == ("config",):
+            return {"execution-config": {"object-reuse-mode": True}}
         elif rest == ("checkpoints", "config"):
             return KEPT
         elif not rest:
@@ -157,11 +172,11 @@ class LosingFlink(FakeFlink):
 
     @contextmanager
     def upload(
-        self, rest: Rest, _: object, program: object, places: Places, __: object
+        self, rest: Rest, _: object, program: Program, places: Places, __: object
     ) -> Iterator[ClusterJar]:
         """Stand in for ``placed_upload``."""
         name = f"way-{len(self._ways)}"
-        self._ways[name] = places
+        self._ways[name], self.given = places, program.settings
         yield cluster_jar(rest, name)
 
     def verify(self, _: Rest, name: str, places: Places) -> Verification:
@@ -196,6 +211,11 @@ class Scene:
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
 
     @property
+    def spares(self) -> Spares:
+        """Whatever is there."""
+        return Spares(self.flink.rest, [], takes_free=True)
+
+    @property
     def move(self) -> PlannedMove:
         """What a new process moves the job with."""
         rest = self.flink.rest
@@ -205,27 +225,36 @@ class Scene:
             self.program,
             self.told.append,
             MoveSettings("file:///s", settle=0.0),
-            without_lost=partial(move_without_lost, rest, ()),
+            without_lost=self.spares.of_move,
         )
 
     @property
     def mover(self) -> WatchMover:
         """What a new process of the watch moves the job with."""
         log = WatchLog.claimed(self.store, OLD, "shop", self.told.append)
-        return WatchMover(self.move, log, self.told.append)
+        return WatchMover(self.move, self.spares, log, self.told.append)
 
     def moves(self, places: Places) -> str:
         """Move the job; return the id of the one that runs afterwards."""
         choice = WatchChoice("", LayoutOption(Layout(dict(places)), CARRIES))
         return self.mover.carry_out(OLD, LayoutOption(Layout(BOTH), CARRIES), choice)
 
+    def starts_again(self) -> str:
+        """Start the job without what was lost; return the id of the one that runs afterwards."""
+        return self.mover.start_again(OLD, Layout(BOTH), Layout(FEWER))
+
     def begins_again(self) -> str:
         """Start the watch again after it was killed; return the id of the job that runs."""
         self.flink.is_dead, self.flink.kill_at = False, -1
         mover = self.mover
-        replacing = SimpleNamespace(is_wanted=True, moved=lambda _: None)
-        watch: Any = SimpleNamespace(rest=self.flink.rest, replacing=replacing)
-        return settled(watch, mover, mover.log, OLD)
+        return settled(self.flink.rest, mover, mover.log, OLD)
+
+
+def moments(whole: Scene) -> list[tuple[int, bool]]:
+    """Requests at which a process may be killed, and whether that is after they are carried out."""
+    asked = [request for request, _ in whole.flink.asked]
+    found = [(n, late) for n, one in enumerate(asked) for late in (False, one[:4] != "GET ")]
+    return [*dict.fromkeys(found)]
 
 
 @pytest.fixture
@@ -258,6 +287,94 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert {given["savepointPath"] for given in starts} == {PATH}
     assert len(starts) == (1 if when == "stop" else 2)
     assert site.clock.now < 110
+
+
+@pytest.fixture
+def losing(scene: Callable[[str], Scene]) -> Callable[..., Scene]:
+    """Make a scene in which the job has lost `a`, and has checkpoints, with some more facts."""
+
+    def made(managers: str = "bcd", **facts: Any) -> Scene:
+        site = scene(managers)
+        for name, value in ({"checkpoint": CHECKPOINT} | facts).items():
+            setattr(site.flink, name, value)
+        return site
+
+    return made
+
+
+@pytest.mark.parametrize(("managers", "found"), [("bc", "cb"), ("b", "bb")])
+def test_a_job_that_has_lost_a_task_manager_goes_on_from_its_last_checkpoint(
+    losing: Callable[..., Scene], managers: str, found: str
+) -> None:
+    """As its successor, with the settings that it had: a spare takes over, or what is left."""
+    site = losing(managers)
+    assert site.starts_again() == NEW
+    assert (site.flink.alive, site.flink.restored) == ({NEW: True}, {NEW: CHECKPOINT})
+    assert site.flink.places[NEW] == {"map": [*found]}
+    assert site.flink.given["pipeline.object-reuse"] == "true"
+    assert outcome(site.store) == ("moved", NEW)
+    assert unfinished() == []
+
+
+def test_a_job_goes_on_from_what_it_has_saved_until_it_ended(
+    losing: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink may delete older checkpoints."""
+    site, cancel = losing(), Rest.cancel
+
+    def save_and_cancel(rest: Rest, job: str) -> str:
+        site.flink.checkpoint = LATER
+        return cancel(rest, job)
+
+    monkeypatch.setattr(Rest, "cancel", save_and_cancel)
+    assert site.starts_again() == NEW
+    assert site.flink.restored == {NEW: LATER}
+
+
+@pytest.mark.parametrize(("state", "ends"), [("CANCELED", ""), ("RUNNING", "FINISHED")])
+def test_a_job_that_its_user_has_cancelled_or_that_has_finished_is_not_started_again(
+    losing: Callable[..., Scene], state: str, ends: str
+) -> None:
+    """It is looked at right before it is cancelled, and so is what the cancelling has ended."""
+    site = losing(ends=ends, states={OLD: state})
+    assert site.starts_again() == OLD
+    assert (site.flink.alive, site.flink.restored) == ({}, {})
+    assert outcome(site.store)[0] == "failed"
+
+
+def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
+    losing: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = losing(ends="CANCELLING")
+    wait = site.clock.sleep
+
+    def sleep(seconds: float) -> None:
+        wait(seconds)
+        if site.clock.now > 300 and site.flink.states[OLD] == "CANCELLING":
+            site.flink.states[OLD] = "CANCELED"
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert site.starts_again() == NEW
+    assert f"job {OLD} is still CANCELLING after 60 s; trying again" in site.told
+    assert outcome(site.store) == ("moved", NEW)
+
+
+@pytest.mark.parametrize("lost", ["", "c"])
+def test_one_copy_runs_whenever_a_watch_is_killed_that_starts_a_job_again(
+    losing: Callable[..., Scene], lost: str
+) -> None:
+    """Before each of its requests, and after each that changes something."""
+    whole = losing(losses={"start": lost} if lost else {})
+    whole.starts_again()
+    for at, late in moments(whole):
+        site = losing(losses={"start": lost} if lost else {}, kill_at=at, kills_late=late)
+        with pytest.raises(Killed):
+            site.starts_again()
+        job = site.begins_again()
+        if job == OLD:  # it was not begun
+            job = site.starts_again()
+        assert site.flink.alive == {job: True}, whole.flink.asked[at]
+        assert {*site.flink.restored.values()} - {""} == {CHECKPOINT}
 
 
 @pytest.mark.parametrize(("lost", "job"), [("", NEW), ("c", BACK)])
@@ -327,17 +444,14 @@ def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
     whole = scene("abc")
     whole.flink.losses["start"] = "a"
     whole.moves(FEWER)
-    asked = [request for request, _ in whole.flink.asked]
-    moments = [(n, late) for n, one in enumerate(asked) for late in (False, one[:4] != "GET ")]
-    for at, late in dict.fromkeys(moments):
-        Store.usual().path.unlink()
+    for at, late in moments(whole):
         site = scene("abc")
         site.flink.losses["start"] = "a"
         site.flink.kill_at, site.flink.kills_late = at, late
         with pytest.raises(Killed):
             site.moves(FEWER)
         job = site.begins_again()
-        assert site.flink.alive == {job: True}, asked[at]
+        assert site.flink.alive == {job: True}, whole.flink.asked[at]
 
 
 def test_a_resumed_move_waits_for_no_task_manager_that_only_its_old_placement_used(
@@ -376,25 +490,37 @@ class CrashingStore:
             raise Killed
 
 
-@pytest.mark.parametrize("lost", ["", "a"])
+@pytest.mark.parametrize("lost", ["", "a", "before"])
 def test_a_move_may_be_killed_at_any_step_of_its_journal(
-    scene: Callable[[str], Scene], monkeypatch: pytest.MonkeyPatch, lost: str
+    scene: Callable[[str], Scene],
+    losing: Callable[..., Scene],
+    monkeypatch: pytest.MonkeyPatch,
+    lost: str,
 ) -> None:
     """Whoever resumes it finds one copy, or starts one, at the new devices or at the old ones."""
     for at in count():
-        site = scene("abc")
-        if lost:
+        site = losing() if lost == "before" else scene("abc")
+        if lost == "a":
             site.flink.losses["start"] = lost
+
+        def act(site: Scene = site) -> None:
+            if lost == "before":
+                site.move.restart(OLD, Layout(BOTH))
+            else:
+                site.move.run(site.move.plan(OLD, Layout(FEWER)))
+
         with monkeypatch.context() as patch:
             store = CrashingStore(site.flink, at, patch)
             with suppress(Killed, FlinkError):
-                site.move.run(site.move.plan(OLD, Layout(FEWER)))
+                act()
         if not site.flink.is_dead:
             break
         site.flink.is_dead = False
         for _ in range(2):  # the second finds nothing to do
             with suppress(FlinkError, SettingError):
                 site.move.resume()
+        if lost == "before" and OLD in site.flink.alive:  # it was not cancelled
+            act()
         (job,) = site.flink.alive
         assert site.flink.alive == {job: True}, at
         assert unfinished() == []

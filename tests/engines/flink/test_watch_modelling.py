@@ -16,13 +16,10 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
 )
 from streamplace.engines.flink.decide.improving import JobImprover
-from streamplace.engines.flink.decide.proposal import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
-from streamplace.engines.flink.move.saving import CheckpointTotals
-from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import (
     JobModel,
     JobModeller,
@@ -75,24 +72,18 @@ def cluster_of(*devices: str) -> Any:
     return FakeFlink(answers).rest
 
 
-def look(layout: Layout, *managers: str) -> JobLook:
-    """A job with a layout, on a cluster of these TaskManagers."""
-    counts = CheckpointTotals(0, 0)
-    return JobLook("job", 100.0, False, None, layout, {}, counts, frozenset(managers))
-
-
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
     """Measure a job that is looked at by an engine, and find layouts by few evaluations."""
 
-    def of(engine: Any, seen: JobLook, *trials: Trial, **facts: Any) -> JobModel:
-        monkeypatch.setattr(JobImprover, "_present", lambda *_: seen.layout)
+    def of(engine: Any, layout: Layout, managers: str, **facts: Any) -> JobModel:
+        monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
         monkeypatch.setattr(JobImprover, "_interruption", lambda *_: None)
         monkeypatch.setattr(improving, "errors_for", lambda graph: None)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)
-        return modeller(seen, {}, trials)
+        return modeller("job", {*managers.split()}, {}, ())
 
     return of
 
@@ -107,7 +98,7 @@ def test_only_sources_that_are_held_back_send_more_in_other_layouts(
     """A third device doubles the readings; one device carries the clicks and some readings."""
     found = Measurement(CHAINS, DEVICES, True, held_back=frozenset(held_back))
     engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found))
-    model = measured(engine, look(Layout(PRESENT), "d0", "d1", "d2"))
+    model = measured(engine, Layout(PRESENT), "d0 d1 d2")
     here, others = model.here, model.others
     assert here.carries.value == pytest.approx(105_000)
     assert {one.kept for one in (here, *others)} == {kept}
@@ -133,10 +124,10 @@ def test_doubts_about_a_measurement_are_told_once(measured: Callable[..., JobMod
     engine = Measured(cluster_of("d0", "d1", "d2"), notes, tell=told.append)
     improver = JobImprover(engine, None, tell=told.append)  # type: ignore[arg-type]
     modeller = JobModeller(improver, budget=Budget(evaluations=100))
-    measured(engine, look(asked.present, "d0", "d1", "d2"))
+    measured(engine, asked.present, "d0 d1 d2")
     told.clear()
     for _ in range(3):
-        modeller(look(asked.present, "d0", "d1", "d2"), {}, ())
+        modeller("job", {"d0", "d1", "d2"}, {}, ())
     assert [one for one in told if len(one) < 40] == [
         "note: x",
         "note: y: 0.2 of 0.5 cores",
@@ -165,7 +156,7 @@ def test_nothing_is_sure_of_fewer_task_managers_if_not_all_was_measured(
     found = replace(asked.measured, graph=graph, notes=notes)
     told: list[str] = []
     engine = Measured(cluster_of("d0", "d1", "d2"), repeat(found), tell=told.append)
-    model = measured(engine, look(asked.present, "d0", "d1", "d2"))
+    model = measured(engine, asked.present, "d0 d1 d2")
     here, others = model.here, model.others
     fewer = [one.sure for one in others if one.machines < here.machines]
     assert fewer
@@ -182,7 +173,7 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given(
     cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}
     engine = Measured(cluster_of("d0", "d1"), repeat(asked.measured), cards)
     given = asked.measured.cluster
-    model = measured(engine, look(asked.present, "d0", "d1"), cluster=given)
+    model = measured(engine, asked.present, "d0 d1", cluster=given)
     assert engine.asked == [({"": "10 Gbps", "d1": "1 Gbps"}, given, {})]
     assert model.sizes == (1, 2)
     assert {device for one in model.others for device in one.devices} <= {"d0", "d1"}
@@ -199,7 +190,7 @@ def test_layouts_use_one_and_more_task_managers_up_to_a_number() -> None:
 
 @pytest.mark.parametrize(
     ("max_rate", "ipt", "limit"),
-    [(40.0, 1e4, "what a subtask of ask reads at most"), (0.0, 6e7, "a core of d0")],
+    [(40.0, 1e4, "what a subtask of ask reads at most"), (0.0, 6e7, "one core of d0")],
 )
 def test_a_subtask_that_waits_limits_a_job_and_not_its_core(
     max_rate: float, ipt: float, limit: str

@@ -48,7 +48,7 @@ from streamplace.engines.flink.program.submitted import digest, remember
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger, successor
-from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.rest.tasks import job_operators, layout_of
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder
 
@@ -160,8 +160,11 @@ class FlinkMove:
             raise FlinkError(f"job {job} has saved nothing from which it could go on elsewhere")
         settings = submitted_settings(self.rest, job)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
-        name = self.rest.job(job)["name"]
-        plan = MovePlan(job, layout, layout, settings, name=name, checkpoints=folder)
+        document = self.rest.job(job)
+        tasks = zip(document["vertices"], job_operators(document, layout), strict=True)
+        whole = {name: [""] * row["parallelism"] for row, task in tasks for name in task.names}
+        where, name = layout.counted(Layout(whole)), document["name"]
+        plan = MovePlan(job, where, where, settings, name=name, checkpoints=folder)
         saved_in = path.rpartition("/")[0]
         with suppress(SettingError):
             saved_in = self.savepoint_folder()

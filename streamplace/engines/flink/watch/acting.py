@@ -1,17 +1,18 @@
 """Carry out the decisions of a watch, each at most once, whenever the watch is killed.
 
-A decision is written before it acts, with what identifies its start at the engine. A watch that
-begins with a decision without an outcome looks for it there: first the journal of the move, then
-the jobs that Flink knows.
+A decision is written before it acts, and acts by the transaction of a move. A watch that begins
+with a decision without an outcome looks for it there: first the journal of the move, then the jobs
+that Flink knows.
 """
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from streamplace.engines.flink.decide.candidates import occupied_devices
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import (
     FlinkMoved,
@@ -21,11 +22,10 @@ from streamplace.engines.flink.move.outcomes import (
 )
 from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.replacing import Notices
 from streamplace.errors import StreamplaceError
 from streamplace.io.placements import Prediction
 from streamplace.io.watches import (
@@ -37,14 +37,57 @@ from streamplace.io.watches import (
     WatchDecision,
     utc_now,
 )
-from streamplace.model.messages import listed
 from streamplace.model.units import digits
 
 BY = "flink watch"
 AGAIN_SECONDS = 10.0
 """Seconds between two tries to finish a move while Flink does not answer, or lacks devices."""
-GIVE_UP_SECONDS = 3600.0
-"""Seconds for which a move is tried again that Flink answers and cannot finish."""
+Tell = Callable[[str], None]
+
+
+class Notices:
+    """Messages; equal consecutive ones are given only once."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._last = tell, ""
+
+    def __call__(self, words: str) -> None:
+        """Give a message, unless it is empty or the same as the last one."""
+        if words and words != self._last:
+            self._tell(words)
+        self._last = words
+
+
+@dataclass(frozen=True, slots=True)
+class Spares:
+    """TaskManagers that take over what lost ones had."""
+
+    rest: Rest
+    names: list[str]  # named ones, in order, and those that were lost, which may be back
+    # Whether all others that no job uses exclusively follow, and then those that the job has left.
+    takes_free: bool = False
+
+    def without_lost(self, job: str, layout: Layout) -> Layout | None:
+        """Layout on TaskManagers that are there; None if they are too few."""
+        offered = self.rest.offered()
+        lost = sorted(layout.devices.difference(offered))
+        possible, spares = offered.keys() - layout.devices, self.names
+        if self.takes_free:
+            possible -= occupied_devices(self.rest, job)
+            spares = [*spares, *sorted(offered)]
+        free = [device for device in dict.fromkeys(spares) if device in possible]
+        new = layout.with_spares(dict(zip(lost, free, strict=False)))
+        if not (left := lost[len(free) :]):
+            return new
+        return new.without(left) if self.takes_free and new.devices.difference(left) else None
+
+    def of_move(self, journal: Journal) -> tuple[Layout, Layout]:
+        """Layouts after and before a move, on TaskManagers that are there if these suffice."""
+        after, before = journal.after, journal.before
+        return (
+            self.without_lost(journal.job, after) or after,
+            self.without_lost(journal.job, before) or before,
+        )
 
 
 def without_advice(error: StreamplaceError) -> str:
@@ -54,11 +97,12 @@ def without_advice(error: StreamplaceError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WatchMover:
-    """Moves a watched job."""
+    """Moves a watched job, and starts it without lost TaskManagers."""
 
     move: FlinkMove  # carries out moves as transactions
+    spares: Spares
     log: WatchLog
-    tell: Callable[[str], None]
+    tell: Tell
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
 
@@ -96,74 +140,74 @@ class WatchMover:
             kept=target.kept,
             spread=target.spread,
         )
+        return self._act(decision, lambda: self.move.run(plan))
+
+    def start_again(self, job: str, before: Layout, after: Layout) -> str:
+        """Start a job that has lost TaskManagers on others; return the id of the job that runs.
+
+        Raises the errors of `carry_out`.
+        """
+        lost = sorted(before.devices - after.devices)
+        words = f"lost TaskManagers: {', '.join(lost)}" if lost else "a lost TaskManager is back"
+        machines = len(before.devices), len(after.devices)
+        decision = WatchDecision(
+            utc_now(), "replace", job, successor(job), after.to_json(), machines, words
+        )
+        return self._act(decision, lambda: self.move.restart(job, before))
+
+    def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)
         try:
-            moved = self.move.run(plan)
+            return self._moved(number, decision, act())
         except MoveUnderWay as error:
-            self.log.end(number, decision, UNBEGUN, str(error), job)
+            self.log.end(number, decision, UNBEGUN, str(error), decision.job)
             raise
         except (NotSaved, StoppedByOthers) as error:
             return self._left(number, decision, error)
         except StreamplaceError as error:
             self.tell(without_advice(error))
-            return self.finish(number, decision, str(error)) or job
-        after = self._moved(number, decision, moved)
-        if after == decision.transaction:
-            self._tell_freed({*here.devices} - {*target.devices})
-        return after
+            return self.finish(number, decision, str(error)) or decision.job
 
-    def settle(self, number: int, decision: WatchDecision, why: str) -> str | None:
+    def finish(
+        self, number: int, decision: WatchDecision, why: str = "the watch was ended meanwhile"
+    ) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
-        Raises MoveUnderWay when the command that moves it still runs. Raises Undecided when Flink
-        does not answer, or no job of the move runs and it can still be finished.
+        This takes as long as Flink does not answer, or no job of the move runs although it can
+        still be finished; every reason is told once. Raises MoveUnderWay when the command that
+        moves it still runs.
         """
+        breakdowns = Notices(self.tell)
+        while True:
+            try:
+                return self._finished(number, decision, why)
+            except (Undecided, NoAnswer) as error:
+                breakdowns(f"{without_advice(error)}; trying again")
+            time.sleep(AGAIN_SECONDS)
+
+    def _finished(self, number: int, decision: WatchDecision, why: str) -> str | None:
         try:
             journals = self.move.unfinished_moves()
         except NoAnswer:
             raise
-        except StreamplaceError as error:  # the folder cannot be read
+        except StreamplaceError as error:  # the store cannot be read
             raise Undecided(str(error)) from None
         if any(decision.job in (one.job, one.successor) for one in journals):
-            self.tell(f"a move of job {decision.job} was interrupted; it is finished first")
             try:
-                moved = self.move.resume(decision.job)
+                return self._moved(number, decision, self.move.resume(decision.job))
             except (NotSaved, StoppedByOthers) as error:
                 return self._left(number, decision, error)
-            except (MoveUnderWay, Undecided):
+            except (MoveUnderWay, Undecided, NoAnswer):
                 raise
             except StreamplaceError as error:
                 if not self._alive(decision) and self.move.unfinished_moves():
                     raise Undecided(str(error)) from None
                 self.tell(str(error))
-            else:
-                return self._moved(number, decision, moved)
         return self._looked_up(number, decision, why)
 
-    def finish(
-        self, number: int, decision: WatchDecision, why: str = "the watch was ended meanwhile"
-    ) -> str | None:
-        """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
-        breakdowns, began = Notices(self.tell), time.monotonic()
-        while True:
-            try:
-                return self.settle(number, decision, why)
-            except (Undecided, NoAnswer) as error:
-                is_late = time.monotonic() - began > GIVE_UP_SECONDS
-                if is_late and isinstance(error, Undecided):
-                    return self._looked_up(number, decision, str(error))
-                breakdowns(f"{without_advice(error)}; trying again")
-            time.sleep(AGAIN_SECONDS)
-
-    def _tell_freed(self, devices: Iterable[str]) -> None:
-        """Tell the TaskManagers among these on which no job has a slot any more."""
-        with suppress(FlinkError):  # one may have ended already
-            if freed := [device for device in sorted(devices) if not self.rest.holders(device)]:
-                self.tell(f"no job has a slot on {listed(freed)} any more")
-
-    def note_rate(self, number: int, decision: WatchDecision, flow: SourceFlow) -> None:
+    def note_rate(self, decision: WatchDecision, flow: SourceFlow) -> None:
         """Write what was measured after a move, beside what was predicted."""
-        self.log.amend(number, replace(decision, measured=flow.rate))
+        self.log.note_rate(decision, flow.rate)
         if (carries := decision.model) is None:
             return
         self.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
@@ -202,5 +246,4 @@ class WatchMover:
     def _alive(self, decision: WatchDecision) -> list[str]:
         """Jobs before and after a move that have not ended, in order."""
         states = chain_states(self.rest, decision.job)
-        chain = chain_of(decision.job)
-        return [job for job in chain if states.get(job, "FINISHED") not in ENDED]
+        return [job for job, state in states.items() if state not in ENDED]

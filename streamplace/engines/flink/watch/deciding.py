@@ -11,6 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import time
 
@@ -21,7 +22,14 @@ from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObser
 from streamplace.engines.flink.decide.proposal import NOISE, WORTHWHILE, Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.errors import SettingError
-from streamplace.io.watches import WatchRound
+from streamplace.io.watches import (
+    FAILED,
+    MOVED,
+    RETURNED,
+    UNBEGUN,
+    WatchDecision,
+    WatchRound,
+)
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
@@ -29,11 +37,8 @@ from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)
 
-RECALLED_SECONDS, LEAST_RECALLED, MOST_RECALLED = 90_000.0, 3000, 10_000
-"""Time that is remembered for the policy, with the least and the largest number of rounds.
-
-Forecasts compare the rates of now with those of the day before.
-"""
+RECALLED_SECONDS = 90_000.0
+"""Time that is remembered for the policy: forecasts compare now with the day before."""
 LONGEST_SECONDS = 600.0
 """Longest time for which what is seen in a round counts; one look says little about hours."""
 HIDDEN = 1.2
@@ -77,7 +82,8 @@ class LayoutOption:
         A job that kept up may carry more than it was offered.
         """
         if trial.is_limited:
-            carries, optimistic = _around(trial.rate), trial.rate
+            low, high = (1 - NOISE) * trial.rate, (1 + NOISE) * trial.rate
+            carries, optimistic = RateInterval(low, trial.rate, high), trial.rate
         else:
             carries = RateInterval(*(max(end, trial.rate) for end in self.carries))
             optimistic = max(self.optimistic, trial.rate)
@@ -111,6 +117,51 @@ def known_options(
         elif trial is None or one is here:  # where it failed earlier, it may run now
             found.append(one)
     return found[0], found[1:]
+
+
+@dataclass(slots=True)
+class TriedLayouts:
+    """Layouts that a job has had in the last day, with what was measured there last."""
+
+    _trials: list[tuple[float, Trial]] = field(default_factory=list, init=False)
+
+    def at(self, now: float) -> list[Trial]:
+        """Layouts that are remembered, each once."""
+        self._trials = [(when, one) for when, one in self._trials if now - when < DAY_SECONDS]
+        return [trial for _, trial in self._trials]
+
+    def add(self, trial: Trial, now: float) -> None:
+        """Remember a layout in place of what was known of it.
+
+        A job that keeps up at a lower rate does not show that the layout carries no more.
+        """
+        before = next((one for one in self.at(now) if one.is_at(trial.layout)), None)
+        is_less = before is not None and before.rate >= trial.rate
+        if is_less and not (trial.is_limited or trial.failure):
+            return
+        self._trials = [one for one in self._trials if not one[1].is_at(trial.layout)]
+        self._trials.append((now, trial))
+
+    def recall(self, moves: Sequence[tuple[float, WatchDecision]]) -> None:
+        """Remember where moves have led, given when each was decided."""
+        for number, (then, one) in enumerate(moves):
+            layout = Layout.from_json(one.layout).by_operator()
+            if one.state == MOVED and one.measured:
+                is_left = [later.kind for _, later in moves[number + 1 : number + 2]] == ["return"]
+                self.add(Trial("", layout, one.measured, is_limited=is_left), then)
+            elif one.state in (RETURNED, FAILED):
+                self.add(Trial("", layout, 0.0, failure=one.outcome or one.state), then)
+
+
+def wasted(moves: Sequence[WatchDecision]) -> int:
+    """Number of the last moves in a row that have failed, or after which the job returned."""
+    number, was_left = 0, False
+    for one in reversed([one for one in moves if one.state != UNBEGUN]):
+        if one.state == MOVED and one.kind != "return" and not was_left:
+            break
+        number += one.state != MOVED or was_left
+        was_left = one.state == MOVED and one.kind == "return"
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +216,11 @@ def choose(
         return WatchChoice(f"{behind}; {target}", target)
     target = max(allowed, key=lambda one: (one.optimistic, -one.order, -one.moves), default=here)
     if target.optimistic > (1 + WORTHWHILE) * max(carried, rate):
-        return WatchChoice(f"{behind}; {_hope(target)}", target)
+        where = ", ".join(target.devices)
+        hope = f"{where} may carry up to {digits(target.optimistic)}"
+        if math.isinf(target.optimistic):
+            hope = f"how much {where} carry is not known"
+        return WatchChoice(f"{behind}; {hope}", target)
     if is_worse and best in allowed:
         return WatchChoice(f"{behind}; {best}", best)
     if len(allowed) < len(others):
@@ -190,18 +245,6 @@ def _fewer(
     target = max(fits, key=lambda one: one.sure)
     saved = counted(here.machines - target.machines, "TaskManager")
     return WatchChoice(f"{target}, which saves {saved}", target)
-
-
-def _around(rate: float) -> RateInterval:
-    """Interval of a measured rate."""
-    return RateInterval((1 - NOISE) * rate, rate, (1 + NOISE) * rate)
-
-
-def _hope(target: LayoutOption) -> str:
-    where = ", ".join(target.devices)
-    if math.isinf(target.optimistic):
-        return f"how much {where} carry is not known"
-    return f"{where} may carry up to {digits(target.optimistic)}"
 
 
 def wanted_rate(seen: WatchRound) -> float:
@@ -243,20 +286,14 @@ class QuietHours:
     @classmethod
     def of(cls, text: str) -> "QuietHours":
         """Parse hours such as ``"08:00-18:00"``."""
-        try:
+        with suppress(ValueError):
             start, end = (time.fromisoformat(part.strip()) for part in text.split("-"))
-        except ValueError:
-            raise SettingError(
-                f"--not-between is {text!r}; it must be two times, such as 08:00-18:00"
-            ) from None
-        if start.tzinfo or end.tzinfo:
-            raise SettingError(
-                f"--not-between is {text!r}; its times are those of this machine's clock, so drop "
-                "the time zone"
-            )
-        if start == end:
-            raise SettingError(f"--not-between is {text!r}; its times must differ")
-        return cls(start, end)
+            if start != end and not (start.tzinfo or end.tzinfo):
+                return cls(start, end)
+        raise SettingError(
+            f"--not-between is {text!r}; it must be two times of this machine's clock, such as "
+            "08:00-18:00"
+        )
 
     def __contains__(self, now: time) -> bool:
         if self.start < self.end:
@@ -268,18 +305,6 @@ class QuietHours:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """Facts that guards look at besides the job's rate."""
-
-    hour: time  # time of day
-    since_move: float = math.inf  # seconds since a move was begun, or could not be
-    failures: int = 0  # last moves that failed, or after which the job returned
-    checkpoints_fail: bool = False  # whether checkpoints fail
-    others: str = ""  # changes to the job by other controllers; empty if there are none
-    watched: float = math.inf  # seconds for which the job has been watched
-
-
-@dataclass(frozen=True, slots=True)
 class Guards:
     """Conditions under which nothing is moved, whatever would pay."""
 
@@ -288,28 +313,45 @@ class Guards:
     least_seconds: float = 300.0
     quiet: tuple[QuietHours, ...] = ()  # hours of maintenance, or of much traffic
 
-    def hold(self, now: Circumstances, choice: WatchChoice, machines: int) -> str:
+    def hold(
+        self,
+        choice: WatchChoice,
+        machines: int,
+        hour: time,
+        *,
+        since_move: float = math.inf,
+        failures: int = 0,
+        checkpoints_fail: bool = False,
+        watched: float = math.inf,
+    ) -> str:
         """Why nothing is moved now; empty if something may be.
 
         A job that returns from a try has waited long enough.
 
-        ``machines``: number of TaskManagers on which the job is.
+        Parameters
+        ----------
+        machines
+            Number of TaskManagers on which the job is.
+        hour
+            Time of day.
+        since_move, watched
+            Seconds since a move was begun, and for which the job has been watched.
+        failures
+            Number of the last moves that failed, or after which the job returned.
         """
-        LOG.debug("%s, %s", now, self)
-        if now.others:
-            return f"another controller acts on this job: {now.others}"
-        if now.checkpoints_fail:
+        LOG.debug("%g s after a move, %d of them in vain; %s", since_move, failures, self)
+        if checkpoints_fail:
             return "its checkpoints fail"
         if choice.returns:
             return ""
         for hours in self.quiet:
-            if now.hour in hours:
+            if hour in hours:
                 return f"nothing is moved between {hours}"
-        if (left := self.pause(now.failures) - now.since_move) > 0:
+        if (left := self.pause(failures) - since_move) > 0:
             return f"the last move is too recent (for {duration(left)} more)"
         is_down = choice.target is not None and choice.target.machines < machines
-        if is_down and now.watched < self.least_seconds:
-            return f"it has been watched for {duration(now.watched)} only"
+        if is_down and watched < self.least_seconds:
+            return f"it has been watched for {duration(watched)} only"
         return ""
 
     def pause(self, failures: int) -> float:
@@ -337,12 +379,14 @@ class RateJudge:
         self._past, self._unseen = deque(maxlen=most), deque(maxlen=most)
 
     def choose(self, seen: WatchRound) -> int:
-        """Number of the plan that the job should run from now on.
+        """Number of TaskManagers that the job should use; those of now where no plans are known.
 
         When there are other plans than before, by their costs, a new policy is made for them, and
         shown the rates of the past.
         """
         self.remember(seen)
+        if not seen.cost:
+            return seen.machines
         policy, unseen = self._policy, self._unseen
         if policy is None or seen.cost != self._cost:
             policy, unseen = self.make(self._choice(seen.cost)), self._past
@@ -351,10 +395,8 @@ class RateJudge:
         for one in unseen:
             level = self._show(policy, one, seen)
         self._unseen.clear()
-        LOG.debug(
-            "of %s TaskManagers, which carry %s: %g", seen.cost, seen.capacity, seen.cost[level]
-        )
-        return level
+        LOG.debug("%s TaskManagers carry %s: %g", seen.cost, seen.capacity, seen.cost[level])
+        return int(seen.cost[level])
 
     def remember(self, seen: WatchRound) -> None:
         """Remember a round, also one in which no plans are known, or of an earlier process."""
@@ -382,12 +424,8 @@ class RateJudge:
 
 
 def recalled(seconds: float) -> int:
-    """Return the number of rounds of some length that are remembered.
-
-    >>> recalled(10.0), recalled(60.0)
-    (9000, 3000)
-    """
-    return min(MOST_RECALLED, max(LEAST_RECALLED, math.ceil(RECALLED_SECONDS / seconds)))
+    """Return the number of rounds of some length that are remembered."""
+    return math.ceil(RECALLED_SECONDS / seconds)
 
 
 def intervals(before: float, now: float, seconds: float) -> int:

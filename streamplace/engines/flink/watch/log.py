@@ -40,6 +40,7 @@ class WatchLog:
     store: Store
     watch: int
     tell: Callable[[str], None]
+    decisions: dict[int, WatchDecision]  # of this watch by number, in order
     _is_failing: bool = field(default=False, init=False)
 
     @classmethod
@@ -60,8 +61,8 @@ class WatchLog:
                     )
                 ids = (*(one for one in known.ids if one != job), job)
                 rows.put(WATCHES, number, mine.model_copy(update={"ids": ids}))
-                return cls(store, number, tell)
-            return cls(store, rows.add(WATCHES, name, mine), tell)
+                return cls(store, number, tell, rows.all(DECISIONS, str(number)))
+            return cls(store, rows.add(WATCHES, name, mine), tell, {})
 
     @contextmanager
     def _own(self) -> Iterator[Rows]:
@@ -91,25 +92,24 @@ class WatchLog:
                 )
             self._is_failing = True
         else:
-            if self._is_failing:
-                self.tell("rounds are recorded again")
             self._is_failing = False
 
     def begin(self, decision: WatchDecision) -> int:
         """Write a decision before it is carried out; raise StoreError if that is not possible."""
         with self._own() as rows:
-            return rows.add(DECISIONS, str(self.watch), decision)
+            number = rows.add(DECISIONS, str(self.watch), decision)
+        self.decisions[number] = decision
+        return number
 
     def end(
         self, number: int, decision: WatchDecision, state: str, outcome: str, after: str
-    ) -> WatchDecision:
+    ) -> None:
         """Write the outcome of a decision, and follow the job."""
-        ended = replace(decision, state=state, outcome=outcome, after=after)
-        self.amend(number, ended)
-        return ended
+        self.amend(number, replace(decision, state=state, outcome=outcome, after=after))
 
     def amend(self, number: int, decision: WatchDecision) -> None:
         """Replace a decision; where this fails, the next process finds out the outcome again."""
+        self.decisions[number] = decision
         try:
             with self.store.transaction() as rows:
                 rows.put(DECISIONS, number, decision)
@@ -120,20 +120,24 @@ class WatchLog:
         except StoreError as error:
             self.tell(f"warning: {error}")
 
+    def note_rate(self, decision: WatchDecision, rate: float) -> None:
+        """Write what was measured after a decision."""
+        number = next(n for n, one in self.decisions.items() if one is decision)
+        self.amend(number, replace(decision, measured=rate))
+
     def rounds(self, most: int) -> list[WatchRound]:
         """Return the last rounds, in order."""
         return [*self.store.rows(ROUNDS, str(self.watch), most).values()]
 
     @property
-    def decisions(self) -> dict[int, WatchDecision]:
-        """Decisions of this watch by number, in order."""
-        return self.store.rows(DECISIONS, str(self.watch))
+    def moves(self) -> list[WatchDecision]:
+        """Decisions for the rate of the job, in order."""
+        return [one for one in self.decisions.values() if one.kind != "replace"]
 
     @property
     def has_started(self) -> bool:
         """Whether a decision has started the job elsewhere, or may have."""
-        without = (UNBEGUN, UNSAVED)
-        return any(one.state not in without for one in self.decisions.values())
+        return any(one.state not in (UNBEGUN, UNSAVED) for one in self.decisions.values())
 
     @property
     def is_starting(self) -> bool:
@@ -152,13 +156,13 @@ def watched_ids(store: Store, job: str) -> list[str]:
     return [one.job for one in jobs if _is_of(one, job)]
 
 
-def unfinished(store: Store) -> dict[str, WatchDecision]:
-    """Present ids of watched jobs whose last start elsewhere has no outcome, with that decision."""
-    last = {
-        one.job: [*store.rows(DECISIONS, str(number), 1).values()]
+def unfinished(store: Store) -> list[str]:
+    """Present ids of watched jobs whose last start elsewhere has no outcome."""
+    return [
+        one.job
         for number, one in store.rows(WATCHES).items()
-    }
-    return {job: did[0] for job, did in last.items() if did and did[0].state == BEGUN}
+        if any(did.state == BEGUN for did in store.rows(DECISIONS, str(number), 1).values())
+    ]
 
 
 def _is_of(known: WatchedJob, job: str) -> bool:

@@ -1,14 +1,12 @@
-"""What layouts of a watched job carry: on one, two and more TaskManagers, and when it is measured.
+"""What layouts of a watched job carry: on one, two and more TaskManagers.
 
 The TaskManagers are put in order, and layouts on fewer than all use the first so many of them. So a
 job that needs fewer leaves the same ones free. Every measurement fits the model to the windows of
 all layouts in which the job was measured (`JobImprover.propose`).
 """
 
-import logging
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -30,30 +28,19 @@ from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.measurement import Measurement, placed, possible_orders
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
-from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.engines.flink.watch.deciding import LayoutOption
-from streamplace.engines.flink.watch.look import JobLook
-from streamplace.errors import StreamplaceError
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CPU_OF
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import listed, shown
 from streamplace.model.trust import profile_spread
-from streamplace.objectives.throughput.loads import at_max_rate
+from streamplace.objectives.throughput.loads import RESOURCES, at_max_rate
 from streamplace.placers.registry import USUAL_BUDGET, Budget
-
-LOG = logging.getLogger(__name__)
 
 MOST_SIZES = 8
 """Most numbers of TaskManagers; with K of them, a policy may cost 2K - 1 times the best one."""
 AMPLE = 4.0
 """Layouts are searched for this multiple of what an even spread carries, so all are too small."""
-AGAIN_SECONDS, OLD_SECONDS = 120.0, 900.0
-"""Age of a measurement from which a job is measured again: if it has begun or ceased to fall
-behind, and in any case, because the rate of one that keeps up does not tell that it has become
-slower."""
-LONGEST_SECONDS = 3600.0
-"""Longest time after a measurement that failed; it begins with `AGAIN_SECONDS`, and doubles."""
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
@@ -82,20 +69,27 @@ class JobModeller:
     budget: Budget = USUAL_BUDGET  # budget of each search
     _told: set[str] = field(default_factory=set, init=False)
 
-    def __call__(self, look: JobLook, observed: Observed, trials: Sequence[Trial]) -> JobModel:
+    def __call__(
+        self, job: str, managers: Set[str], observed: Observed, trials: Sequence[Trial]
+    ) -> JobModel:
         """Measure a job.
 
-        ``observed``: what its subtasks took in earlier layouts; ``trials``: those layouts.
+        Parameters
+        ----------
+        managers
+            TaskManagers that are there.
+        observed, trials
+            What its subtasks took in earlier layouts, and those layouts.
         """
         improver, engine = self.improver, self.improver.engine
-        there = {*look.managers, ALL}
+        there = {*managers, ALL}
         cards = {name: speed for name, speed in engine.cards.items() if name in there}
         asked = replace(
             improver,
             engine=replace(engine, cards=cards),
-            decides=partial(self._layouts, look),
+            decides=partial(self._layouts, managers),
         )
-        proposal = asked.propose(look.job, observed, trials)
+        proposal = asked.propose(job, observed, trials)
         measured, where, rates = proposal.measured, proposal.where, proposal.question.rates
         uncounted = _uncounted(measured)
         limits = [f"fewer TaskManagers are not chosen, because {uncounted}"] if uncounted else []
@@ -108,7 +102,7 @@ class JobModeller:
         others = [option_of(proposal, one) for one in pinned if not where.is_at(one.layout)]
         if uncounted:
             others = [replace(o, is_counted=o.machines >= here.machines) for o in others]
-        most = sum(one in look.managers for one in measured.cluster.devices.name)
+        most = sum(one in managers for one in measured.cluster.devices.name)
         sizes = plan_sizes(most if self.at_most is None else min(self.at_most, most))
         return JobModel(
             here,
@@ -120,9 +114,9 @@ class JobModeller:
             measured.observed,
         )
 
-    def _layouts(self, look: JobLook, question: Question) -> list[Candidate]:
+    def _layouts(self, managers: Set[str], question: Question) -> list[Candidate]:
         """Layouts on all TaskManagers that are there, and on the first ones of them."""
-        absent = frozenset(question.measured.cluster.devices.name).difference(look.managers)
+        absent = frozenset(question.measured.cluster.devices.name).difference(managers)
         asked = replace(question, occupied=question.occupied | absent)
         return layouts_by_size(asked, self.at_most, self.budget)
 
@@ -149,7 +143,7 @@ def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
 def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> list[Candidate]:
     """Find layouts for a job on all TaskManagers that it may use, and on fewer of them."""
     graph, rates = question.measured.graph, question.rates
-    used = {device for devices in question.present.values() for device in devices}
+    used = question.present.devices
     order = device_order(question.measured.cluster, question.free, used)
     most = len(order) if at_most is None else min(at_most, len(order))
     found = candidates(question, budget)
@@ -160,11 +154,7 @@ def layouts_by_size(question: Question, at_most: int | None, budget: Budget) -> 
         layout = _best(question, order[:number], ample, budget)
         orders = possible_orders(layout, question.measured.shares)
         found.append(candidate(question, f"found on {number}", *orders))
-    return [one for one in found if _machines(one) <= max(most, len(used))]
-
-
-def _machines(found: Candidate) -> int:
-    return len({device for devices in found.layout.values() for device in devices})
+    return [one for one in found if len(one.layout.devices) <= max(most, len(used))]
 
 
 def plan_sizes(most: int) -> list[int]:
@@ -193,13 +183,11 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
     names = measured.cluster.devices.name
     job = placed(measured.graph, measured.cluster, layout, measured.shares)
     worst = bottleneck(resource_loads(job.problem.instance, job.placement))
-    if worst.kind == "link":
-        return f"the link {names[worst.device]} → {names[worst.peer]}"
     if worst.kind == "core" and len(slow := at_max_rate(job.problem, job.placement, worst)):
         operator = job.expansion.original.operators.name[job.expansion.operator[slow[0]]]
         return f"what a subtask of {shown(operator)} reads at most"
-    what = {"device": "the CPU", "core": "a core"}.get(worst.kind, "the network card")
-    return f"{what} of {names[worst.device]}"
+    peer = f"→{names[worst.peer]}" if worst.peer >= 0 else ""
+    return RESOURCES[worst.kind].format(f"{names[worst.device]}{peer}")
 
 
 def _best(question: Question, devices: Sequence[str], rate: float | None, budget: Budget) -> Layout:
@@ -228,86 +216,3 @@ def _uncounted(measured: Measurement) -> str:
     if ASSUMED_CPU in measured.notes:
         return "the CPU of TaskManagers on other machines is assumed (give --cluster)"
     return ""
-
-
-@dataclass(slots=True)
-class Measuring:
-    """The model of a watched job, and when it is measured again."""
-
-    # Measures a job that was looked at, given what was observed and tried in earlier layouts.
-    model_of: Callable[[JobLook, Observed, Sequence[Trial]], JobModel]
-    tell: Callable[[str], None]
-    monotonic: Callable[[], float]  # clock for waiting
-    _model: JobModel | None = field(default=None, init=False)
-    _look: JobLook | None = field(default=None, init=False)  # before the last measurement
-    _was_behind: bool | None = field(default=None, init=False)
-    _at: float = field(default=-math.inf, init=False)
-    _observed: Observed = field(default_factory=dict, init=False)
-    _failures: int = field(default=0, init=False)
-    _told: str = field(default="", init=False)
-
-    def forget(self) -> None:
-        """Forget the model of a layout that the job has left, but not what was observed there."""
-        self._model, self._look, self._failures = None, None, 0
-
-    def known(self, look: JobLook) -> JobModel | None:
-        """Model of a job that was measured before, if nothing but its rate has changed since.
-
-        If sources kept up beside others that were held back, it says nothing about lower rates of
-        the former.
-        """
-        model = self._model if _is_unchanged(self._look, look) else None
-        if model is not None and model.kept and not look.is_limited:
-            return None
-        return model
-
-    def is_due(self, look: JobLook, *, falls_behind: bool | None) -> bool:
-        """Whether a job should be measured: nothing valid is known of it, or not any more.
-
-        After a measurement that has failed, a job that has not changed is left alone for a while.
-        """
-        age = self.monotonic() - self._at
-        is_known, is_other = self.known(look) is not None, not _is_unchanged(self._look, look)
-        pause = min(LONGEST_SECONDS, AGAIN_SECONDS * 2.0 ** min(max(0, self._failures - 1), 9))
-        turns = falls_behind is not None and falls_behind != bool(self._was_behind)
-        LOG.debug(
-            "measured %g s ago: known: %s, another layout: %s, turned: %s, %d failures",
-            age, is_known, is_other, turns, self._failures,
-        )  # fmt: skip
-        if self._failures:
-            return is_other or age >= pause
-        return not is_known or age >= OLD_SECONDS or (turns and age >= AGAIN_SECONDS)
-
-    def measure(
-        self, look: JobLook, trials: Sequence[Trial], *, falls_behind: bool | None
-    ) -> JobModel | None:
-        """Measure a job; None, and the earlier model stays, if that is not possible now.
-
-        Raises NoAnswer when Flink does not answer.
-        """
-        is_same = _is_unchanged(self._look, look)
-        try:
-            model = self.model_of(look, self._observed, trials)
-        except NoAnswer:
-            raise
-        except StreamplaceError as error:
-            if str(error) != self._told:
-                self.tell(f"note: the job is not measured: {error}")
-            self._told, self._failures = str(error), self._failures + 1
-            if not is_same:
-                self._model, self._failures = None, 1
-        else:
-            self._told, self._failures, self._model = "", 0, model
-            self._observed = model.observed
-        self._look, self._was_behind, self._at = look, falls_behind, self.monotonic()
-        return None if self._failures else self._model
-
-
-def _is_unchanged(before: JobLook | None, now: JobLook) -> bool:
-    """Whether a job has the layout, the tasks and the TaskManagers of an earlier look."""
-    return before is not None and (before.job, before.layout, before.managers, before.shape) == (
-        now.job,
-        now.layout,
-        now.managers,
-        now.shape,
-    )

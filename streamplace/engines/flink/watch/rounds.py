@@ -10,103 +10,199 @@ the job stays, or returns to the best layout that was measured.
 """
 
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from streamplace.engines.flink.decide.proposal import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observed
-from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.measure.sources import LEAST_NOISE, SourceFlow, source_flow
+from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.deciding import (
-    DAY_SECONDS,
-    Circumstances,
     Guards,
     LayoutOption,
     RateJudge,
+    TriedLayouts,
     WatchChoice,
     choose,
     known_options,
     recalled,
     state_words,
+    wasted,
 )
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
-from streamplace.engines.flink.watch.look import JobLook, changed_shape, lag_of, look_at, still_fail
-from streamplace.engines.flink.watch.modelling import (
-    JobModel,
-    Measuring,
-)
+from streamplace.engines.flink.watch.modelling import JobModel
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.io.watches import (
-    FAILED,
-    MOVED,
-    RETURNED,
-    UNBEGUN,
-    WatchDecision,
-    WatchRound,
-    seconds_since,
-    utc_now,
-)
+from streamplace.io.watches import MOVED, WatchDecision, WatchRound, seconds_since, utc_now
 from streamplace.model.intervals import RateInterval
 
 LOG = logging.getLogger(__name__)
 
+LAG_SECONDS = 10.0
+"""A job waits for so long for what is no lag: batches and late counts leave as much."""
+AGAIN_SECONDS, OLD_SECONDS = 120.0, 900.0
+"""Age of a measurement from which a job is measured again: if it has begun or ceased to fall
+behind, and in any case, because the rate of one that keeps up does not tell that it has become
+slower."""
+MeasureJob = Callable[[str, Set[str], Observed, Sequence[Trial]], JobModel]
+"""Measures a job, given the TaskManagers that are there, and what was observed and tried before."""
 
-def _ignore(_: WatchRound) -> None:
-    """Ignore a round."""
+
+@dataclass(frozen=True, slots=True)
+class JobLook:
+    """A running job, as it is seen in a round."""
+
+    job: str
+    rate: float  # tuples/s that its sources emit
+    is_limited: bool  # whether back-pressure holds a source back
+    backlog: float | None  # tuples that wait for the sources; None unless all report them
+    layout: Layout
+    checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
+    managers: frozenset[str]  # TaskManagers of the cluster
+    started: float = 0.0  # time of its last start or restart, in ms since 1970, if Flink reports it
+
+
+def look_at(rest: Rest, job: str) -> JobLook:
+    """Look at a running job for some seconds.
+
+    Raises FlinkError when it does not run, or its sources report no rate.
+    """
+    document = rest.running_job(job)
+    flow = source_flow(rest, job)
+    if flow is None:
+        raise FlinkError(f"Flink reports no rate of the sources of job {job}")
+    return JobLook(
+        job,
+        flow.rate,
+        flow.is_limited,
+        flow.pending,
+        layout_of(rest, job, document),
+        checkpoint_totals(rest, job),
+        frozenset(rest.offered()),
+        float(document.get("timestamps", {}).get("RUNNING", 0.0)),
+    )
+
+
+def round_of(
+    before: JobLook | None, now: JobLook, seconds: float, passed: float = 0.0
+) -> WatchRound:
+    """Compare a look with the one that many seconds before it: what arrives, and whether it lags.
+
+    What was read meanwhile is taken for the mean of both rates. A job whose sources report what
+    waits keeps up if that does not grow, whatever their back-pressure says. While much waits, its
+    sources read as fast as they can.
+
+    Nothing is known of growth if another job was looked at, or the job was restarted: it starts
+    with a backlog that has to be fetched first, and nothing was read while it did not run.
+    """
+    seen = WatchRound(
+        utc_now(),
+        passed,
+        now.job,
+        now.rate,
+        now.rate,
+        now.is_limited,
+        now.backlog or 0.0,
+        len(now.layout.devices),
+    )
+    if now.backlog is None:  # only back-pressure tells
+        return replace(seen, falls_behind=now.is_limited, shows_capacity=now.is_limited)
+    is_same = before is not None and (before.job, before.started) == (now.job, now.started)
+    if before is None or before.backlog is None or not is_same or not seconds:
+        return seen
+    growth, rate = (now.backlog - before.backlog) / seconds, (before.rate + now.rate) / 2
+    much = LAG_SECONDS * rate
+    falls_behind = growth > LEAST_NOISE * rate and now.backlog > much
+    return replace(
+        seen,
+        arriving=max(0.0, rate + growth),
+        growth=growth,
+        falls_behind=falls_behind,
+        shows_capacity=falls_behind or min(before.backlog, now.backlog) > much,
+        is_known=True,
+    )
+
+
+def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:
+    """Whether checkpoints fail: some have since the last look, and none has completed."""
+    if before is None or before.job != now.job:
+        return False
+    if now.checkpoints.completed > before.checkpoints.completed:
+        return False
+    return failed_before or now.checkpoints.failed > before.checkpoints.failed
 
 
 @dataclass(slots=True)
-class TriedLayouts:
-    """Layouts that a job has had in the last day, with what was measured there last."""
+class Measuring:
+    """The model of a watched job, and when it is measured again."""
 
-    _trials: list[tuple[float, Trial]] = field(default_factory=list, init=False)
+    model_of: MeasureJob
+    tell: Callable[[str], None]
+    monotonic: Callable[[], float]  # clock for waiting
+    _model: JobModel | None = field(default=None, init=False)
+    _look: JobLook | None = field(default=None, init=False)  # before the last measurement
+    _was_behind: bool | None = field(default=None, init=False)
+    _at: float = field(default=-math.inf, init=False)
+    _observed: Observed = field(default_factory=dict, init=False)
+    _failure: str = field(default="", init=False)  # why the last measurement failed
 
-    def at(self, now: float) -> list[Trial]:
-        """Layouts that are remembered, each once."""
-        self._trials = [(when, one) for when, one in self._trials if now - when < DAY_SECONDS]
-        return [trial for _, trial in self._trials]
+    def forget(self) -> None:
+        """Forget the model of a layout that the job has left, but not what was observed there."""
+        self._model, self._look, self._failure = None, None, ""
 
-    def add(self, trial: Trial, now: float) -> None:
-        """Remember a layout in place of what was known of it.
+    def known(self, look: JobLook) -> JobModel | None:
+        """Model of a job that was measured before, if nothing but its rate has changed since.
 
-        A job that keeps up at a lower rate does not show that the layout carries no more.
+        If sources kept up beside others that were held back, it says nothing about lower rates of
+        the former.
         """
-        before = next((one for one in self.at(now) if one.is_at(trial.layout)), None)
-        is_less = before is not None and before.rate >= trial.rate
-        if is_less and not (trial.is_limited or trial.failure):
-            return
-        self._trials = [one for one in self._trials if not one[1].is_at(trial.layout)]
-        self._trials.append((now, trial))
+        model = self._model if _is_unchanged(self._look, look) else None
+        if model is not None and model.kept and not look.is_limited:
+            return None
+        return model
 
-    def recall(self, decisions: Sequence[WatchDecision], now: float) -> None:
-        """Remember the layouts to which an earlier process has moved the job."""
-        for number, one in enumerate(decisions):
-            layout, then = Layout.from_json(one.layout).by_operator(), now - seconds_since(one.at)
-            if one.state == MOVED and one.measured:
-                is_left = [later.kind for later in decisions[number + 1 : number + 2]] == ["return"]
-                self.add(Trial("", layout, one.measured, is_limited=is_left), then)
-            elif one.kind != "replace" and one.state in (RETURNED, FAILED):
-                self.add(Trial("", layout, 0.0, failure=one.outcome or one.state), then)
+    def is_due(self, look: JobLook, *, falls_behind: bool | None) -> bool:
+        """Whether a job should be measured: nothing valid is known of it, or not any more.
+
+        A measurement that has failed is as good as any, unless the job has changed since.
+        """
+        age = self.monotonic() - self._at
+        turns = falls_behind is not None and falls_behind != bool(self._was_behind)
+        has_failed = bool(self._failure) and _is_unchanged(self._look, look)
+        is_known = has_failed or self.known(look) is not None
+        LOG.debug("measured %g s ago: known: %s, turned: %s", age, is_known, turns)
+        return not is_known or age >= OLD_SECONDS or (turns and age >= AGAIN_SECONDS)
+
+    def measure(self, look: JobLook, trials: Sequence[Trial], *, falls_behind: bool | None) -> None:
+        """Measure a job; the earlier model stays if that is not possible now.
+
+        Raises NoAnswer when Flink does not answer.
+        """
+        try:
+            self._model = self.model_of(look.job, look.managers, self._observed, trials)
+            self._observed, self._failure = self._model.observed, ""
+        except NoAnswer:
+            raise
+        except StreamplaceError as error:
+            if str(error) != self._failure:
+                self.tell(f"note: the job is not measured: {error}")
+            self._failure = str(error)
+            if not _is_unchanged(self._look, look):
+                self._model = None
+        self._look, self._was_behind, self._at = look, falls_behind, self.monotonic()
 
 
-def wasted(decisions: Sequence[WatchDecision]) -> int:
-    """Number of the last moves in a row that have failed, or after which the job returned."""
-    number, was_left = 0, False
-    for one in reversed(decisions):
-        if one.kind == "replace" or one.state == UNBEGUN:
-            continue
-        if one.state == MOVED and one.kind != "return" and not was_left:
-            break
-        number += one.state != MOVED or was_left
-        was_left = one.state == MOVED and one.kind == "return"
-    return number
+def _is_unchanged(before: JobLook | None, now: JobLook) -> bool:
+    """Whether a job has the layout and the TaskManagers of an earlier look."""
+    facts = (now.job, now.layout, now.managers)
+    return before is not None and facts == (before.job, before.layout, before.managers)
 
 
 @dataclass(slots=True)
@@ -117,39 +213,39 @@ class JobRounds:
     log: WatchLog
     judge: RateJudge
     guards: Guards
-    # Measures a job that was looked at, given what was observed and tried in earlier layouts.
-    model_of: Callable[[JobLook, Observed, Sequence[Trial]], JobModel]
+    model_of: MeasureJob
     mover: WatchMover | None  # moves the job; None only looks
     tell: Callable[[str], None]
     every: float = 60.0  # seconds from the beginning of one round to that of the next
     # Clock for waiting; a clock that is set does not affect it.
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
-    observe: Callable[[WatchRound], None] = _ignore  # function that receives every round
+    observe: Callable[[WatchRound], None] = lambda seen: None  # receives every round
     _due: float = field(default=-1.0, init=False)
-    _passed: float = field(default=0.0, init=False)
+    _last: JobLook | None = field(default=None, init=False)  # the look before, and when it was
     _looked: float = field(default=-1.0, init=False)
-    _last: JobLook | None = field(default=None, init=False)
-    _fails: bool = field(default=False, init=False)
-    _others: str = field(default="", init=False)
+    _passed: float = field(default=0.0, init=False)  # seconds that the watch has lasted
+    _fails: bool = field(default=False, init=False)  # whether checkpoints fail
+    _moved: float | None = field(default=None, init=False)  # when the last move began
     _measuring: Measuring = field(init=False)
     _memory: TriedLayouts = field(default_factory=TriedLayouts, init=False)
-    _moved: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._measuring = Measuring(self.model_of, self.tell, self.monotonic)
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
-        rounds = self.log.rounds(recalled(self.every))
+        rounds, moves = self.log.rounds(recalled(self.every)), self.log.moves
         for one in rounds:
             self.judge.remember(one)
-        if rounds:
-            self._passed = rounds[-1].time
-        moves, now = [*self._moves.values()], self.monotonic()
-        self._memory.recall(moves, now)
+            self._passed = one.time
+        self._remember(moves)
         if moves:
-            self._moved = now - seconds_since(moves[-1].at)
+            self._moved = self.monotonic() - seconds_since(moves[-1].at)
+
+    def _remember(self, moves: Sequence[WatchDecision]) -> None:
+        now = self.monotonic()
+        self._memory.recall([(now - seconds_since(one.at), one) for one in moves])
 
     @property
     def is_due(self) -> bool:
@@ -163,20 +259,19 @@ class JobRounds:
         Raises JobWatched when another process has taken over the watch.
         """
         look, seen = self._look(job)
-        measuring, there = self._measuring, look.layout.by_operator()
-        trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
-        if measuring.is_due(look, falls_behind=seen.falls_behind):
+        if self._measuring.is_due(look, falls_behind=seen.falls_behind):
             self._say(f"{state_words(seen)}; it is measured, and the next round comes afterwards")
-            measuring.measure(look, trials, falls_behind=seen.falls_behind)
+            there = look.layout.by_operator()
+            trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
+            self._measuring.measure(look, trials, falls_behind=seen.falls_behind)
             look, seen = self._look(job)
-        model = measuring.known(look)
-        here, others = self._options(look, seen, model)
-        seen = _modelled(seen, model, here, others)
-        most = int(seen.cost[self.judge.choose(seen)]) if model else here.machines
-        if model is None:
-            self.judge.remember(seen)
-        choice = choose(here, others, most, seen, is_tried=self._judged(look, seen))
-        return self._done(seen, here, choice)
+        model = self._measuring.known(look)
+        here, others = self._options(look, model)
+        if model is not None:
+            seen = _modelled(seen, model, here, others)
+        most = self.judge.choose(seen)
+        choice = choose(here, others, most, seen, is_tried=self._ends_try(look, seen))
+        return self._do(seen, here, choice)
 
     def _look(self, job: str) -> tuple[JobLook, WatchRound]:
         """Look at the job, and note what has changed and arrived since the last look.
@@ -192,29 +287,16 @@ class JobRounds:
             self._due = now + self.every
             raise
         self._due = now + self.every
-        self._notice(look)
+        self._fails = still_fail(last, look, self._fails)
         passed = self.every if last is None else now - self._looked
         self._passed += passed
         self._last, self._looked = look, now
-        lag = lag_of(last, look, passed)
-        seen = WatchRound(
-            utc_now(),
-            self._passed,
-            look.job,
-            look.rate,
-            lag.arriving,
-            look.is_limited,
-            look.backlog or 0.0,
-            look.machines,
-            growth=lag.growth,
-            falls_behind=lag.falls_behind,
-            shows_capacity=lag.shows_capacity,
-            is_known=lag.growth is not None,
-        )
-        kept_rate = look.rate if last is None or last.job != look.job else min(last.rate, look.rate)
-        rate = self._sustained(look) if lag.shows_capacity else kept_rate
-        if rate > 0 and lag.falls_behind is not None:
-            trial = Trial("", look.layout.by_operator(), rate, is_limited=lag.shows_capacity)
+        seen = round_of(last, look, passed, self._passed)
+        rate = look.rate if last is None or last.job != look.job else min(last.rate, look.rate)
+        if seen.shows_capacity:
+            rate = self._sustained(look)
+        if rate > 0 and seen.falls_behind is not None:
+            trial = Trial("", look.layout.by_operator(), rate, is_limited=seen.shows_capacity)
             self._memory.add(trial, now)
         return look, seen
 
@@ -227,106 +309,76 @@ class JobRounds:
         return look.rate if model is None else model.lasting * look.rate
 
     def _options(
-        self, look: JobLook, seen: WatchRound, model: JobModel | None
+        self, look: JobLook, model: JobModel | None
     ) -> tuple[LayoutOption, list[LayoutOption]]:
         """Present layout and the others, as far as they are known and their TaskManagers are there.
 
         Where the job was not measured, those are known in which it has run.
         """
-        trials = self._memory.at(self.monotonic())
         if model is None:
-            rate = RateInterval(seen.rate, seen.rate, seen.rate)
-            here, others = known_options(LayoutOption(look.layout.by_operator(), rate), [], trials)
+            rate = RateInterval(look.rate, look.rate, look.rate)
+            here, others = LayoutOption(look.layout.by_operator(), rate), tuple[LayoutOption, ...]()
         else:
-            here, others = known_options(model.here, model.others, trials)
-        return here, [one for one in others if look.managers.issuperset(one.devices)]
+            here, others = model.here, model.others
+        here, known = known_options(here, others, self._memory.at(self.monotonic()))
+        return here, [one for one in known if look.managers.issuperset(one.devices)]
 
-    def _judged(self, look: JobLook, seen: WatchRound) -> bool:
+    def _ends_try(self, look: JobLook, seen: WatchRound) -> bool:
         """Note what the last move has brought; return whether that was not known before."""
-        if seen.falls_behind is None:
+        last = next((one for one in reversed(self.log.moves) if one.after == look.job), None)
+        if self.mover is None or seen.falls_behind is None or last is None:
             return False
-        found = [(number, one) for number, one in self._moves.items() if one.after == look.job]
-        number, decision = found[-1] if found else (0, None)
-        if self.mover is None or decision is None or decision.state != MOVED:
-            return False
-        if decision.measured is not None:
+        if last.state != MOVED or last.measured is not None:
             return False
         rate = self._sustained(look) if seen.shows_capacity else look.rate
         flow = SourceFlow(rate, is_limited=seen.shows_capacity)
-        self.mover.note_rate(number, decision, flow)
-        return decision.kind == "move"
+        self.mover.note_rate(last, flow)
+        return last.kind == "move"
 
-    @property
-    def _moves(self) -> Mapping[int, WatchDecision]:
-        """Decisions for the rate of the job, also of earlier processes; none if unreadable."""
-        with suppress(StoreError):
-            decisions = self.log.decisions.items()
-            return {n: one for n, one in decisions if one.kind != "replace"}
-        return {}
-
-    def _done(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:
+    def _do(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:
         """Tell a decision, and carry it out if that is wanted and allowed; return the job's id."""
-        state, target = state_words(seen), choice.target
-        if target is None:
+        state, mover = state_words(seen), self.mover
+        if choice.target is None:
             self._end(seen, f"{state}; {choice.words}")
             return seen.job
-        if self.mover is None:
+        if mover is None:
             self._end(seen, f"{state}; a move would pay: {choice.words}")
             return seen.job
-        if held := self.guards.hold(self._circumstances(), choice, here.machines):
+        held = self.guards.hold(
+            choice,
+            here.machines,
+            self.local().time(),
+            since_move=math.inf if self._moved is None else self.monotonic() - self._moved,
+            failures=wasted(self.log.moves),
+            checkpoints_fail=self._fails,
+            watched=self._passed,
+        )
+        if held:
             self._end(seen, f"{state}; a move would pay: {choice.words}; but {held}")
             return seen.job
         what = "the job returns" if choice.returns else "the job is moved"
         self._end(seen, f"{state}; {what}: {choice.words}")
-        return self._carry_out(self.mover, seen.job, here, choice)
+        return self._carry_out(mover, seen.job, here, choice)
 
     def _carry_out(
         self, mover: WatchMover, before: str, here: LayoutOption, choice: WatchChoice
     ) -> str:
-        job, known = before, self._moves.keys()
+        job, known = before, len(self.log.moves)
         self._moved = self.monotonic()
         try:
             job = mover.carry_out(before, here, choice)
-        except MoveUnderWay as error:
-            self._others = str(error)
-            self.tell(f"{error}; nothing is moved from now on")
         except StoreError as error:
             self.tell(f"warning: {error}; nothing is moved without a record")
         except (NoAnswer, JobWatched):
             raise
         except StreamplaceError as error:
             self.tell(f"the job is not moved: {error}")
-        moves = self._moves
-        new = [one for number, one in moves.items() if number not in known]
-        self._memory.recall(new, self.monotonic())
+        new = self.log.moves[known:]
+        self._remember(new)
         if new or job != before:
             self._measuring.forget()
             self._due = self.monotonic()
         return job
-
-    def _notice(self, look: JobLook) -> None:
-        """Notice failing checkpoints, and what others have changed.
-
-        Moves of this watch are no changes, although they may cut and join chains.
-        """
-        self._fails = still_fail(self._last, look, self._fails)
-        if self._last is not None and self._last.job == look.job and not self._others:
-            self._others = changed_shape(self._last.shape, look.shape)
-            if self._others:
-                self.tell(
-                    f"another controller acts on job {look.job}: {self._others}; nothing is moved "
-                    "from now on"
-                )
-
-    def _circumstances(self) -> Circumstances:
-        return Circumstances(
-            self.local().time(),
-            float("inf") if self._moved is None else self.monotonic() - self._moved,
-            wasted([*self._moves.values()]),
-            self._fails,
-            self._others,
-            self._passed,
-        )
 
     def _say(self, words: str) -> None:
         self.tell(f"{self.local():%H:%M:%S}  {words}")
@@ -340,11 +392,9 @@ class JobRounds:
 
 
 def _modelled(
-    seen: WatchRound, model: JobModel | None, here: LayoutOption, others: Sequence[LayoutOption]
+    seen: WatchRound, model: JobModel, here: LayoutOption, others: Sequence[LayoutOption]
 ) -> WatchRound:
     """Round with what is known of its layout and of the others."""
-    if model is None:
-        return seen
     low, value, high = here.carries
     all_of = (here, *others)
     return replace(

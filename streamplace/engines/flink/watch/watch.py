@@ -1,19 +1,27 @@
-"""Watch a placed job: replace devices that are lost by spare ones, and pass rounds for its rate.
+"""Watch a placed job: look at its health, start it without lost TaskManagers, and pass rounds.
 
-Pins are hard: a job never moves by itself. While a device is lost, the job restarts in vain. So it
-is cancelled here and started from its last checkpoint, with a spare in place of the lost device.
+Pins are hard: a job never moves by itself. While it lacks a TaskManager, it restarts in vain. So it
+is started on others, from its last checkpoint.
 
 A watch begins by finishing what an earlier one of the job has begun and not finished.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
+from urllib.parse import quote
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.saving import stopped_with
-from streamplace.engines.flink.pin.fitting import check_upload
+from streamplace.engines.flink.move.move import RETENTION
+from streamplace.engines.flink.move.saving import resumable, stopped_with, suppress_missing
+from streamplace.engines.flink.pin.fitting import (
+    check_cluster,
+    check_upload,
+    fitted,
+    left_without,
+)
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (
@@ -26,180 +34,240 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.settings import is_adaptive, job_fault
-from streamplace.engines.flink.watch.acting import WatchMover
-from streamplace.engines.flink.watch.log import WatchLog, unfinished, watched_ids
-from streamplace.engines.flink.watch.look import (
-    FAILED,
-    Health,
-    assigned_layout,
-    health_of,
-    running_layout,
-)
-from streamplace.engines.flink.watch.replacing import (
-    Notices,
-    PlacedJob,
-    Replacing,
-    answer_of,
-    continues,
-)
+from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.watch.acting import Notices, Tell, WatchMover
+from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.errors import SettingError
+from streamplace.errors import PlacementError, SettingError, StreamplaceError
 from streamplace.io.store import Store
 from streamplace.io.watches import BEGUN, UNBEGUN
-from streamplace.model.messages import listed
+from streamplace.model.messages import listed, quoted
 
 LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
 """Seconds between two looks, and for which answers that tell of an error are tried again."""
-RUNNING = "RUNNING"
-T = TypeVar("T")
+NOTICE_SECONDS = 60.0
+"""Time within which Flink notices that a TaskManager is lost: its heartbeat.timeout is 50 s."""
+RUNNING, FAILED = "RUNNING", "FAILED"
+
+
+@dataclass(slots=True)
+class _WatchedJob:
+    """The job that is watched."""
+
+    id: str
+    layout: Layout  # where it is placed
+    troubled_since: float | None = None  # since when it has failed or lacked TaskManagers
+    has_lost: bool = False  # whether it has lacked a TaskManager since it ran last
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Watches a job on a cluster with spare devices."""
+    """Watches a job, until it ends or a user ends it."""
 
-    replacing: Replacing  # starts the job again where devices were lost
-    # Rounds that watch the rate of the job; None watches for lost devices only.
-    rounds: JobRounds | None = None
+    rest: Rest
+    log: WatchLog
+    tell: Tell
+    # Starts the job without lost TaskManagers; None never does.
+    mover: WatchMover | None = None
+    rounds: JobRounds | None = None  # None watches for lost TaskManagers only
+    # Receives every job that was started in place of another, and its layout.
+    moved: Callable[[str, Layout], None] = lambda job, layout: None
+    # Seconds within which a lost TaskManager may return.
+    patience: float = 30.0
 
-    @property
-    def rest(self) -> Rest:
-        """REST interface of the cluster."""
-        return self.replacing.rest
+    def run(self, job: str, layout: Layout) -> str:
+        """Watch a job that is placed somewhere; return its last state.
 
-    @property
-    def tell(self) -> Callable[[str], None]:
-        """Function that receives a message for every step."""
-        return self.replacing.tell
-
-    def run(self, run: PlacedJob) -> str:
-        """Watch a job until it ends or is ended by a user; return its last state.
-
-        A failed job is abandoned only when Flink has heard of all its devices since the failure.
-        Raises FlinkError when it failed although all its devices are present, when it failed and
-        none of its state outlives it, when it cannot be started with a spare, or when the
-        JobManager no longer knows it. Raises JobWatched when another process has taken over the
-        watch.
+        Raises FlinkError when it failed although all its TaskManagers are there, when it failed and
+        none of its state outlives it, when others have moved or stopped it, or when the JobManager
+        no longer knows it. Raises JobWatched when another process has taken over the watch.
         """
-        self.replacing.check(run)
-        run = self.replacing.with_addresses(run)
-        since, missing_before, wanted = 0.0, set[str](), self.replacing.is_wanted
-        losses, shortages, breaks = (Notices(self.tell) for _ in range(3))
+        self._check(job, layout)
+        run = _WatchedJob(job, layout)
+        troubles, hindrances, breaks = (Notices(self.tell) for _ in range(3))
         while True:
-            health = self._look(run)
-            if health.has_ended or (health.state == FAILED and not wanted):
-                return self._end(run, health.state)
-            missing = {*health.lost, *health.silent}
-            if missing - missing_before:
-                since = time.monotonic()
-            missing_before = missing
-            losses(self._words(run, health))
-            if health.is_restartable:
-                run = self.replacing.start_failed(run, shortages)
-            elif health.state == RUNNING and (there := self._elsewhere(run, health.lost)):
-                run = there
-            elif health.lost and wanted and time.monotonic() - since > self.replacing.patience:
-                run = self.replacing.replace_lost(run, list(health.lost), shortages)
-            elif not missing and health.state == RUNNING:
-                run = self._round(run, breaks)
+            state, lost = self._look(run)
+            is_failed = state == FAILED and self.mover is not None
+            if state in ENDED and not is_failed:
+                return self._end(run.id, state)
+            if not lost and not is_failed:
+                run.troubled_since, run.has_lost = None, run.has_lost and state != RUNNING
+                troubles("")
+                if state == RUNNING:
+                    self._pass_round(run, breaks)
+            elif lost and state == RUNNING and (there := layout_there(self._asks, run.id)):
+                # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
+                # needed any more when all of its subtasks have ended.
+                self.tell(f"job {run.id} goes on without {listed(lost)}")
+                run.layout = there
+            elif words := self._waits(run, lost):
+                troubles(words)
+            elif not run.has_lost:
+                return self._end(run.id, state)
+            else:
+                hindrances(self._start_again(run, state, lost))
             time.sleep(LOOK_SECONDS)
 
-    def _round(self, run: PlacedJob, breaks: Notices) -> PlacedJob:
-        """Pass a round if one is due; return the job, which may have been moved."""
-        if self.rounds is None or not self.rounds.is_due:
-            return run
-        try:
-            job = self.rounds.pass_round(run.job)
-        except NoAnswer:  # the next look at its health tells it, and waits
-            return run
-        except FlinkError as error:  # it may be restarting, or have ended
-            breaks(str(error))
-            return run
-        breaks("")
-        if job == run.job:
-            return run
-        layout = self._layout(run, self.rounds.log, job)
-        new = self.replacing.with_addresses(PlacedJob(job, layout))
-        self.replacing.moved(new)
-        return new
+    @property
+    def _asks(self) -> Rest:
+        """Interface that waits for an answer for as long as it takes."""
+        return self.rest.patient(math.inf, self.tell)
 
-    def _layout(self, run: PlacedJob, log: WatchLog, job: str) -> Layout:
-        """Where a job is placed that a round has moved, or moved back.
+    def _check(self, job: str, layout: Layout) -> None:
+        """Raise an error if a named spare could not replace a TaskManager."""
+        names = [] if self.mover is None else self.mover.spares.names
+        offered = self._asks.offered()
+        for one in [] if self.log.has_started else names:  # later, some may be in use, or lost
+            if one in layout.devices:
+                raise PlacementError(f"{quoted(one)} is not a spare: operators are placed on it")
+            if one not in offered:
+                raise PlacementError(f"spare {quoted(one)} is not a TaskManager of the cluster")
+        if names and (why := unkept(self._asks, job)):
+            raise FlinkError(why)
 
-        It may have lost a device meanwhile, so that Flink shows no layout of it.
-        """
-        layout = self._ask(lambda: running_layout(self.rest, job))
-        return layout or log.placed(job) or run.layout
-
-    def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
-        """Return a job that goes on without lost devices; None if it does not.
-
-        Flink itself starts jobs elsewhere that are not placed, which may take long to restore their
-        state, and a device is not needed any more when all of its subtasks have ended.
-        """
-        if not lost:
-            return None
-        layout = self._ask(lambda: assigned_layout(self.rest, run.job))
-        if not layout or layout.devices.intersection(lost):
-            return None
-        self.tell(f"job {run.job} goes on without {listed(lost)}")
-        return self.replacing.with_addresses(PlacedJob(run.job, layout))
-
-    def _words(self, run: PlacedJob, health: Health) -> str:
-        """Message on a job that lacks devices; empty if it does not."""
-        if health.lost and not self.replacing.is_wanted:
-            return f"lost: {listed(health.lost)}; give --spare, so that another replaces it"
-        if health.lost:
-            return f"lost: {listed(health.lost)}; waiting {self.replacing.patience:g} s for it"
-        if health.silent:
-            return (
-                f"job {run.job} has failed; waiting until Flink knows the state of its TaskManagers"
-            )
-        if health.is_restartable:
-            return f"job {run.job} has failed, and {listed(health.renewed)} is back"
-        return ""
-
-    def _look(self, run: PlacedJob) -> Health:
-        """Return the health of the job, as soon as Flink answers.
+    def _look(self, run: _WatchedJob) -> tuple[str, list[str]]:
+        """State of the job, and the TaskManagers that it lacks, as soon as Flink answers.
 
         A new leading JobManager does not know the job at once.
         """
         since = time.monotonic()
         while True:
             try:
-                return self._ask(lambda: health_of(self.rest, run.job, run.devices, run.addresses))
+                state = str(self._asks.job(run.id)["state"])
+                return state, sorted(run.layout.devices.difference(self._asks.offered()))
             except FlinkError as error:
-                is_forgotten, waited = NOT_FOUND in str(error), time.monotonic() - since
-                patience = self.replacing.patience
-                if waited > (patience if is_forgotten else max(patience, FAULT_SECONDS)):
-                    if is_forgotten:
-                        raise _forgotten(run.job) from None
-                    raise
+                if time.monotonic() - since > FAULT_SECONDS:
+                    raise _forgotten(run.id) if NOT_FOUND in str(error) else error from None
             time.sleep(LOOK_SECONDS)
 
-    def _ask(self, ask: Callable[[], T]) -> T:
-        return answer_of(ask, self.tell)
+    def _waits(self, run: _WatchedJob, lost: list[str]) -> str:
+        """What a job in trouble is left alone for; empty if it was for long enough."""
+        run.troubled_since = run.troubled_since or time.monotonic()
+        waited = time.monotonic() - run.troubled_since
+        run.has_lost |= bool(lost)
+        if lost and self.mover is None:
+            return f"lost: {listed(lost)}; give --apply or --spare, so that others replace it"
+        if lost and waited <= self.patience:
+            return f"lost: {listed(lost)}; waiting {self.patience:g} s for it"
+        if not run.has_lost and waited <= NOTICE_SECONDS:
+            return f"job {run.id} has failed; waiting for Flink to notice a lost TaskManager"
+        return ""
 
-    def _end(self, run: PlacedJob, state: str) -> str:
+    def _start_again(self, run: _WatchedJob, state: str, lost: list[str]) -> str:
+        """Start a job without lost TaskManagers, or where it was if they are back.
+
+        Returns why that has to wait; empty if it was tried. What keeps a job from being started has
+        to be known before it is ended.
+        """
+        mover, rest = self.mover, self._asks
+        assert mover is not None
+        try:
+            path = resumable(rest, run.id)
+            why = "" if state == FAILED else unkept(rest, run.id)
+            layout = mover.spares.without_lost(run.id, run.layout)
+        except NoAnswer as error:
+            return f"{error}; trying again"
+        if path is None and state == FAILED:
+            raise FlinkError(
+                f"job {run.id} failed: {rest.failure(run.id)}; none of its state outlives it; "
+                "start it again as it was first submitted"
+            )
+        if path is None or why:
+            why = why or f"job {run.id} has saved nothing yet"
+            return f"{why}; it is not started elsewhere"
+        if layout is None:
+            return f"no spare is left for {listed(lost)}; waiting for it"
+        try:
+            mover.check_program()
+            check_cluster(rest, layout)
+            managed_mb = mover.move.program.managed_mb
+            fitted(rest, layout, managed_mb, left_without(rest, run.id))
+            job = mover.start_again(run.id, run.layout, layout)
+        except JobWatched:
+            raise
+        except StreamplaceError as error:
+            return f"{error}; the job is not started elsewhere"
+        run.troubled_since = None
+        mover.spares.names.extend(one for one in lost if one not in mover.spares.names)
+        self._follow(run, job, layout)
+        return ""
+
+    def _pass_round(self, run: _WatchedJob, breaks: Notices) -> None:
+        """Pass a round if one is due, which may move the job."""
+        if self.rounds is None or not self.rounds.is_due:
+            return
+        try:
+            job = self.rounds.pass_round(run.id)
+        except NoAnswer:  # the next look at its health tells it, and waits
+            return
+        except FlinkError as error:  # it may be restarting, or have ended
+            breaks(str(error))
+            return
+        breaks("")
+        self._follow(run, job, self.log.placed(job))
+
+    def _follow(self, run: _WatchedJob, job: str, layout: Layout) -> None:
+        """Go on with the job that runs now, which should have a layout.
+
+        It may have lost a TaskManager meanwhile, so that Flink shows none.
+        """
+        if job == run.id:
+            return
+        run.id, run.layout = job, layout_there(self._asks, job) or layout or run.layout
+        self.moved(job, run.layout)
+
+    def _end(self, job: str, state: str) -> str:
+        """Tell how the job has ended; raise FlinkError if it has failed, or others ended it."""
+        rest = self._asks
         if state == FAILED:
-            cause = self.rest.failure(run.job)
-            where = " although all of its devices are available" if self.replacing.is_wanted else ""
-            raise FlinkError(f"job {run.job} failed{where}: {cause}")
-        self._check_stopped(run.job, state)
-        self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
-        return state
-
-    def _check_stopped(self, job: str, state: str) -> None:
-        """Raise FlinkError for a job that others have moved, or stopped with a savepoint."""
-        states = self._ask(lambda: chain_states(self.rest, job))
+            where = "" if self.mover is None else " although all of its devices are available"
+            raise FlinkError(f"job {job} failed{where}: {rest.failure(job)}")
+        states = chain_states(rest, job)
         later = [one for one, now in states.items() if one != job and now not in ENDED]
         if later:
             raise FlinkError(
                 f"job {job} was moved by another command, and is job {later[-1]} now; watch that"
             )
-        path = self._ask(lambda: stopped_with(self.rest, job))
-        if path is not None and state == FINISHED:
+        if state == FINISHED and (path := stopped_with(rest, job)) is not None:
             raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
+        self.tell(finished(job) if state == FINISHED else f"job {job} is {state}")
+        return state
+
+
+def layout_there(rest: Rest, job: str) -> Layout:
+    """Layout of a job that runs or restores its state on TaskManagers that are there; else empty.
+
+    Raises NoAnswer when Flink does not answer.
+    """
+    try:
+        document = rest.job(job)
+        layout = layout_of(rest, job, document) if document["state"] == RUNNING else Layout()
+        return layout if layout.devices <= rest.offered().keys() else Layout()
+    except NoAnswer:
+        raise
+    except FlinkError:
+        return Layout()
+
+
+def unkept(rest: Rest, job: str) -> str:
+    """Why a job could not go on from its checkpoints elsewhere; empty if it could."""
+    settings = None
+    with suppress_missing():
+        settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+    if settings is None:
+        return f"job {job} takes no checkpoints, so that it could not go on elsewhere"
+    retention = settings["externalization"]
+    if "JobManager" in settings.get("checkpoint_storage", ""):
+        return (
+            f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
+            "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
+        )
+    if not retention["enabled"] or retention["delete_on_cancellation"]:
+        return (
+            f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
+            f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
+        )
+    return ""
 
 
 def _forgotten(job: str) -> FlinkError:
@@ -216,22 +284,16 @@ def first_job(rest: Rest, store: Store, given: str | None) -> str:
 
     Of a job that was started elsewhere while it was watched, the id counts that the watch knows.
     """
-    begun = unfinished(store)
     try:
         given = only_job(rest, given)
     except SettingError:
         known = rest.jobs()
-        ended = [job for job in begun if job in known]
+        ended = [job for job in unfinished(store) if job in known]
         if rest.live_jobs() or len(ended) != 1:
             raise
         return ended[0]
-    for job, decision in begun.items():
-        if decision.kind == "replace" and continues(
-            rest, given, decision.job, decision.transaction
-        ):
-            return job
-    known_ids = watched_ids(store, given)
-    return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
+    ids = watched_ids(store, given)
+    return ids[-1] if ids and rest.state(given) in (None, *ENDED) else given
 
 
 def check_watchable(rest: Rest, job: str, document: Mapping[str, Any]) -> None:
@@ -252,31 +314,23 @@ def check_movable(rest: Rest, job: str) -> None:
     check_upload(rest)
 
 
-def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> str:
+def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> str:
     """Finish what an earlier watch has begun; return the job that runs.
 
     Raises SettingError when the watch may not finish it.
     """
-    starts = log.decisions
-    for number, decision in starts.items():
+    last = max(log.decisions, default=0)
+    for number, decision in [*log.decisions.items()]:
         if decision.state != BEGUN:
             continue
-        if number != max(starts):  # its outcome could not be written; a later one was carried out
+        if number != last:  # its outcome could not be written; a later one was carried out
             log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
-            continue
-        found: str | None = job
-        if decision.kind != "replace" and mover is not None:
-            found = mover.finish(number, decision)
-            if found is not None and found != decision.job:
-                layout = running_layout(watch.rest, found)
-                watch.replacing.moved(PlacedJob(found, layout or Layout.from_json(decision.layout)))
-        elif decision.kind == "replace" and watch.replacing.is_wanted:
-            found = watch.replacing.settle(number, decision)
-        elif watch.rest.state(job) in (None, *ENDED):
-            option = "--spare" if decision.kind == "replace" else "--apply"
+        elif mover is not None:
+            mover.tell(f"a move of job {decision.job} was interrupted; it is finished first")
+            job = mover.finish(number, decision) or job
+        elif rest.state(job) in (None, *ENDED):
             raise SettingError(
                 f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
-                f"give {option}, so that this is finished"
+                "give --apply or --spare, so that this is finished"
             )
-        job = found or job
     return job
