@@ -44,7 +44,6 @@ def advise_(
     run twice, without submitting anything. Give JAR, its options and ARGUMENTS as the job was
     submitted with; leave them out if streamplace has submitted or moved the job on this machine.
     """
-    from streamplace.engines.flink.advise.advice import summary_of_advice
     from streamplace.planning.result import FILES
 
     folder = None if output is None or output.suffix == ".html" else output
@@ -60,7 +59,7 @@ def advise_(
     if as_json:
         print_json(advice.to_json())
     else:
-        print_report(summary_of_advice(advice))
+        print_report(advice.summary())
         for command in advice.commands:
             print_line(f"  {command}")
         if advice.notes:

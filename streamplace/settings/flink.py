@@ -516,17 +516,19 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         from streamplace.planning.problem import USUAL_BUDGET
 
         return AdviceSettings(
-            self.mips,
-            self.bandwidth,
             self.seconds,
             self.headroom,
             self.seed,
             self.budget or USUAL_BUDGET,
             FOLDER if folder is None else str(folder),
-            self.patience,
             program,
-            cards=self.nic,
         )
+
+    def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
+        """Engine that measures the job."""
+        from dataclasses import replace
+
+        return replace(super().engine(tell), patience=self.patience)
 
 
 class AsPlaced(OfFlink):

@@ -9,6 +9,7 @@ from lazy_flink import Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.steady import GARBAGE_TIME
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
@@ -122,6 +123,12 @@ def shop_maker(clock: Clock) -> Shop:
     return make
 
 
-def advised(flink: ShopFlink, rate: str = "2x", machines: Any = OFFERS) -> Advice:
-    """Advice on the job of a cluster."""
-    return advise(flink.rest, "job", rate, machines, SETTINGS)
+def advised(
+    flink: ShopFlink,
+    rate: str = "2x",
+    machines: Any = OFFERS,
+    settings: AdviceSettings = SETTINGS,
+    **facts: Any,
+) -> Advice:
+    """Advice on the job of a cluster, by an engine with these facts."""
+    return advise(FlinkEngine(flink.rest, **facts), "job", rate, machines, settings)

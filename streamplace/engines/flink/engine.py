@@ -12,7 +12,7 @@ from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enou
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.profile import background, cores_taken
+from streamplace.engines.flink.measure.profile import JobProfile, background, cores_taken
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
     rates_vary,
@@ -30,6 +30,7 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
@@ -105,22 +106,7 @@ class FlinkEngine:
         seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:
-            taken = {} if seen.present is None else seen.present.beside
-            measured = measured_cluster(
-                self.rest,
-                self.mips,
-                self.bandwidth,
-                seen.java,
-                seen.sending,
-                taken,
-                self.cards,
-                seen.used,
-            )
-            seen.doubts.extend(measured.notes)
-            if seen.present is not None:
-                devices, shares = seen.present.devices, seen.shares
-                measured, raised = fast_enough(measured, graph, devices, shares)
-                seen.doubts.extend([raised] if raised else [])
+            measured = self.machines_of(seen, graph)
             if measured.unmeasured_sending and len(graph.streams):
                 seen.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
@@ -136,6 +122,25 @@ class FlinkEngine:
             seen.observed,
             seen.flow,
         )
+
+    def machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster:
+        """TaskManagers as a profiled job has them, beside others; doubts are added to its own."""
+        present = seen.present
+        measured = measured_cluster(
+            self.rest,
+            self.mips,
+            self.bandwidth,
+            seen.java,
+            seen.sending,
+            {} if present is None else present.beside,
+            self.cards,
+            seen.used,
+        )
+        seen.doubts.extend(measured.notes)
+        if present is not None:
+            measured, raised = fast_enough(measured, graph, present.devices, seen.shares)
+            seen.doubts.extend([raised] if raised else [])
+        return measured
 
     def cluster(
         self, job: str | None = None, seconds: float = 10.0, *, beside: Sequence[str] = ()
@@ -178,18 +183,11 @@ class FlinkEngine:
         machines
             Offers, or existing machines; by default the TaskManagers.
         settings
-            How the job is measured; by default with the speed, the bandwidth, the cards and the
-            patience of the engine.
+            How long the windows are, and how machines are planned.
         """
-        from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+        from streamplace.engines.flink.advise.advise import USUAL_SETTINGS, advise
 
-        usual = AdviceSettings(
-            self.mips,
-            self.bandwidth,
-            patience=self.patience,
-            cards=self.cards,
-        )
-        return advise(self.rest, job, rate, machines, settings or usual, self.tell)
+        return advise(self, job, rate, machines, settings or USUAL_SETTINGS)
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

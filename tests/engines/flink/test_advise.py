@@ -12,8 +12,6 @@ from shop_flink import CPU, OFFERS, SETTINGS, Shop, ShopFlink, advised, shop_mak
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.advise.advise import advise
-from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import SubtaskFlow
@@ -213,18 +211,9 @@ def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Shop) -> None:
     assert any(
         "card" in note and "give their speed (nic in --settings)" in note for note in advice.notes
     )
-    slow = advise(flink.rest, "job", "1x", OFFERS, replace(SETTINGS, cards={"": "100 Mbps"}))
+    slow = advised(flink, "1x", cards={"": "100 Mbps"})
     assert slow.carried is not None
     assert slow.carried.value == pytest.approx(slow.flow.rate)
-
-
-def test_an_engine_is_as_patient_with_advice_as_with_measurements(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(advising, "advise", lambda *given: given[4])
-    engine = FlinkEngine(shop().rest, patience=7.0)
-    settings: Any = engine.advise("job", "2x")
-    assert settings.patience == 7.0
 
 
 def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
@@ -293,13 +282,13 @@ def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.M
     """Else it would take one subtask of each operator; another program is refused."""
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
     settings = replace(SETTINGS, program=Program(Path("shop.jar")))
-    advice = advise(shop().rest, "job", "2x", OFFERS, settings)
+    advice = advised(shop(), settings=settings)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
-        advise(shop().rest, "job", "2x", OFFERS, settings)
+        advised(shop(), settings=settings)
 
 
 def test_commands_name_no_program_that_is_remembered(
@@ -333,16 +322,6 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
     assert advice.plan.cluster.overhead_s_per_byte == pytest.approx(2e-9 * 2500 / mips)
 
 
-def test_a_cluster_in_reactive_mode_is_told_no_parallelisms(shop: Shop) -> None:
-    """Flink would refuse them; only machines can be started and stopped."""
-    flink = shop(facts={"schedulerType": "Adaptive"})
-    flink.answers["GET /jobmanager/config"] = config({"scheduler-mode": "reactive"})
-    commands = advised(flink).commands
-    assert commands[0].startswith("# first start 1 × small")
-    assert all(line.startswith("# ") for line in commands)
-    assert any("reactive mode" in line for line in commands)
-
-
 def test_the_adaptive_scheduler_may_run_fewer_subtasks_than_the_program_sets(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,4 +329,4 @@ def test_the_adaptive_scheduler_may_run_fewer_subtasks_than_the_program_sets(
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
     settings = replace(SETTINGS, program=Program(Path("shop.jar")))
     flink = shop(facts={"schedulerType": "Adaptive"})
-    assert advise(flink.rest, "job", "2x", OFFERS, settings).plan.parallelism["split"] == 2
+    assert advised(flink, settings=settings).plan.parallelism["split"] == 2

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ from command_lines import settings_file
 from fake_flink import FakeFlink, failure
 from flink_documents import ANSWERS
 from lazy_flink import Clock
-from shop_flink import SETTINGS, Shop, advised
+from shop_flink import Shop, advised
 
-from streamplace.engines.flink.advise.advise import advise
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.steady import UnsteadyJob
@@ -141,7 +139,7 @@ def test_speeds_that_are_none_are_refused_before_anything_is_asked(
     """Not after the minutes for which the job is watched."""
     flink = shop()
     with pytest.raises(StreamplaceError):
-        advise(flink.rest, "job", "2x", None, replace(SETTINGS, **wrong))
+        advised(flink, machines=None, **wrong)
     assert flink.asked == []
 
 

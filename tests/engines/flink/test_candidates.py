@@ -124,7 +124,6 @@ def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
 
 def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
     device = task_manager("dev-0", ["dev-0", "dev-1"])
-    flink = FakeFlink({"GET /taskmanagers": {"taskmanagers": [device]}})
     for requested, known in (
         ({"dev-0": 1}, True),
         ({"lim-0": 5e5, "lim-0-dev-1": 1e6}, True),
@@ -132,9 +131,8 @@ def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
     ):
         wants = {"managedMemory": 0, "extendedResources": requested}
         slot = {"jobId": "job", "resource": wants}
-        flink.answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [slot]}
-        assert is_placed(flink.rest, "job") is known
-        assert not is_placed(flink.rest, "other")
+        assert is_placed("job", "dev-0", [slot]) is known
+        assert not is_placed("other", "dev-0", [slot])
 
 
 def test_operators_with_names_like_those_of_subtasks_are_placed() -> None:

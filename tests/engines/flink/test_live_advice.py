@@ -9,6 +9,7 @@ from submitted_jobs import submitted
 
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.steady import UnsteadyJob
@@ -39,7 +40,7 @@ def advised(rest: Rest, job: str) -> Advice:
     settings = AdviceSettings(seconds=6, budget=Budget(None, 20_000))
     for _ in range(TRIES):
         try:
-            return advise(rest, job, "2x", OFFERS, settings)
+            return advise(FlinkEngine(rest), job, "2x", OFFERS, settings)
         except UnsteadyJob:
             continue
     raise AssertionError("the job is never steady")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from math import isfinite
 from typing import Any
 
@@ -113,7 +112,20 @@ class Advice(Displayed):
     def report(self) -> Report:
         """Return what fits a screen, with tables, commands and notes as details."""
         commands = (f"  {command}" for command in self.commands)
-        return Report((*summary_of_advice(self).parts, *commands), self.name)
+        return Report((*self.summary().parts, *commands), self.name)
+
+    def summary(self) -> Report:
+        """Report without commands, which a terminal must not break into lines."""
+        parts: list[Part] = [
+            *_sources(self.flow),
+            *_today(self),
+            Detail(_machines(self)),
+            Detail(_operators(self.operators)),
+            *_plan(self.plan),
+            *(Detail(f"note: {note}") for note in self.notes),
+            *_change(self),
+        ]
+        return Report(tuple(parts), self.name)
 
     def to_json(self) -> dict[str, Any]:
         """Return the advice as a JSON document."""
@@ -142,20 +154,6 @@ class Advice(Displayed):
             "commands": list(self.commands),
             "notes": list(self.notes),
         }
-
-
-def summary_of_advice(advice: Advice) -> Report:
-    """Report without commands, which a terminal must not break into lines."""
-    parts: list[Part] = [
-        *_sources(advice.flow),
-        *_today(advice),
-        Detail(_machines(advice)),
-        Detail(_operators(advice.operators)),
-        *_plan(advice.plan),
-        *(Detail(f"note: {note}") for note in advice.notes),
-        *_change(advice),
-    ]
-    return Report(tuple(parts), advice.name)
 
 
 def _source_json(source: SourceFlow) -> dict[str, Any]:
@@ -216,18 +214,16 @@ def _today(advice: Advice) -> Iterator[Part]:
 
 
 def _machines(advice: Advice) -> Sheet:
-    def kind(machine: CurrentMachine) -> tuple[str, str, str]:
-        return machine.size, machine.offer if machine.by and machine.offer else "—", machine.by
-
-    rows = []
-    for (size, offer, by), group in groupby(sorted(advice.current.machines, key=kind), kind):
-        own = list(group)
-        names = some([machine.name for machine in own], separator=", ", most=2)
-        subtasks = sum(machine.subtasks for machine in own)
-        matched = f"{offer} (by {by})" if by else offer
-        rows.append((names, str(len(own)), size, matched, str(subtasks)))
-    head = ("TaskManagers", "number", "size", "offer", "subtasks")
-    return Sheet(head, tuple(rows), names=0)
+    rows = tuple(
+        (
+            machine.name,
+            machine.size,
+            f"{machine.offer} (by {machine.by})" if machine.offer and machine.by else "—",
+            str(machine.subtasks),
+        )
+        for machine in advice.current.machines
+    )
+    return Sheet(("TaskManager", "size", "offer", "subtasks"), rows)
 
 
 def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:

@@ -5,10 +5,9 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import mean
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -23,35 +22,30 @@ from streamplace.engines.flink.advise.advice import (
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
     HEADROOM,
     MeasuredCluster,
     MeasuredDevice,
-    fast_enough,
-    is_pinnable,
     measured_cluster,
+    unpinnable,
 )
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import asked_rate, check_rate, with_offered
-from streamplace.engines.flink.measure.steady import (
-    GARBAGE_TIME,
-    PATIENCE_SECONDS,
-    check_garbage,
-    steady_profile,
-)
+from streamplace.engines.flink.measure.steady import GARBAGE_TIME, check_garbage, steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruption
-from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_streams
+from streamplace.engines.flink.program.fixed import FixedParts, fixed_parts, with_loose_streams
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import other_jobs
 from streamplace.engines.flink.rest.plan import FlinkTask
-from streamplace.engines.flink.rest.settings import is_adaptive, is_reactive, shown_settings
+from streamplace.engines.flink.rest.settings import is_adaptive
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
@@ -68,16 +62,8 @@ from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
 from streamplace.planning.result import PlanResult
 
 ALIKE = 0.01
-"""Speeds with a smaller relative difference are equal."""
-NOTABLE = 0.01
-"""Least share of the CPU of a plan that its own parallelism changes for it to be planned again."""
-BY_NAME, BY_SIZE = "name", "size"
+"""Relative difference of speeds, and of the CPU of two plans, that does not matter (taste)."""
 _NUMBERED = re.compile(r"-\d+")
-REACTIVE = (
-    "# the cluster runs in reactive mode: the job takes all slots, and Flink refuses to change the "
-    "numbers of its subtasks"
-)
-
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
     SHARED: "CPU time of threads of one name",
@@ -91,10 +77,6 @@ CPU_WORDS = {
 class AdviceSettings:
     """How a job is measured, and how machines are planned."""
 
-    # Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure; the
-    # bandwidth is assumed if it is not given.
-    mips: str = "2500 MIPS"
-    bandwidth: str | None = None
     seconds: float = 10.0  # length of each of two windows, whose rates must agree
     headroom: float = HEADROOM  # share of the CPU and network cards of offers that stays free
     # Random seed and budget of the search for a plan.
@@ -102,41 +84,19 @@ class AdviceSettings:
     budget: Budget = USUAL_BUDGET
     # Folder that the plan will be written to, for the commands that change the job.
     folder: str = FOLDER
-    patience: float = PATIENCE_SECONDS  # maximum number of seconds to wait until it is steady
     # Program of the job; by default the one that streamplace submitted.
     program: Program | None = None
-    # TaskManager → speed of its network card, "" for all; others are measured or assumed.
-    cards: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        PlanSettings(self.headroom)  # refuses what no plan can have
 
 
-class _Reading(NamedTuple):
-    """Measurements of a job and its cluster.
-
-    The TaskManagers in ``sizes`` share a machine evenly, as those that are bought; in ``cluster``,
-    none has less than it uses now. The cost of remote tuples in ``sending`` is that on a whole
-    core; None if it is not measured.
-    """
-
-    job: str
-    seen: JobProfile
-    graph: StreamGraph  # at the rates that its sources are offered
-    rates: JobRates | None  # predicts layouts of the job; None if it is unknown where it runs
-    sizes: MeasuredCluster
-    cluster: MeasuredCluster
-    sending: SendingCost | None
-    java: float  # MIPS that Java itself takes of each TaskManager
+USUAL_SETTINGS = AdviceSettings()
 
 
 def advise(
-    rest: Rest,
+    engine: FlinkEngine,
     job: str,
     rate: Quantity,
-    machines: Catalogue | Cluster | None,
-    settings: AdviceSettings,
-    tell: Callable[[str], None] = lambda _: None,
+    machines: Catalogue | Cluster | None = None,
+    settings: AdviceSettings = USUAL_SETTINGS,
 ) -> Advice:
     """Measure a running job, and plan the cheapest machines for a rate.
 
@@ -146,8 +106,6 @@ def advise(
         Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
     machines
         Offers, or existing machines; None stands for the TaskManagers.
-    tell
-        Function that receives a message after every window in which the job is watched.
 
     Raises
     ------
@@ -157,26 +115,44 @@ def advise(
         When the job does not run, no machines carry the rate, or a setting is wrong.
     """
     check_rate(rate)
-    reading = _read(rest, job, settings, tell)
-    seen, flow = reading.seen, reading.seen.flow
-    asked = asked_rate(rate, flow)
-    kept = _kept(rest, reading, settings.program)
-    graph, told = _at_measured_costs(reading)
-    graph = with_loose_streams(graph.at_rate(asked), kept.loose)
-    errors = errors_for(graph)
-    usual = PlanSettings(
-        keep_parallelism=kept.operators, seed=settings.seed, budget=settings.budget, errors=errors
+    rest, speed = engine.rest, parsed_mips(engine.mips)
+    bandwidth_bps(engine.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
+    usual = PlanSettings(settings.headroom, seed=settings.seed, budget=settings.budget)
+    seen = steady_profile(
+        rest, job, settings.seconds, engine.patience, (GARBAGE_TIME,), engine.tell
     )
-    current, plan = _planned(graph, reading, machines, usual, settings)
-    carried = _carried(reading, plan)
+    check_garbage(seen.managers)
+    measured, flow = measured_graph(seen, speed), seen.flow
+    cluster = engine.machines_of(seen, measured)
+    rates = _rates(seen, measured, cluster.cluster())
+    asked = asked_rate(rate, flow)
+    parts, told = _fixed(rest, job, seen.tasks, settings.program)
+    fixed = parts or FixedParts()
+    graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
+    if not unpinnable(rest):
+        graph = in_one_group(graph)  # a placement defines its own
+    graph = with_loose_streams(graph.at_rate(asked), fixed.loose)
+    usual = replace(usual, keep_parallelism=fixed.tasks, errors=errors_for(graph))
+    # TaskManagers that share a machine count with equal parts of it, as those that are bought.
+    current = current_machines(
+        measured_cluster(rest, engine.mips, engine.bandwidth), machines, seen
+    )
+    if isinstance(machines, Catalogue):
+        shared = replace(machines, slot_sharing=True)
+        plan = _planned(graph, left_for_operators(shared, seen.java, seen.sending, speed), usual)
+    else:
+        usual = replace(usual, headroom=0.0)
+        plan = _planned(graph, cluster.cluster() if machines is None else machines, usual)
+    carried = _carried(rates, plan, seen)
     is_enough = (
         carried is not None
         and max(carried.low, min(flow.rate, carried.value)) >= asked
         and not current.unmatched
         and current.cost <= plan.cost
     )
+    is_known = parts is not None and settings.program is None
     change = () if is_enough else change_commands(
-        rest, job, seen.tasks, current, plan, settings.folder, kept.is_remembered
+        rest, job, seen.tasks, current, plan, settings.folder, is_known
     )  # fmt: skip
     return Advice(
         job,
@@ -189,171 +165,117 @@ def advise(
         plan,
         expected_interruption(rest, job, (seen.name, [*seen.tasks], [*seen.edges])).value,
         change,
-        (*_notes(rest, reading, machines, plan), *told, kept.note),
+        (*_notes(rest, job, seen, measured, cluster, machines, plan), *doubts, told),
         settings.folder,
     )
 
 
-def _read(rest: Rest, job: str, settings: AdviceSettings, tell: Callable[[str], None]) -> _Reading:
-    """Measure a job, provided that it runs steadily."""
-    speed = parsed_mips(settings.mips)
-    bandwidth_bps(settings.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
-    seen = steady_profile(rest, job, settings.seconds, settings.patience, (GARBAGE_TIME,), tell)
-    check_garbage(seen.managers)
-    managers = rest.task_managers()
-    measured, flow = measured_graph(seen, speed), seen.flow
-    java, sending = seen.java, seen.sending
-    given = (rest, settings.mips, settings.bandwidth)
-    sizes = measured_cluster(*given)
-    cluster = measured_cluster(*given, java, sending, cards=settings.cards, used=seen.used)
-    seen.doubts.extend(cluster.notes)
-    rates = None
-    if seen.present is not None:
-        here, layout = cluster, Layout(seen.present.devices)
-        if beside := seen.present.beside:  # the CPU of other jobs
-            here = measured_cluster(*given, java, sending, beside, settings.cards, seen.used)
-        cluster, raised = fast_enough(cluster, measured, layout, seen.shares)
-        here, _ = fast_enough(here, measured, layout, seen.shares)
-        seen.doubts.extend([raised] if raised else [])
-        devices, used = here.cluster(), layout.devices
-        if used <= {*devices.devices.name}:  # ended subtasks may have run on one that has left
-            whole = Measurement(
-                measured, devices, seen.is_limited, (), seen.shares, seen.held_back, flow=flow
-            )
-            rates = JobRates(whole, layout, flow.rate)  # of all sources together
-    graph = with_offered(measured, flow)
-    if all(map(is_pinnable, managers)):
-        graph = in_one_group(graph)  # a placement defines its own
-    taken = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
-    return _Reading(job, seen, graph, rates, sizes, cluster, sending, taken)
+def _rates(seen: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates | None:
+    """What predicts the rates of a job's layouts; None if it is unknown where it runs."""
+    layout = None if seen.present is None else Layout(seen.present.devices)
+    if layout is None or not layout.devices <= {*cluster.devices.name}:
+        return None  # ended subtasks may have run on a TaskManager that has left
+    flow = seen.flow
+    measured = Measurement(
+        graph, cluster, seen.is_limited, (), seen.shares, seen.held_back, flow=flow
+    )
+    return JobRates(measured, layout, flow.rate)  # of all sources together
 
 
-def _at_measured_costs(reading: _Reading) -> tuple[StreamGraph, list[str]]:
+def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[StreamGraph, list[str]]:
     """Graph with costs at which the present layout carries what was measured, and a note on them.
 
     They are known if the sources are held back, or if the model says that it carries less. A model
     that is further off than profiles may be is not corrected: something else limits the job.
     """
-    graph, rates = reading.graph, reading.rates
     factor = 1.0 if rates is None else float(rates.factors[0])
+    told = f"the present layout carries {1 / factor:.0%} of what the model says, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
-        return graph, [
-            f"the present layout carries {1 / factor:.0%} of what the model says, so what the plan "
-            "carries may be further off than is told"
-        ]
+        return graph, [f"{told}what the plan carries may be further off than is told"]
     operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
     streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
-    told = (
-        f"the present layout carries {1 / factor:.0%} of what the model says, so all costs count "
-        f"{factor:.2f} times"
-    )
     scaled = replace(graph, streams=streams).with_operators(operators)
-    return scaled, [told] if abs(factor - 1) > NOISE else []
+    is_told = abs(factor - 1) > NOISE
+    return scaled, [f"{told}all costs count {factor:.2f} times"] if is_told else []
 
 
-def _carried(reading: _Reading, plan: PlanResult) -> RateInterval | None:
+def _carried(rates: JobRates | None, plan: PlanResult, seen: JobProfile) -> RateInterval | None:
     """Tuples/s that the job carries where it runs: measured if it is held back, else predicted."""
-    if reading.rates is None:
+    if rates is None:
         return None
-    rate = reading.rates.of(reading.rates.present)
-    if reading.seen.is_limited or plan.errors is None or not math.isfinite(rate):
+    rate = rates.of(rates.present)
+    if seen.is_limited or plan.errors is None or not math.isfinite(rate):
         return RateInterval(rate, rate, rate)
     return plan.errors.interval(rate)
 
 
-class _Kept(NamedTuple):
-    """Operators that keep their parallelism, with a note that says why.
-
-    Streams in ``loose`` are forwarded only while both ends have equally many subtasks.
-    """
-
-    operators: frozenset[str]
-    note: str
-    is_remembered: bool = False
-    loose: frozenset[tuple[str, str]] = frozenset()
-
-
-def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
-    """Operators whose parallelism is set by the program of a job."""
+def _fixed(
+    rest: Rest, job: str, tasks: Sequence[FlinkTask], given: Program | None
+) -> tuple[FixedParts | None, str]:
+    """What the program of a job sets of its parallelism, if that is known, and a note on it."""
     try:
-        program = given or known_program(rest, reading.job)
-        may_differ = is_adaptive(rest, rest.job(reading.job))
-        fixed, loose = fixed_parts(rest, program, reading.seen.tasks, may_differ=may_differ)
+        program = given or known_program(rest, job)
+        may_differ = is_adaptive(rest, rest.job(job))
+        fixed = fixed_parts(rest, program, tasks, may_differ=may_differ)
     except (FlinkError, SettingError) as error:
         if given is not None:
             raise
-        return _Kept(
-            frozenset(),
+        return None, (
             "the plan may change the parallelism of all operators, because it is not known for "
-            f"which operators the program sets it: {error}",
+            f"which operators the program sets it: {error}"
         )
-    note = "the program of the job sets the parallelism of "
-    note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
-    return _Kept(fixed, note, is_remembered=given is None, loose=loose)
+    names = f"{listed(sorted(fixed.tasks))}, so the plan keeps it" if fixed.tasks else "no operator"
+    return fixed, f"the program of the job sets the parallelism of {names}"
 
 
-def _planned(
-    graph: StreamGraph,
-    reading: _Reading,
-    machines: Catalogue | Cluster | None,
-    usual: PlanSettings,
-    settings: AdviceSettings,
-) -> tuple[CurrentMachines, PlanResult]:
-    """Current machines, and the plan for a graph at its rate.
+def _planned(graph: StreamGraph, machines: Catalogue | Cluster, asked: PlanSettings) -> PlanResult:
+    """Plan for a graph at its rate.
 
     What a subtask takes at any rate is there for each subtask of the plan. So the job is planned
     again if the numbers of subtasks change that by much.
     """
-    present = reading.seen.present
-    placed = {} if present is None else present.devices
-    subtasks = Counter(device for devices in placed.values() for device in devices)
-    given: Catalogue | Cluster
-    if isinstance(machines, Catalogue):
-        current = current_machines(reading.sizes, machines, subtasks)
-        shared, speed = replace(machines, slot_sharing=True), parsed_mips(settings.mips)
-        given = left_for_operators(shared, reading.java, reading.sending, speed)
-        usual = replace(usual, headroom=settings.headroom)
-    else:
-        current = used_machines(reading.sizes, subtasks)
-        given = reading.cluster.cluster() if machines is None else machines
-    plan = planned(graph, given, usual)
-    operators = graph.operators
+    plan, operators = planned(graph, machines, asked), graph.operators
     number = np.array([plan.parallelism[name] for name in operators.name], np.float64)
     constant = operators.constant * number / operators.parallelism
     work = 1e-6 * graph.charged_ipt * graph.input_rate + constant
-    if abs(constant - operators.constant).sum() > NOTABLE * work.sum():
-        plan = planned(graph.with_operators(replace(operators, constant=constant)), given, usual)
-    return current, plan
+    if abs(constant - operators.constant).sum() <= ALIKE * work.sum():
+        return plan
+    return planned(graph.with_operators(replace(operators, constant=constant)), machines, asked)
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
-    fixed = seen.constant
-    return tuple(
-        OperatorLoad(
-            task.name,
-            max(0.0, seen.cpu[task.id].cores - fixed[task.id]) / tuples
-            if (tuples := seen.tuples[task.id])
-            else 0.0,
-            fixed[task.id],
-            CPU_WORDS[seen.cpu[task.id].source],
-            task.parallelism,
-            plan.parallelism[task.name],
-            int(plan.graph.operators.max_parallelism[plan.graph.operators.index(task.name)]),
+    loads, constant, operators = [], seen.constant, plan.graph.operators
+    for task in seen.tasks:
+        fixed, cpu, tuples = constant[task.id], seen.cpu[task.id], seen.tuples[task.id]
+        loads.append(
+            OperatorLoad(
+                task.name,
+                max(0.0, cpu.cores - fixed) / tuples if tuples else 0.0,
+                fixed,
+                CPU_WORDS[cpu.source],
+                task.parallelism,
+                plan.parallelism[task.name],
+                int(operators.max_parallelism[operators.index(task.name)]),
+            )
         )
-        for task in seen.tasks
-    )
+    return tuple(loads)
 
 
 def _notes(
-    rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None, plan: PlanResult
+    rest: Rest,
+    job: str,
+    seen: JobProfile,
+    graph: StreamGraph,
+    cluster: MeasuredCluster,
+    machines: Catalogue | Cluster | None,
+    plan: PlanResult,
 ) -> Iterator[str]:
     """Notes on missing measurements, and on what the advice leaves out."""
-    seen, cluster, graph = reading.seen, reading.cluster, reading.graph
     yield from seen.doubts
     if cluster.java is None:
         yield "what Java itself takes of each TaskManager is not measured and left out"
-    if machines is None and cluster.unmeasured_sending:
-        yield cluster.unmeasured_sending
+    if machines is None:
+        yield from filter(None, (cluster.unmeasured_sending,))
     elif cluster.sending.is_assumed and not _gives_sending(machines):
         kind = "offers" if isinstance(machines, Catalogue) else "machines"
         yield (
@@ -368,17 +290,23 @@ def _notes(
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
             f"keeps the parallelism of {listed(sorted(receivers))}"
         )
-    if others := other_jobs(rest, reading.job):
+    if others := other_jobs(rest, job):
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
+
+
+def _gives_sending(machines: Catalogue | Cluster) -> bool:
+    """Whether machines state the cost of remote tuples."""
+    if isinstance(machines, Catalogue):
+        return machines.handles
+    return bool(machines.overhead_s or machines.overhead_s_per_byte)
 
 
 def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
     """Notes on operators whose busiest subtask fills a core before the plan is full.
 
     The plan divides tuples as Flink divides keys that are all alike, because it is not known how
-    popular keys would be divided among other numbers of subtasks.
-
-    A subtask that reads a share of the operator's tuples is full at the multiple of the rate
+    popular keys would be divided among other numbers of subtasks. A subtask that reads a share of
+    the operator's tuples is full at the multiple of the rate
 
         (speed of a core - constant part) / (share · instructions per second at the rate)
     """
@@ -386,10 +314,9 @@ def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
     speed = 1e6 * float(plan.cluster.devices.speed.max())
     for name, parts in seen.shares.items():
         row = graph.operators.index(name)
-        subtasks = float(graph.operators.parallelism[row])
+        fixed = 1e6 * float(graph.charged_constant[row] / graph.operators.parallelism[row])
         needed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
-        free = speed - 1e6 * float(graph.charged_constant[row]) / subtasks
-        if needed and (full := plan.rate * max(0.0, free) / needed) < plan.carries:
+        if needed and (full := plan.rate * max(0.0, speed - fixed) / needed) < plan.carries:
             yield (
                 f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
                 "plan leaves out: if it stays so, that subtask fills the fastest core of the plan "
@@ -398,43 +325,56 @@ def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
 
 
 def current_machines(
-    cluster: MeasuredCluster, catalogue: Catalogue, subtasks: Mapping[str, int]
+    cluster: MeasuredCluster, machines: Catalogue | Cluster | None, seen: JobProfile
 ) -> CurrentMachines:
-    """Find the offer of each TaskManager.
+    """TaskManagers as machines, each with its offer; without offers, those that run the job.
+
+    Without offers, each of them costs 1.
+    """
+    placed = {} if seen.present is None else seen.present.devices
+    subtasks = Counter(device for devices in placed.values() for device in devices)
+    if not isinstance(machines, Catalogue):
+        used = tuple(
+            CurrentMachine(one.name, _size(one), one.name, "", subtasks[one.name])
+            for one in cluster.devices
+            if subtasks[one.name]
+        )
+        return CurrentMachines(used, float(len(used)), is_priced=False)
+    found = []
+    for one in cluster.devices:
+        offer, by = _offer_of(one, machines.offers)
+        found.append(CurrentMachine(one.name, _size(one), offer, by, subtasks[one.name]))
+    numbers = Counter(machine.offer for machine in found)
+    cost = Prices.of(machines).per_hour([numbers[offer.name] for offer in machines.offers])
+    return CurrentMachines(tuple(found), cost)
+
+
+def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> tuple[str | None, str]:
+    """Offer of a TaskManager, and by which property it was recognised.
 
     It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
     one with the same number of cores, the same speed, and at least the same memory.
     """
-    machines = tuple(
-        _machine(device, catalogue.offers, subtasks.get(device.name, 0))
-        for device in cluster.devices
-    )
-    numbers = [
-        sum(machine.offer == offer.name for machine in machines) for offer in catalogue.offers
+    named = [
+        offer.name
+        for offer in offers
+        if device.name == offer.name
+        or (
+            device.name.startswith(offer.name)
+            and _NUMBERED.fullmatch(device.name.removeprefix(offer.name))
+        )
     ]
-    return CurrentMachines(machines, Prices.of(catalogue).per_hour(numbers))
-
-
-def _machine(device: MeasuredDevice, offers: Sequence[Offer], subtasks: int) -> CurrentMachine:
-    named = [offer.name for offer in offers if _is_named_after(device.name, offer.name)]
-    equal = sorted((o for o in offers if _is_alike(device, o)), key=lambda offer: offer.price)
     if named:
-        return CurrentMachine(device.name, _size(device), max(named, key=len), BY_NAME, subtasks)
-    offer = equal[0].name if equal else None
-    return CurrentMachine(device.name, _size(device), offer, BY_SIZE if equal else "", subtasks)
-
-
-def _is_named_after(device: str, offer: str) -> bool:
-    rest = device.removeprefix(offer)
-    return device == offer or (rest != device and _NUMBERED.fullmatch(rest) is not None)
-
-
-def _is_alike(device: MeasuredDevice, offer: Offer) -> bool:
-    return (
-        offer.cores == device.cores
+        return max(named, key=len), "name"
+    equal = [
+        offer
+        for offer in offers
+        if offer.cores == device.cores
         and math.isclose(float(offer.mips), parsed_mips(device.mips), rel_tol=ALIKE)
         and float(offer.memory) >= (device.memory or 0)
-    )
+    ]
+    cheapest = min(equal, key=lambda offer: offer.price, default=None)
+    return (None, "") if cheapest is None else (cheapest.name, "size")
 
 
 def _size(device: MeasuredDevice) -> str:
@@ -442,50 +382,30 @@ def _size(device: MeasuredDevice) -> str:
     return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
 
 
-def _gives_sending(machines: Catalogue | Cluster | None) -> bool:
-    """Whether machines state the cost of remote tuples."""
-    if isinstance(machines, Catalogue):
-        return machines.handles
-    return machines is not None and bool(machines.overhead_s or machines.overhead_s_per_byte)
-
-
 def left_for_operators(
-    catalogue: Catalogue, java: float, sending: SendingCost | None, speed: float
+    catalogue: Catalogue, java: float | None, sending: SendingCost | None, speed: float
 ) -> Catalogue:
     """Return the offers without the CPU of Java itself and the bandwidth of packet headers.
 
-    Java uses ``java`` MIPS of each machine. The cost of remote tuples is the measured one, if any,
-    unless the offers contain it; it was measured on cores of ``speed`` MIPS, and holds for the mean
-    of the offers.
+    The cost of remote tuples is the measured one, if any, unless the offers contain it; it was
+    measured on cores of ``speed`` MIPS, and holds for the mean of the offers.
     """
-    offers = tuple(_left(offer, java) for offer in catalogue.offers)
+    taken = ((java or 0.0) + (sending.fixed if sending else 0.0)) * speed
+    offers = []
+    for offer in catalogue.offers:
+        reserved = float(offer.reserved) + taken
+        if reserved >= float(offer.mips) * offer.cores:
+            raise FlinkError(
+                f"Java itself takes {taken:.4g} MIPS of each machine, which leaves nothing of "
+                f"offer {quoted(offer.name)} for operators; remove the offer"
+            )
+        cards = [float(card) / (1 + FRAMING) for card in (offer.egress, offer.ingress)]
+        offers.append(replace(offer, reserved=reserved, egress=cards[0], ingress=cards[1]))
+    left = replace(catalogue, offers=tuple(offers))
     if catalogue.handles or sending is None:
-        return replace(catalogue, offers=offers)
-    cost = sending.slower(speed / mean(float(offer.mips) for offer in catalogue.offers)).rounded()
-    return replace(
-        catalogue, offers=offers, overhead=cost.per_tuple, overhead_per_byte=cost.per_byte
-    )
-
-
-def _left(offer: Offer, java: float) -> Offer:
-    reserved = float(offer.reserved) + java
-    if reserved >= float(offer.mips) * offer.cores:
-        raise FlinkError(
-            f"Java itself takes {java:.4g} MIPS of each machine, which leaves nothing of offer "
-            f"{quoted(offer.name)} for operators; remove the offer"
-        )
-    egress, ingress = float(offer.egress) / (1 + FRAMING), float(offer.ingress) / (1 + FRAMING)
-    return replace(offer, reserved=reserved, egress=egress, ingress=ingress)
-
-
-def used_machines(cluster: MeasuredCluster, subtasks: Mapping[str, int]) -> CurrentMachines:
-    """TaskManagers that run subtasks of a job, each as a machine of cost 1."""
-    machines = tuple(
-        CurrentMachine(device.name, _size(device), device.name, "", subtasks[device.name])
-        for device in cluster.devices
-        if subtasks.get(device.name)
-    )
-    return CurrentMachines(machines, float(len(machines)), is_priced=False)
+        return left
+    cost = sending.slower(speed / mean(float(offer.mips) for offer in offers)).rounded()
+    return replace(left, overhead=cost.per_tuple, overhead_per_byte=cost.per_byte)
 
 
 def change_commands(
@@ -494,68 +414,52 @@ def change_commands(
     tasks: Sequence[FlinkTask],
     current: CurrentMachines,
     plan: PlanResult,
-    folder: str = FOLDER,
-    is_remembered: bool = False,
+    folder: str,
+    is_known: bool,
 ) -> tuple[str, ...]:
     """Commands, line by line; comments say which machines to start first and to stop at the end.
 
-    ``is_remembered`` says whether ``flink move`` knows the program of the job.
+    ``is_known`` says whether ``flink move`` knows the program of the job.
     """
-    changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
-    starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
-    stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
+    changes = Counter(plan.machines if current.is_priced else {})
+    changes.subtract(current.counts if current.is_priced else {})
+    slots = plan.slots.machines
+    each = ", ".join(f"{number} on {name}" for name, number in slots.items())
+    at_least = each if current.is_priced else max(slots.values())
+    slot_line = f"# taskmanager.numberOfTaskSlots: at least {at_least}"
     if is_adaptive(rest, rest.job(job)):
-        reactive = is_reactive(shown_settings(rest) or {})
-        rescaling = REACTIVE if reactive else _rescaling(rest, job, tasks, plan.parallelism)
-        return (*starts, _slot_line(current, plan), rescaling, *stops)
-    return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
+        change = [slot_line, _rescaling(rest, job, tasks, plan.parallelism)]
+    else:
+        change = [*_restart(rest, job, plan, slot_line, folder.rstrip("/"), is_known)]
+    return (
+        *(f"# first start {number} × {name}" for name, number in changes.items() if number > 0),
+        *change,
+        *(f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0),
+    )
 
 
 def _restart(
-    rest: Rest,
-    job: str,
-    current: CurrentMachines,
-    plan: PlanResult,
-    folder: str,
-    is_remembered: bool,
+    rest: Rest, job: str, plan: PlanResult, slot_line: str, folder: str, is_known: bool
 ) -> Iterator[str]:
     """Commands that stop a job with a savepoint and start it again from there."""
-    address, written = shlex.quote(urlsplit(rest.url).netloc), folder.rstrip("/")
+    address = shlex.quote(urlsplit(rest.url).netloc)
     numbers = set(plan.parallelism.values())
     if len(numbers) == 1:
-        yield from (
-            _slot_line(current, plan),
-            f"flink stop -m {address} --savepointPath SAVEPOINTS {job}",
-            f"flink run -d -m {address} -c ENTRY_CLASS -s SAVEPOINT -p {numbers.pop()} JAR "
-            "ARGUMENTS",
-            "# or, with every subtask where the plan has it:",
-        )
-    where = f"--rest {shlex.quote(rest.url)} --job {job}"
+        yield slot_line
+        yield f"flink stop -m {address} --savepointPath SAVEPOINTS {job}"
+        run = f"flink run -d -m {address} -c ENTRY_CLASS -s SAVEPOINT -p {numbers.pop()}"
+        yield f"{run} JAR ARGUMENTS"
+        yield "# or, with every subtask where the plan has it:"
     cluster, placement = (
-        shlex.quote(f"{written}/{name}") for name in ("cluster.toml", "placement.json")
+        shlex.quote(f"{folder}/{name}") for name in ("cluster.toml", "placement.json")
     )
     yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
+    where = f"--rest {shlex.quote(rest.url)} --job {job}"
     to = f"--placement {placement} --savepoints SAVEPOINTS"
-    if is_remembered:
+    if is_known:
         yield f"streamplace flink move {where} {to}"
     else:
         yield f"streamplace flink move JAR {where} --entry-class ENTRY_CLASS {to} -- ARGUMENTS"
-
-
-def _slot_line(current: CurrentMachines, plan: PlanResult) -> str:
-    """Comment with the number of slots that TaskManagers need if Flink places the subtasks."""
-    slots = plan.slots.machines
-    if not current.is_priced:
-        return f"# taskmanager.numberOfTaskSlots: at least {max(slots.values())}"
-    each = ", ".join(f"{number} on {name}" for name, number in slots.items())
-    return f"# taskmanager.numberOfTaskSlots: at least {each}"
-
-
-def _machine_changes(now: Mapping[str, int], planned: Mapping[str, int]) -> dict[str, int]:
-    """Number of machines of each type to start, or to stop if negative."""
-    return {
-        name: planned.get(name, 0) - now.get(name, 0) for name in dict.fromkeys((*planned, *now))
-    }
 
 
 def _rescaling(

@@ -2,9 +2,10 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from streamplace.engines.flink.decide.layouts import (
     MODE_SETTING,
@@ -40,10 +41,8 @@ Only the part of held-back sources is multiplied if the rates of the others do n
 """
 MOST_RAISES = 8
 EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
-ORDER = ("SLOTS", BY_SPEED, FOUND, EVEN, "TASKS", "NONE")
+ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, EVEN, "Flink's TASKS", "Flink's NONE")
 """Order in which layouts are tried of which nothing is known: from what helps most jobs."""
-SPREAD_OUT = "cluster.evenly-spread-out-slots"
-"""Older name of the mode SLOTS."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,38 @@ class Question:
     is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
     errors: PredictionErrors | None = None  # of predictions for the job; None ignores them
 
+    @classmethod
+    def of(
+        cls,
+        rest: Rest,
+        job: str,
+        measured: Measurement,
+        present: Layout,
+        rate: float | None,
+        errors: PredictionErrors | None,
+    ) -> "Question":
+        """Ask a cluster which layouts a running job may have."""
+        managers = left_without(rest, job)
+        held = {
+            row["id"]: rest.task_manager(row["id"]).get("allocatedSlots", ()) for row in managers
+        }
+        offered = [
+            row["totalResource"]["extendedResources"] for row in managers if is_pinnable(row)
+        ]
+        return cls(
+            measured,
+            present,
+            {row["id"]: _slots_for(job, row, held[row["id"]]) for row in managers},
+            bool(offered) and all(index_name(0) in resources for resources in offered),
+            rate,
+            occupied_devices(managers),
+            known_modes(rest),
+            configured_mode(rest),
+            managers,
+            any(is_placed(job, row["id"], held[row["id"]]) for row in managers if is_pinnable(row)),
+            errors,
+        )
+
     @cached_property
     def rates(self) -> JobRates:
         """Predicts the rates of layouts."""
@@ -73,15 +104,10 @@ class Question:
 
     def pinnable(self, layout: Layout) -> Layout | None:
         """Return a layout as it can be pinned; None if that is impossible."""
+        if not layout.devices <= {*self.free} or (layout.spread_devices and not self.spreads):
+            return None
         known = self.managers
         return layout if known is None else pinnable(layout, self.measured.graph, known)
-
-    def to_pin(self, layout: Layout) -> Layout | None:
-        """Return a layout of Flink's own as it can be pinned; None if that is impossible."""
-        is_whole = not layout.spread_devices
-        if not layout.devices <= {*self.free} or not (self.spreads or is_whole):
-            return None
-        return self.pinnable(layout)
 
     @property
     def free(self) -> list[str]:
@@ -100,7 +126,11 @@ class Candidate:
     kept: float = 0.0  # tuples/s of them that do not depend on the layout
     line: str = ""  # line of configuration by which Flink produces it without pins
     can_be_pinned: bool = True  # whether the cluster can run the job in this layout
-    order: int = 0  # position among layouts of which nothing is known
+
+    @property
+    def order(self) -> int:
+        """Position among layouts of which nothing is known."""
+        return ORDER.index(self.name) if self.name in ORDER else len(ORDER)
 
 
 def candidate(question: Question, name: str, *places: Layout) -> Candidate:
@@ -109,17 +139,15 @@ def candidate(question: Question, name: str, *places: Layout) -> Candidate:
     Intervals are those of the job's errors, since an error of its model concerns all its layouts.
     Rates of sources that do not depend on the layout are certain.
     """
-    carried = [question.rates.of(layout) for layout in places]
-    order = sorted(range(len(places)), key=carried.__getitem__)
-    least, middle, most = (carried[order[i]] for i in (0, (len(order) - 1) // 2, -1))
+    carried = sorted((question.rates.of(one), i) for i, one in enumerate(places))
+    (least, _), (value, middle), (most, _) = (carried[i] for i in (0, (len(carried) - 1) // 2, -1))
     kept = min(question.rates.kept, least)
-    predicted = RateInterval(least, middle, most)
+    predicted = RateInterval(least, value, most)
     if (errors := question.errors) is not None:
         predicted = RateInterval(
-            kept + errors.low * (least - kept), middle, kept + errors.high * (most - kept)
+            kept + errors.low * (least - kept), value, kept + errors.high * (most - kept)
         )
-    layout = places[order[(len(order) - 1) // 2]]
-    return Candidate(name, layout, predicted, kept, order=_position(name))
+    return Candidate(name, places[middle], predicted, kept)
 
 
 def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candidate]:
@@ -130,7 +158,7 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     for mode in question.modes:
         if possible := layouts(unpinned, question.slots, mode):
             one = candidate(question, f"Flink's {mode}", *possible)
-            pins = question.to_pin(one.layout)
+            pins = question.pinnable(one.layout)
             line = "" if mode == question.configured else f"{MODE_SETTING}: {mode}"
             can_be_pinned = pins is not None
             found.append(
@@ -140,23 +168,17 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
         devices = question.measured.cluster.devices
         power = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
         speeds = {name: power[name] for name in question.free}
-        places = {FOUND: searched(question, budget)}
-        for name, layout in (
-            (EVEN, even_layout(graph, question.free)),
-            (BY_SPEED, layout_by_speed(graph, speeds)),
-        ):
-            if question.spreads and (own := question.pinnable(layout)) is not None:
-                places[name] = own
+        places: dict[str, Layout | None] = {FOUND: searched(question, budget)}
+        if question.spreads:
+            places[EVEN] = question.pinnable(even_layout(graph, question.free))
+            places[BY_SPEED] = question.pinnable(layout_by_speed(graph, speeds))
         shares = question.measured.shares
         found += [
-            candidate(question, n, *possible_orders(one, shares)) for n, one in places.items()
+            candidate(question, name, *possible_orders(one, shares))
+            for name, one in places.items()
+            if one is not None
         ]
     return sorted(found, key=lambda one: -one.predicted.value)
-
-
-def _position(name: str) -> int:
-    known = name.removeprefix("Flink's ")
-    return ORDER.index(known) if known in ORDER else len(ORDER)
 
 
 def searched(question: Question, budget: Budget | None = None) -> Layout:
@@ -192,71 +214,53 @@ def searched(question: Question, budget: Budget | None = None) -> Layout:
     return searched(replace(question, spreads=False), budget) if fitting is None else fitting
 
 
-def slots_for(rest: Rest, job: str) -> dict[str, int]:
-    """Device → slots that Flink may give to a job when it is submitted again without pins."""
-    slots = {}
-    for manager in rest.task_managers():
-        device, number = manager["id"], manager.get("slotsNumber", 0)
-        taken = rest.task_manager(device).get("allocatedSlots", ())
-        own = sum(slot["jobId"] == job for slot in taken)
-        alone = own == len(taken)
-        slots[device] = number if alone else min(number, manager.get("freeSlots", 0) + own)
-    return slots
+def _slots_for(job: str, manager: Mapping[str, Any], held: Sequence[Mapping[str, Any]]) -> int:
+    """Slots of a TaskManager that Flink may give to a job that is submitted again without pins.
+
+    ``held``: the slots of it that are taken.
+    """
+    own = sum(slot["jobId"] == job for slot in held)
+    number = int(manager.get("slotsNumber", 0))
+    return number if own == len(held) else min(number, manager.get("freeSlots", 0) + own)
 
 
-def is_placed(rest: Rest, job: str) -> bool:
+def is_placed(job: str, device: str, held: Sequence[Mapping[str, Any]]) -> bool:
     """Whether slots of a job request a TaskManager, so that its groups are those of a placement.
 
     A slot of any other job has its part of everything that the TaskManager offers.
     """
-    for manager in filter(is_pinnable, rest.task_managers()):
-        device = manager["id"]
-        for slot in rest.task_manager(device).get("allocatedSlots", ()):
-            taken = slot.get("resource", {}).get("extendedResources", {})
-            if slot["jobId"] == job and taken and taken.get(resource(device), 0) <= 1:
-                return True
+    for slot in held:
+        taken = slot.get("resource", {}).get("extendedResources", {})
+        if slot["jobId"] == job and taken and taken.get(resource(device), 0) <= 1:
+            return True
     return False
 
 
-def can_spread(rest: Rest) -> bool:
-    """Whether all TaskManagers that can be pinned to are configured for spread operators."""
-    rows = [row for row in rest.task_managers() if is_pinnable(row)]
-    offered = [row["totalResource"]["extendedResources"] for row in rows]
-    return bool(offered) and all(index_name(0) in resources for resources in offered)
-
-
-def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
-    """Devices to which nothing can be pinned.
+def occupied_devices(managers: Managers) -> frozenset[str]:
+    """Devices to which nothing can be pinned, of TaskManagers with what is left of them.
 
     Other jobs use them exclusively, or they are not configured for pins although others are.
     """
-    rows = left_without(rest, job)
-    unprepared = {row["id"] for row in rows if not is_pinnable(row)}
+    unprepared = {row["id"] for row in managers if not is_pinnable(row)}
     return frozenset(
         row["id"]
-        for row in rows
+        for row in managers
         if row["freeResource"].get("extendedResources", {}).get(resource(row["id"]), 1.0) < 1
-        or (row["id"] in unprepared and len(unprepared) < len(rows))
+        or (row["id"] in unprepared and len(unprepared) < len(managers))
     )
 
 
 def known_modes(rest: Rest) -> tuple[Mode, ...]:
-    """Return Flink's modes that a cluster supports; TASKS is not tried before Flink 2.3."""
-    is_new = flink_version(rest) >= (2, 3)
+    """Return Flink's modes that a cluster supports; TASKS is new in Flink 2.3."""
+    version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
+    is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
-
-
-def flink_version(rest: Rest) -> tuple[int, int]:
-    """Major and minor version of a cluster's Flink; zeros if its version has another form."""
-    found = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
-    return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
 def configured_mode(rest: Rest) -> Mode | None:
     """Return the mode that a cluster is configured with; None if it is unknown or not modelled."""
-    settings = shown_settings(rest)
-    if settings is None:
+    if (settings := shown_settings(rest)) is None:
         return None
-    usual = "SLOTS" if settings.get(SPREAD_OUT, "").lower() == "true" else "NONE"
-    given = settings.get(MODE_SETTING, usual).upper()
+    is_spread = settings.get("cluster.evenly-spread-out-slots", "").lower() == "true"  # older name
+    given = settings.get(MODE_SETTING, "SLOTS" if is_spread else "NONE").upper()
     return next((mode for mode in MODES if mode == given), None)

@@ -14,27 +14,19 @@ Whatever interrupts the trials, the job goes back to the best layout that was me
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from functools import cached_property
+from math import exp, inf
 from types import MappingProxyType
+from typing import Any
 
-from streamplace.engines.flink.decide.candidates import (
-    Candidate,
-    Question,
-    can_spread,
-    candidates,
-    configured_mode,
-    is_placed,
-    known_modes,
-    occupied_devices,
-    slots_for,
-)
-from streamplace.engines.flink.decide.proposal import Proposal, Trial
+from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.measure.fit import Observed
+from streamplace.engines.flink.measure.measurement import Measurement, finite
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import (
     Interruption,
@@ -43,26 +35,260 @@ from streamplace.engines.flink.move.interruption import (
     warm_up_seconds,
 )
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.saving import stopped_with
 from streamplace.engines.flink.move.settling import flow_there, note, seconds_for
-from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import StreamplaceError
-from streamplace.io.ledger import errors_for
+from streamplace.io.ledger import NOISE, errors_for
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
-from streamplace.model.messages import listed
-from streamplace.model.report import duration
+from streamplace.model.intervals import RateInterval
+from streamplace.model.messages import listed, quoted
+from streamplace.model.report import Report, Sheet, duration
 from streamplace.model.trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)
-BY = "flink move"
+PRESENT, BEFORE = "present layout", "layout before"
+WORTHWHILE = 0.05
+"""Least gain, relative to the best measured rate, that a layout must be able to have to be tried.
+
+Runs of one layout differ by 3 %, and a trial stops the job.
+"""
+CLEAR = 0.217
+"""Least predicted gain of a layout that no trial can confirm before more is offered.
+
+The errors of the ratio of two predictions are at most 17 % in nine of ten pairs (docs/evidence.md).
+"""
+UNLIKE = 1.21
+"""How far above its interval a layout may be of which all subtasks are elsewhere, as a logarithm.
+
+Measured: the rates of nine of ten jobs were less above theirs, by the share of the subtasks that
+were elsewhere than in the measured layout (benchmarks/recorded_runs.py: 13 jobs of this repository,
+for which 0.46 would do, and five of others that carried up to 3.8 times their predictions).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A layout in which a job was, and the rate that its sources sustained there."""
+
+    name: str
+    layout: Layout
+    rate: float = 0.0  # tuples/s; 0 if it was not measured
+    is_limited: bool = False  # whether a source was held back, so that this is what it carries
+    outage: float | None = None  # seconds for which the moves to it stopped the job
+    line: str = ""  # line of configuration by which Flink produces it without pins
+    failure: str = ""  # why the job did not run there
+    predicted: RateInterval | None = None  # before it was tried; None of the layout before
+    told: float | None = None  # seconds for which its move was expected to interrupt the job
+
+    @classmethod
+    def present(cls, question: Question) -> "Trial":
+        """The layout in which a job was measured, and the rate that it sustains there."""
+        measured, rates = question.measured, question.rates
+        return cls(PRESENT, rates.present, float(rates.sustained.sum()), measured.is_limited)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the job ran and its rate was measured."""
+        return not self.failure and self.rate > 0
+
+    def is_at(self, layout: Layout) -> bool:
+        """Whether a layout is the same, up to an exchange of subtasks of one operator."""
+        return self.layout.keys() == layout.keys() and not layout.moved_from(self.layout)
+
+    def row(self, *, is_where: bool) -> tuple[str, ...]:
+        """Row of the table of layouts."""
+        rate, outage = "", "" if self.outage is None else duration(self.outage)
+        ends = "" if self.predicted is None else _ends(self.predicted)
+        how = "did not run" if self.failure else "not measured"
+        if self.runs:
+            how = "measured" if self.is_limited else "keeps up"
+            rate, how = digits(self.rate), "runs now" if is_where else how
+        return self.name, rate, ends, how, outage
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as a JSON document."""
+        return {
+            "name": self.name,
+            "measured": self.rate or None,
+            "keeps_up": self.runs and not self.is_limited,
+            "predicted": None if self.predicted is None else _finite(self.predicted),
+            "outage": self.outage,
+            "told": self.told,
+            "failure": self.failure or None,
+        }
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A measured job: predictions of its layouts, and its trials so far."""
+
+    job: str  # id of the job
+    question: Question  # its last measurement
+    candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
+    outage: Interruption  # seconds for which a move is expected to interrupt it
+    trials: tuple[Trial, ...]  # layouts in which it was, the first one first
+    where: Trial  # the layout in which it is
+    plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
+    savepoint: str | None = None  # from which the job was started; None if it was not moved
+
+    @property
+    def measured(self) -> Measurement:
+        """Its last measurement."""
+        return self.question.measured
+
+    def after(self, job: str, trial: Trial, savepoint: str | None = None) -> "Proposal":
+        """Return the same predictions after one more trial, with the job that runs now."""
+        trials = (*self.trials, trial)
+        if trial.failure:
+            return replace(self, job=job, trials=trials, plan=None)
+        return replace(self, job=job, trials=trials, where=trial, plan=None, savepoint=savepoint)
+
+    @property
+    def best(self) -> Trial:
+        """The best layout that was measured: that of now if it keeps up, or differs by noise."""
+        runs = [trial for trial in self.trials if trial.runs]
+        best = max(runs, key=lambda trial: trial.rate)
+        now = self.where if self.where.runs else runs[-1]
+        is_enough = not now.is_limited or now.rate >= (1 - NOISE) * best.rate
+        return now if is_enough else best
+
+    @cached_property
+    def target(self) -> Candidate | None:
+        """The layout to try next: that of the highest optimistic rate; None if none is worth it.
+
+        A job that keeps up is moved only if the user asks for a higher rate and the model says that
+        another layout carries more of it. No measurement can confirm that before the rate comes.
+        """
+        others = [one for one in self.candidates if one.can_be_pinned and not self.is_tried(one)]
+        if self.where.is_limited:
+            value = {one.name: self.optimistic(one) for one in others}
+            least = (1 + WORTHWHILE) * self.best.rate
+        else:
+            asked, rates = self.question.rate, self.question.rates
+            if asked is None or self.where is not self.trials[0]:
+                return None
+            value = {one.name: min(asked, one.predicted.value) for one in others}
+            least = (1 + CLEAR) * min(asked, rates.of(rates.present))
+        target = max(others, key=lambda one: (value[one.name], -one.order), default=None)
+        LOG.debug("of %s tuples/s at best, more than %.6g are needed", value, least)
+        return None if target is None or value[target.name] <= least else target
+
+    def is_tried(self, candidate: Candidate) -> bool:
+        """Whether the job was in a layout already."""
+        return any(trial.is_at(candidate.layout) for trial in self.trials)
+
+    def distance(self, layout: Layout) -> float:
+        """Share of the subtasks that are elsewhere than in the measured layout that is nearest."""
+        runs = [trial.layout for trial in self.trials if trial.runs]
+        moved = min(layout.number_moved_from(known) for known in runs)
+        return moved / sum(map(len, layout.values()))
+
+    def optimistic(self, candidate: Candidate) -> float:
+        """Rate that a layout may carry, if all that is uncertain is in its favour."""
+        asked, kept, high = self.question.rate, candidate.kept, candidate.predicted.high
+        distance = self.distance(candidate.layout)
+        rate = kept + (high - kept) * exp(UNLIKE * distance)
+        if self.question.rates.contradiction is not None:
+            rate = inf
+        LOG.debug(
+            "%s: predicted %s, kept %.6g, share elsewhere %.3f, at best %.6g/s",
+            *(candidate.name, candidate.predicted, kept, distance, rate),
+        )
+        return rate if asked is None else min(rate, asked)
+
+    def sentences(self) -> Iterator[str]:
+        """Sentences on the measured rate, and on what is done next."""
+        measured, rate = self.measured, self.where.rate
+        yield f"now: {digits(rate)} tuples/s (measured)"
+        if measured.flow is not None and measured.flow.pending:
+            yield measured.flow.lag
+        streams = measured.graph.streams
+        keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
+        for name, shares in measured.shares.items():
+            what = quoted(name)
+            why = f"keys of {what} are skewed" if name in keyed else f"{what} is uneven"
+            yield (
+                f"{why}: its {len(shares)} subtasks read {min(shares):.0%} to {max(shares):.0%} of "
+                "its tuples each"
+            )
+        if kept := self.question.rates.kept:
+            yield (
+                f"only {listed(sorted(measured.held_back))} can send more in another layout; "
+                f"the other sources keep up, and all rates contain their {digits(kept)} tuples/s"
+            )
+        if self.question.rate is None and not measured.is_limited:
+            yield (
+                f"the job keeps up with its sources where it runs ({digits(rate)} tuples/s), "
+                "so moving it gains nothing; to place it for more, give --rate"
+            )
+        elif (target := self.target) is None:
+            yield "no other layout is expected to carry more, so none is tried"
+        else:
+            yield (
+                f"to be tried first: {target.name}; each trial stops the job for about "
+                f"{self.outage}"
+            )
+
+    def report(self) -> Report:
+        """The table of layouts, with what was measured and what was only predicted."""
+        first, *others = self.trials
+        named = replace(first, name=BEFORE) if others else first
+        rows = [named.row(is_where=first is self.where)]
+        rows += [trial.row(is_where=trial is self.where) for trial in others]
+        for one in self.candidates:
+            if not self.is_tried(one):
+                value = digits(one.predicted.value)
+                rows.append((one.name, value, _ends(one.predicted), "predicted", ""))
+        line = self.where.line
+        words = [f"Flink's own setting gives this layout without pins: {line}"] if line else []
+        return Report(
+            (Sheet(("layout", "tuples/s", "interval", "", "stopped"), tuple(rows)), *words)
+        )
+
+    @property
+    def stopped(self) -> float | None:
+        """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
+        known = [trial.outage for trial in self.trials if trial.outage is not None]
+        return sum(known) if known else None
+
+    @property
+    def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
+        """Operators that moved, with the numbers of their subtasks by device before and now."""
+        return self.where.layout.moved_from(self.trials[0].layout)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the predictions and the trials as a JSON document."""
+        errors, target = self.question.errors, self.target
+        document: dict[str, Any] = {
+            "measured": self.where.rate,
+            "errors": None if errors is None else errors.to_json(),
+            "layouts": [self._row(candidate) for candidate in self.candidates],
+            "next": None if target is None else target.name,
+            "outage": self.outage.value,
+        }
+        if len(self.trials) > 1:
+            document |= {
+                "trials": [trial.to_json() for trial in self.trials],
+                "runs": self.where.name,
+                "configuration": self.where.line or None,
+            }
+        return document
+
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        return {
+            "name": candidate.name,
+            **_finite(candidate.predicted),
+            "moves": candidate.layout.number_moved_from(self.where.layout),
+            "configuration": candidate.line or None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +321,8 @@ class JobImprover:
         rest = self.engine.rest
         engine = replace(self.engine, tell=LOG.info) if trials else self.engine
         measured = engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
-        question = Question(
-            measured,
-            self._present(job),
-            slots_for(rest, job),
-            can_spread(rest),
-            self.rate,
-            occupied_devices(rest, job),
-            known_modes(rest),
-            configured_mode(rest),
-            left_without(rest, job),
-            is_placed(rest, job),
-            errors_for(measured.graph),
-        )
+        errors = errors_for(measured.graph)
+        question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out and not trials:
             self.tell(
@@ -137,11 +352,10 @@ class JobImprover:
         """
         if self.move is None:
             return proposal
-        target = proposal.target
+        target, spreads = proposal.target, proposal.question.spreads
         layout = self._present(proposal.job) if target is None else target.layout
-        is_whole = not layout.spread_devices
-        rest = self.engine.rest
-        if target is None and (unpinnable(rest) or not (is_whole or can_spread(rest))):
+        is_refused = unpinnable(self.engine.rest) or (layout.spread_devices and not spreads)
+        if target is None and is_refused:
             return proposal
         return replace(proposal, plan=self.move.plan(proposal.job, layout.by_operator()))
 
@@ -252,7 +466,7 @@ class JobImprover:
             profile_spread(graph),
         )
         flow = SourceFlow(there.rate, is_limited=there.is_limited)
-        note(BY, predicted, flow, self.tell)
+        note("flink move", predicted, flow, self.tell)
 
     def _returned(self, proposal: Proposal) -> Proposal:
         """Move a job back to the best layout that was measured, unless it is there."""
@@ -300,3 +514,11 @@ def _named(proposal: Proposal) -> Candidate | None:
         return None
     number = 1 + sum(trial.name.split(" #")[0] == target.name for trial in proposal.trials)
     return target if number == 1 else replace(target, name=f"{target.name} #{number}")
+
+
+def _ends(predicted: RateInterval) -> str:
+    return f"{digits(predicted.low)} to {digits(predicted.high)}"
+
+
+def _finite(predicted: RateInterval) -> dict[str, float | None]:
+    return {end: finite(rate) for end, rate in predicted._asdict().items()}

@@ -19,8 +19,10 @@ rules are those of Flink 2.3; a test starts jobs in each mode and compares. In t
 fills one TaskManager after another, so it balances tasks only among those that the job needs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
@@ -33,11 +35,9 @@ Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
 VARIANTS = 8
-"""Number of sampled layouts that represent all possible layouts of a mode."""
-Subtask = tuple[int, int]
-"""Row of an operator, and the number of one of its subtasks."""
-Bundle = list[Subtask]
-"""Subtasks that share a slot."""
+"""Number of sampled layouts that represent all possible layouts of a mode (taste)."""
+Bundle = list[tuple[int, int]]
+"""Subtasks that share a slot, as rows of their operators and their numbers."""
 
 
 def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
@@ -55,21 +55,13 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     True
     """
     bundles = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
-    return _variants(graph, bundles, slots, mode)
-
-
-def _variants(
-    graph: StreamGraph, bundles: Sequence[Bundle], slots: Mapping[str, int], mode: Mode
-) -> list[Layout]:
-    """Different layouts among some that Flink may choose for bundles."""
     if sum(slots.values()) < len(bundles):
         return []
-    answer: list[Layout] = []
-    for seed in range(VARIANTS):
-        layout = _layout(graph, bundles, slots, mode, np.random.default_rng(seed))
-        if layout not in answer:
-            answer.append(layout)
-    return answer
+    sampled = (
+        _layout(graph, bundles, slots, mode, np.random.default_rng(seed))
+        for seed in range(VARIANTS)
+    )
+    return list(dict.fromkeys(sampled))
 
 
 def in_one_group(graph: StreamGraph) -> StreamGraph:
@@ -96,7 +88,7 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
     """
     layout: dict[str, list[str]] = {}
     begin = 0
-    for name, number in zip(graph.operators.name, _parallelism(graph), strict=True):
+    for name, number in _parallelism(graph).items():
         left_over = number % len(devices)
         first = begin if left_over else 0
         layout[name] = [devices[(first + i) % len(devices)] for i in range(number)]
@@ -116,9 +108,9 @@ def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
     Layout({'src': ['a', 'a'], 'map': ['a', 'a', 'b']})
     """
     layout: dict[str, list[str]] = {}
-    held = dict.fromkeys(speeds, 0)
-    for name, number in zip(graph.operators.name, _parallelism(graph), strict=True):
-        own = dict.fromkeys(speeds, 0)
+    held = Counter[str]()
+    for name, number in _parallelism(graph).items():
+        own = Counter[str]()
         for _ in range(number):
             device = min(
                 speeds, key=lambda d: ((own[d] + 1) / speeds[d], (held[d] + 1) / speeds[d])
@@ -129,94 +121,78 @@ def layout_by_speed(graph: StreamGraph, speeds: Mapping[str, float]) -> Layout:
     return Layout(layout)
 
 
-@dataclass(slots=True)
-class _Senders:
-    """Bundles that the subtasks of an operator may join."""
-
-    bundles: Sequence[int]  # the bundles in the order in which they are tried
-    # Number of subtasks that may each join only their own senders (`pointwise_pairs`); 0 if any.
-    receivers: int = 0
-    _begin: int = 0
-
-    def first(self, i: int, taken: Set[int]) -> int | None:
-        """First of them that is not taken; a bundle that is taken stays taken."""
-        if self.receivers:
-            begin, end = (k * len(self.bundles) // self.receivers for k in (i, i + 1))
-            own = self.bundles[begin : max(begin + 1, end)]
-            return next((bundle for bundle in own if bundle not in taken), None)
-        while self._begin < len(self.bundles) and self.bundles[self._begin] in taken:
-            self._begin += 1
-        return self.bundles[self._begin] if self._begin < len(self.bundles) else None
-
-
 def local_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
-    of_operator: list[list[int]] = []  # bundles of the subtasks of each operator
-    group = _groups(graph)
-    own: dict[int, list[int]] = {}  # slot sharing group → its bundles, in the order of creation
-    for v, number in enumerate(_parallelism(graph)):
-        senders = _senders(graph, group, v, of_operator)
-        joined: dict[int, int] = {}
-        taken: set[int] = set()
+    groups = graph.operators.slot_sharing_group
+    opened: dict[str, list[int]] = {}  # slot sharing group → its bundles
+    places: list[list[int]] = []  # for each operator, the bundle of each of its subtasks
+    for v, number in enumerate(_parallelism(graph).values()):
+        senders = _senders(graph, v, places)
+        joined: dict[int, int] = {}  # bundle → the subtask that joins it
+        others = []
         for i in range(number):
-            free = (one.first(i, taken) for one in senders)
-            answer = next((bundle for bundle in free if bundle is not None), None)
-            if answer is not None:
-                joined[i] = answer
-                taken.add(answer)
-        opened = own.setdefault(group[v], [])
-        others = _Senders(opened)
-        for i in (i for i in range(number) if i not in joined):
-            answer = others.first(i, taken)
-            if answer is None:
-                answer = len(bundles)
-                bundles.append([])
-                opened.append(answer)
-            joined[i] = answer
-            taken.add(answer)
-        for i, bundle in joined.items():
+            near = chain.from_iterable(_near(i, number, *sender) for sender in senders)
+            if (free := next((one for one in near if one not in joined), None)) is None:
+                others.append(i)
+            else:
+                joined[free] = i
+        own = opened.setdefault(groups[v], [])
+        left = [one for one in own if one not in joined]
+        new = range(len(bundles), len(bundles) + max(0, len(others) - len(left)))
+        bundles += [[] for _ in new]
+        own += new
+        joined |= zip([*left, *new], others, strict=False)
+        for bundle, i in joined.items():
             bundles[bundle].append((v, i))
-        of_operator.append([joined[i] for i in range(number)])
+        places.append(sorted(joined, key=joined.__getitem__))
     return bundles
 
 
 def _senders(
-    graph: StreamGraph, group: Sequence[int], v: int, of_operator: Sequence[Sequence[int]]
-) -> list[_Senders]:
-    """Bundles of the subtasks that operator v reads from, in its own group, by stream."""
-    inputs = np.flatnonzero(graph.streams.target == v).tolist()
-    sources = graph.streams.source.tolist()
+    graph: StreamGraph, v: int, places: Sequence[Sequence[int]]
+) -> list[tuple[Sequence[int], bool]]:
+    """For each stream into an operator from its group: bundles of the senders, and if pairwise."""
+    streams, groups = graph.streams, graph.operators.slot_sharing_group
+    inputs = np.flatnonzero(streams.target == v).tolist()
     return [
-        _Senders(of_operator[sources[e]], _pairwise_receivers(graph, e))
+        (places[u], _is_pairwise(graph, e))
         for e in inputs
-        if group[sources[e]] == group[v]
+        if groups[u := int(streams.source[e])] == groups[v]
     ]
 
 
-def _pairwise_receivers(graph: StreamGraph, e: int) -> int:
-    """Number of receivers of a stream that connects only neighbours; 0 if it connects all."""
+def _near(i: int, number: int, senders: Sequence[int], is_pairwise: bool) -> Sequence[int]:
+    """Bundles of the senders that subtask i, of some number of them, reads from."""
+    if not is_pairwise:
+        return senders
+    begin, end = (k * len(senders) // number for k in (i, i + 1))
+    return senders[begin : max(begin + 1, end)]
+
+
+def _is_pairwise(graph: StreamGraph, e: int) -> bool:
+    """Whether a stream joins each subtask only with its neighbours (`pointwise_pairs`)."""
     streams, number = graph.streams, graph.operators.parallelism
-    kind, v = streams.partitioning[e], streams.target[e]
+    kind, u, v = streams.partitioning[e], streams.source[e], streams.target[e]
     plain = not kind and graph.operators.max_parallelism[v] == 0
-    is_pairwise = kind in (*STRAIGHT, RESCALE) or (plain and number[streams.source[e]] == number[v])
-    return int(number[v]) if is_pairwise else 0
+    return kind in (*STRAIGHT, RESCALE) or bool(plain and number[u] == number[v])
 
 
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles of a slot sharing group whose sizes differ by at most one, filled in turn."""
-    group, number = _groups(graph), _parallelism(graph)
-    size: dict[int, int] = {}
-    for v, g in enumerate(group):
-        size[g] = max(size.get(g, 0), number[v])
-    bundles: dict[int, list[Bundle]] = {g: [[] for _ in range(n)] for g, n in size.items()}
+    groups, numbers = graph.operators.slot_sharing_group, [*_parallelism(graph).values()]
+    size: dict[str, int] = {}
+    for group, number in zip(groups, numbers, strict=True):
+        size[group] = max(size.get(group, 0), number)
+    bundles: dict[str, list[Bundle]] = {group: [[] for _ in range(n)] for group, n in size.items()}
     position = dict.fromkeys(size, 0)
-    for v, g in enumerate(group):
-        first = 0 if number[v] == size[g] else position[g]
-        for i in range(number[v]):
-            bundles[g][(first + i) % size[g]].append((v, i))
-        if number[v] != size[g]:
-            position[g] = (first + number[v]) % size[g]
+    for v, (group, number) in enumerate(zip(groups, numbers, strict=True)):
+        is_full = number == size[group]
+        first = 0 if is_full else position[group]
+        for i in range(number):
+            bundles[group][(first + i) % size[group]].append((v, i))
+        if not is_full:
+            position[group] = (first + number) % size[group]
     return [bundle for own in bundles.values() for bundle in own]
 
 
@@ -234,10 +210,7 @@ def _layout(
         pairs = _by_number_of_subtasks([bundles[b] for b in rows], taken)
     else:
         pairs = [(bundles[b], device) for b, device in zip(rows, taken, strict=True)]
-    layout = {
-        name: [""] * number
-        for name, number in zip(graph.operators.name, _parallelism(graph), strict=True)
-    }
+    layout = {name: [""] * number for name, number in _parallelism(graph).items()}
     for bundle, device in pairs:
         for v, i in bundle:
             layout[graph.operators.name[v]][i] = device
@@ -271,12 +244,5 @@ def _by_number_of_subtasks(
     return pairs
 
 
-def _parallelism(graph: StreamGraph) -> list[int]:
-    numbers: list[int] = graph.operators.parallelism.tolist()
-    return numbers
-
-
-def _groups(graph: StreamGraph) -> list[int]:
-    """Number of the slot sharing group of each operator."""
-    names = graph.operators.slot_sharing_group
-    return [sorted(set(names)).index(name) for name in names]
+def _parallelism(graph: StreamGraph) -> dict[str, int]:
+    return dict(zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True))

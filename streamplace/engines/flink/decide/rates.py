@@ -43,16 +43,12 @@ from streamplace.model.trust import Trust, profile_drift, trust_of
 from streamplace.model.units import LARGEST
 
 LOG = logging.getLogger(__name__)
-TIE = 1e-9
-"""Relative difference of levels below which resources fill up at the same time."""
+TINY = 1e-9
+"""Relative difference that rounding may make of levels, rates and factors of costs."""
 STUCK = 1e15
 """Load that stands for an infinite one: a device that constant loads exceed carries nothing."""
-NOTHING = 1e-9
-"""Multiple of a rate below which nothing is carried."""
-MOST_STEPS, CONVERGED = 30, 1e-9
-"""Steps, and the relative error that ends them, in which factors of costs are found."""
-MOST_FACTOR = 1e4
-"""Largest factor of costs, and the inverse of the smallest."""
+STEPS = 30
+"""Most steps in which factors of costs are found."""
 
 
 class Flows(NamedTuple):
@@ -82,7 +78,7 @@ class Flows(NamedTuple):
                 if level == inf:
                     reached[rising] = inf
                     break
-                full = levels <= level * (1 + TIE)
+                full = levels <= level * (1 + TINY)
                 stops = rising & ((self.loads[:, full] > 0).any(axis=1) | (self.most <= level))
                 reached[stops] = level
                 used += level * self.loads[stops].sum(axis=0)
@@ -133,15 +129,15 @@ class JobRates:
         measured = self.measured
         now, answer = self._flows(self.present), np.ones(measured.graph.n_operators)
         rates = self.sustained if self.is_open else np.full(len(answer), self.sustained.sum())
-        for _ in range(MOST_STEPS):
+        for _ in range(STEPS):
             flows = now.costing(answer)
             carried = np.bincount(now.source, now.rates * flows.filled(), len(answer))
-            known = (carried > NOTHING * rates) & (carried < inf)
+            known = (carried > TINY * rates) & (carried < inf)
             if not measured.is_limited:  # it may carry more than it was offered
                 known &= carried < rates
             off = np.where(known, carried / np.where(known, rates, 1.0), 1.0)
-            answer = np.clip(answer * off, 1 / MOST_FACTOR, MOST_FACTOR)
-            if abs(off - 1).max() <= CONVERGED:
+            answer = answer * off
+            if abs(off - 1).max() <= TINY:
                 break
         LOG.debug("factors of the costs of sources: %s", answer[np.unique(now.source)].tolist())
         return answer
@@ -157,7 +153,7 @@ class JobRates:
         graph = self.measured.graph
         trust, modelled = trust_of(graph), self._flows(self.present).total
         error = modelled / self.sustained.sum() - 1 if modelled < inf else 0.0
-        if 1 + error < NOTHING:
+        if 1 + error < TINY:
             trust = Trust(-1.0)
         elif self.measured.is_limited and (trust is None or trust.error > abs(error)):
             trust = Trust(error, profile_drift(graph))
@@ -190,7 +186,7 @@ class JobRates:
         from streamsim.filling import flow_shares
 
         measured = self.measured
-        job = placed(measured.graph, measured.cluster, layout, self.measured.shares)
+        job = placed(measured.graph, measured.cluster, layout, measured.shares)
         sources = job.problem.instance.sources
         rows = job.expansion.operator[sources]  # [S] operator of each subtask of a source
         flow = self._flow_of(rows)

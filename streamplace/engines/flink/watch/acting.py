@@ -21,6 +21,7 @@ from streamplace.engines.flink.move.outcomes import (
     Undecided,
 )
 from streamplace.engines.flink.move.settling import note
+from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
@@ -73,7 +74,7 @@ class Spares:
         lost = sorted(layout.devices.difference(offered))
         possible, spares = offered.keys() - layout.devices, self.names
         if self.takes_free:
-            possible -= occupied_devices(self.rest, job)
+            possible -= occupied_devices(left_without(self.rest, job))
             spares = [*spares, *sorted(offered)]
         free = [device for device in dict.fromkeys(spares) if device in possible]
         new = layout.with_spares(dict(zip(lost, free, strict=False)))

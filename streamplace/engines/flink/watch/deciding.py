@@ -19,9 +19,10 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
-from streamplace.engines.flink.decide.proposal import NOISE, WORTHWHILE, Trial
+from streamplace.engines.flink.decide.improving import WORTHWHILE, Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.errors import SettingError
+from streamplace.io.ledger import NOISE
 from streamplace.io.watches import (
     FAILED,
     MOVED,

@@ -20,9 +20,8 @@ from streamplace.engines.flink.decide.candidates import (
     candidates,
     searched,
 )
-from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.decide.layouts import even_layout
-from streamplace.engines.flink.decide.proposal import Proposal, Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU
 from streamplace.engines.flink.measure.fit import Observed

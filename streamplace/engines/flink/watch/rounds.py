@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from streamplace.engines.flink.decide.proposal import Trial
+from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import LEAST_NOISE, SourceFlow, source_flow
