@@ -1,4 +1,4 @@
-"""Commands: the example first in their help, options in groups, and none of them twice."""
+"""Commands and their groups: an example first in the help, options in groups, and none twice."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from streamplace.cli._gone import replacement
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted, suggestion
 from streamplace.settings.option import GROUPS, HOW_LONG, OUTPUT, WHAT, WHERE
 
 GROUP_OF = {
@@ -61,9 +63,46 @@ class GroupedCommand(click.Command):
             _, _, order = self.make_parser(ctx).parse_args(list(args))
             for param, times in Counter(order).items():
                 if isinstance(param, click.Option) and not param.multiple and times > 1:
-                    raise SettingError(f"{param.opts[0]} is given {_times(times)}; drop one")
+                    often = "twice" if times == 2 else f"{times} times"
+                    raise SettingError(f"{param.opts[0]} is given {often}; drop one")
         return super().parse_args(ctx, args)
 
 
-def _times(times: int) -> str:
-    return "twice" if times == 2 else f"{times} times"
+class CommandGroup(click.Group):
+    """A group that suggests the most similar command for an unknown name."""
+
+    command_class = GroupedCommand
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first word names."""
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
+            return super().resolve_command(ctx, args)
+        if (instead := replacement(ctx, name)) is not None:
+            raise click.UsageError(f"{name} is gone: {instead}", ctx)
+        hint = suggestion(name, self.list_commands(ctx))
+        raise click.UsageError(f"No such command {quoted(name)}{hint}", ctx)
+
+
+def verb(
+    name: str, summary: str, example: str, group: click.Group | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command, of a group if there is one.
+
+    ``summary`` stands in the list of commands; empty for the first sentence of its help.
+    """
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        command = click.command(
+            name,
+            cls=GroupedCommand,
+            short_help=summary or None,
+            epilog=f"Example: streamplace {example}",
+        )(function)
+        if group is not None:
+            group.add_command(command)
+        return command
+
+    return made

@@ -2,22 +2,18 @@
 
 from pathlib import Path
 
-import click
-
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.cli._settings import settings_of
 from streamplace.model.messages import counted
 from streamplace.settings.flink import FlinkAdviseSettings
 
 
-@click.command(
+@verb(
     "advise",
-    cls=GroupedCommand,
-    short_help="Plan the cheapest machines for a running job.",
-    epilog="Example: streamplace flink advise --rest http://localhost:8081 --rate 2x "
-    "--offers offers.toml",
+    "Plan the cheapest machines for a running job.",
+    "flink advise --rest http://localhost:8081 --rate 2x --offers offers.toml",
 )
 @_options.JAR
 @_options.ARGUMENTS

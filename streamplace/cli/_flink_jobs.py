@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import ARGUMENTS, AS_JSON, FILE, HOME, spare_inputs, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.cli._settings import settings_of
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.pin.pinning import Pinning
 
 
-@click.command(
+@verb(
     "apply",
-    cls=GroupedCommand,
-    short_help="Submit a job so that it runs where it is placed.",
-    epilog="Example: streamplace flink apply job.jar --placement placement.json -- --input x.csv",
+    "Submit a job so that it runs where it is placed.",
+    "flink apply job.jar --placement placement.json -- --input x.csv",
 )
 @click.argument("jar", type=FILE)
 @ARGUMENTS
@@ -58,11 +57,10 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     print_json({"job": job}) if as_json else print_line(job)
 
 
-@click.command(
+@verb(
     "cancel",
-    cls=GroupedCommand,
-    short_help="End a job, with or without saving its state.",
-    epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
+    "End a job, with or without saving its state.",
+    "flink cancel --savepoint file:///var/flink/savepoints",
 )
 @settings_of(FlinkCancelSettings)
 @AS_JSON
@@ -90,12 +88,10 @@ def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
     print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)
 
 
-@click.command(
+@verb(
     "verify",
-    cls=GroupedCommand,
-    short_help="Compare where a job runs with its placement.",
-    epilog="Example: streamplace flink verify --rest http://localhost:8081 "
-    "--placement placement.json",
+    "Compare where a job runs with its placement.",
+    "flink verify --rest http://localhost:8081 --placement placement.json",
 )
 @settings_of(FlinkVerifySettings)
 @AS_JSON
@@ -114,12 +110,10 @@ def verify_(asked: FlinkVerifySettings, as_json: bool) -> int:
     return 0 if outcome.fine else 1
 
 
-@click.command(
+@verb(
     "jar",
-    cls=GroupedCommand,
-    short_help="Write a jar that runs a job where it is placed.",
-    epilog="Example: streamplace flink jar job.jar --placement placement.json "
-    "--cluster cluster.toml -o placed.jar",
+    "Write a jar that runs a job where it is placed.",
+    "flink jar job.jar --placement placement.json --cluster cluster.toml -o placed.jar",
 )
 @click.argument("jar", type=FILE)
 @click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR
 from streamplace.cli._output import (
     print_json,
@@ -38,12 +38,10 @@ STRICT = (
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 
 
-@click.command(
+@verb(
     "move",
-    cls=GroupedCommand,
-    short_help="Move a running job, with its state.",
-    epilog="Example: streamplace flink move job.jar --savepoints file:///var/flink/savepoints "
-    "-- --input x.csv",
+    "Move a running job, with its state.",
+    "flink move job.jar --savepoints file:///var/flink/savepoints -- --input x.csv",
 )
 @JAR
 @ARGUMENTS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import ARGUMENTS, AS_JSON, JAR, writes
 from streamplace.cli._output import print_json, print_line, print_report, say, say_written
 from streamplace.cli._process import interruptible
@@ -32,11 +32,10 @@ INTERRUPTED = (
 )
 
 
-@click.command(
+@verb(
     "watch",
-    cls=GroupedCommand,
-    short_help="Keep a job on TaskManagers that carry its rate.",
-    epilog="Example: streamplace flink watch --rest http://localhost:8081",
+    "Keep a job on TaskManagers that carry its rate.",
+    "flink watch --rest http://localhost:8081",
 )
 @JAR
 @ARGUMENTS
@@ -172,11 +171,10 @@ def _write_placement(layout: "Layout", placement: Path | None, output: Path) -> 
     say_written("placement", output)
 
 
-@click.command(
+@verb(
     "history",
-    cls=GroupedCommand,
-    short_help="Show what was predicted and measured, and what watches did.",
-    epilog="Example: streamplace flink history --job clicks",
+    "Show what was predicted and measured, and what watches did.",
+    "flink history --job clicks",
 )
 @click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
 @click.option(

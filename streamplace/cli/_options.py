@@ -1,7 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share: files, of which no input is overwritten, and names."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,12 +9,8 @@ import click
 from click.core import ParameterSource
 
 from streamplace.cli._output import verbose
-from streamplace.cli._types import FILE as FILE
-from streamplace.cli._types import OneOf as OneOf
-from streamplace.cli._types import check_output as check_output
-from streamplace.cli._types import reads as reads
-from streamplace.cli._types import spare_inputs as spare_inputs
-from streamplace.cli._types import writes as writes
+from streamplace.errors import SettingError
+from streamplace.model.messages import shown
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -24,14 +20,121 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
+READ, OUTPUT = "streamplace.read", "streamplace.output"
 
 
-CLUSTER = click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="TOML file that describes the cluster (see: streamplace schema cluster).",
-)
+class File(click.Path):
+    """A path; - is standard input, and for an output standard output."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse a path; addresses of the web are refused."""
+        if value == "-":
+            return Path("/dev/stdout" if isinstance(param, Output) else "/dev/stdin")
+        if isinstance(value, str) and value.startswith(("http:/", "https:/")):
+            raise SettingError(
+                f"{shown(value)} is an address, and streamplace reads files; download it first"
+            )
+        return super().convert(value, param, ctx)
+
+
+FILE = File()
+
+
+class Output(click.Option):
+    """``-o``, which must not name an input of the same command.
+
+    A name that ends in a slash is a folder: it is refused where a file is written, and where a
+    file of that name exists.
+    """
+
+    def __init__(self, *arguments: Any, folder: bool | None = False, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self.folder = folder
+        """Whether the command writes a folder (True), a file (False), or one of them (None)."""
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Remember the inputs of the command, and refuse to overwrite one."""
+        for name in _texts(opts.get(self.name or "")):
+            ctx.meta[OUTPUT] = name
+        for parameter in ctx.command.params:
+            given = opts.get(parameter.name or "")
+            if parameter is not self and parameter.type is FILE:
+                for name in _texts(given):
+                    reads(Path(name))
+        value, rest = super().handle_parse_result(ctx, opts, args)
+        if isinstance(value, Path):
+            spare_inputs(value)
+            if self.folder is not None:
+                check_output(is_folder=self.folder)
+        return value, rest
+
+
+def check_output(*, is_folder: bool) -> None:
+    """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder.
+
+    For commands whose other options decide which of them they write.
+    """
+    from streamplace.io import files
+
+    if (name := click.get_current_context().meta.get(OUTPUT)) is None:
+        return
+    path = Path(name)
+    if is_folder and files.is_file(path):
+        raise SettingError(f"-o {name}: cannot create the folder: {path} is a file; name another")
+    if not is_folder and (name.endswith("/") or files.is_folder(path)):
+        raise SettingError(f"-o {name}: it is a directory; name a file, such as {path / 'FILE'}")
+
+
+def _texts(given: Any) -> Sequence[str]:
+    """Texts of a parameter: none, one, or several."""
+    if isinstance(given, str):
+        return (given,)
+    return given if isinstance(given, list | tuple) else ()
+
+
+def reads(path: Path) -> Path:
+    """Return a path, remembered as an input of the running command."""
+    click.get_current_context().meta.setdefault(READ, []).append(path)
+    return path
+
+
+def spare_inputs(*outputs: Path) -> None:
+    """Raise SettingError if an output is an input of the running command."""
+    for read in click.get_current_context().meta.get(READ, ()):
+        if any(_same_file(path, read) for path in outputs):
+            raise SettingError(f"-o would overwrite the input {read}; name another file")
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    """Whether two paths lead to one file or folder; a terminal may be read and written."""
+    try:
+        return (b.is_file() or b.is_dir()) and a.samefile(b)
+    except (OSError, ValueError):
+        return False
+
+
+def writes(text: str, **facts: Any) -> Callable[[F], F]:
+    """``-o``; ``text`` describes its file."""
+    return click.option("-o", "--output", cls=Output, type=FILE, help=text, **facts)
+
+
+class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
+    """A name, with all names in the help; it is checked where it is used."""
+
+    def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
+        self.name = name
+        self._names = names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """All names, loaded when the help is shown."""
+        return "|".join(self._names())
+
+
 JAR = click.argument("jar", type=FILE, required=False)
 ARGUMENTS = click.argument("arguments", nargs=-1)
 HOME = click.option(
@@ -43,24 +146,18 @@ HOME = click.option(
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
 )
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same result.",
+)
 
 
 def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
     """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
     return lambda function: with_each(function, verbose, writes(output, folder=folder), AS_JSON)
-
-
-def seeded(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
-    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` describes what ``-o`` writes."""
-    seed = click.option(
-        "--seed",
-        type=click.IntRange(0),
-        default=0,
-        show_default=True,
-        help="The same seed gives the same result.",
-    )
-    output_file = writes(output, folder=folder)
-    return lambda function: with_each(function, verbose, output_file, seed, AS_JSON)
 
 
 def with_each(function: F, *options: Callable[[F], F]) -> F:
@@ -74,17 +171,6 @@ def is_given(name: str) -> bool:
     """Whether an option of the running command stands on its command line."""
     context = click.get_current_context()
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-constraints = click.option(
-    "--constraints",
-    "constraints_file",
-    type=FILE,
-    help="TOML file with constraints, such as pins (see: streamplace schema constraints).",
-)
-
-
-split = click.option("--split", help="Use only the graphs of this split, such as test.")
 
 
 def data_set(
@@ -128,12 +214,3 @@ def read_problem(
         problem.graph.source_rate,
     )
     return problem
-
-
-def with_options(wrapper: Callable[..., Any], wrapped: F, *options: Callable[[Any], Any]) -> F:
-    """Copy name, help text and options of a command to its wrapper, and add options, last first."""
-    decorated: Any = wrapper
-    decorated.__name__, decorated.__doc__ = wrapped.__name__, wrapped.__doc__
-    decorated.__click_params__ = getattr(wrapped, "__click_params__", [])
-    result: F = with_each(decorated, *options)
-    return result

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from streamplace.cli._command import GroupedOption
-from streamplace.cli._options import is_given, with_options
-from streamplace.cli._types import FILE, reads, spare_inputs
+from streamplace.cli._options import FILE, is_given, reads, spare_inputs, with_each
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.option import OUTPUT
 
@@ -53,7 +52,11 @@ def settings_of(model: type[VerbSettings], *, file: bool = True) -> Decorator:
         )
         generated = [_option(model, name) for name in flags]
         added = (from_file, *reversed(generated)) if file else reversed(generated)
-        return with_options(wrapper, function, *added)
+        made: Any = wrapper
+        made.__name__, made.__doc__ = function.__name__, function.__doc__
+        made.__click_params__ = getattr(function, "__click_params__", [])
+        made.settings = model  # for what has become a key of a file
+        return with_each(made, *added)
 
     return decorate
 

@@ -1,13 +1,11 @@
 """Options and output of the commands on data sets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING
 
 from streamplace.cli._output import counted, print_json, print_line, say
 from streamplace.model.report import duration
@@ -15,26 +13,9 @@ from streamplace.model.report import duration
 if TYPE_CHECKING:
     from streamplace.evaluate.scan import Estimate
 
-F = TypeVar("F", bound=Callable[..., Any])
 SOME_FAILED = 1
 """Exit status of a command that failed for some graphs."""
 MOST_NAMED = 20
-
-
-on = click.option(
-    "--on",
-    metavar="RAY",
-    help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
-    "cluster.",
-)
-
-
-def spread(function: F) -> F:
-    """``--jobs`` and ``--on``."""
-    jobs = click.option(
-        "--jobs", type=click.IntRange(1), help="Number of processes.  [default: all cores]"
-    )
-    return jobs(on(function))
 
 
 @contextmanager

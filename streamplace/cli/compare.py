@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, save_json, say
 from streamplace.cli._settings import settings_of
@@ -21,20 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.objective_results import ObjectiveResults
     from streamplace.evaluate.pareto import Front
-    from streamplace.evaluate.scan import Estimate
-    from streamplace.io.datasets import DataSet
 
 REPORT = "report.html"
 
 
-@click.command(
+@verb(
     "compare",
-    cls=GroupedCommand,
-    short_help="Compare placers on a graph or a data set.",
-    epilog="Example: streamplace compare branched.jsonl.gz --split test "
+    "Compare placers on a graph or a data set.",
+    "compare branched.jsonl.gz --split test "
     "--placers metis,fuser --rate 10000 --rate 20000 -o out/ "
     "(after: streamplace generate branched -o branched.jsonl.gz)",
 )
@@ -50,7 +46,8 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     """
     from streamplace.api.comparing import compared, run_of
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.scan import scan
+    from streamplace.evaluate.runner import Runner
+    from streamplace.evaluate.scan import estimate, scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
 
@@ -63,20 +60,13 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
             raise no_graph(data, dataset)
         run = run_of(asked, facts)
         if asked.dry_run:
-            print_estimate(_estimate(run, dataset, facts.total), as_json)
+            runner = Runner(run, dataset.reader)
+            print_estimate(estimate(runner, dataset, facts.total, run.per_problem), as_json)
             return 0
         comparison = compared(asked, run, facts, problems, output, failures)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(comparison, title, output, as_json)
     return failures.status
-
-
-def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":
-    """Estimate the cost of the comparison without saved results."""
-    from streamplace.evaluate.runner import Runner
-    from streamplace.evaluate.scan import estimate
-
-    return estimate(Runner(comparison, dataset.reader), dataset, total, comparison.per_problem)
 
 
 def _report(comparison: "Comparison", title: str, output: Path | None, as_json: bool) -> None:

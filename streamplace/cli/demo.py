@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import AS_JSON, writes
 from streamplace.cli._output import print_json, print_line, print_report, progress, say_written
 
@@ -80,12 +78,7 @@ SUGGESTIONS = (
 """Commands to try in the folder of the demo."""
 
 
-@click.command(
-    "demo",
-    cls=GroupedCommand,
-    short_help="Show on an example what streamplace does.",
-    epilog="Example: streamplace demo -o first-steps",
-)
+@verb("demo", "Show on an example what streamplace does.", "demo -o first-steps")
 @AS_JSON
 @writes("The folder to write to.", folder=True, default=Path("streamplace-demo"), show_default=True)
 def command(as_json: bool, output: Path) -> None:

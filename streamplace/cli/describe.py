@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, progress, say
 from streamplace.errors import SettingError
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 
-@click.command(
+@verb(
     "describe",
-    cls=GroupedCommand,
-    short_help="Print statistics of a graph or a data set.",
-    epilog="Example: streamplace describe datasets/branched.jsonl.gz -o figure4.png",
+    "Print statistics of a graph or a data set.",
+    "describe datasets/branched.jsonl.gz -o figure4.png",
 )
 @click.argument("data", type=FILE, nargs=-1, required=True)
 @click.option("--mips", help="Speed of the device that is the unit of CPU.  [default: 2500 MIPS]")
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     type=FILE,
     help="TOML file of a cluster, whose mean device and link are the units.",
 )
-@_options.split
+@click.option("--split", help="Use only the graphs of this split, such as test.")
 @_options.common("Draw the histograms to this .png, .svg or .pdf file.")
 def command(
     data: tuple[Path, ...],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, common, read_problem
 from streamplace.cli._output import print_json, say, with_command
 from streamplace.cli._settings import settings_of, simulated
@@ -16,11 +16,7 @@ class DrawSettings(ObjectiveSettings, OnDevices):
     """What a drawing shows."""
 
 
-@click.command(
-    "draw",
-    cls=GroupedCommand,
-    epilog="Example: streamplace draw graph.json placement.json -o placement.svg",
-)
+@verb("draw", "", "draw graph.json placement.json -o placement.svg")
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1)
 @settings_of(DrawSettings, file=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, OneOf
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
@@ -26,11 +26,10 @@ def _exports() -> Iterable[str]:
     return EXPORTS
 
 
-@click.command(
+@verb(
     "export",
-    cls=GroupedCommand,
-    short_help="Write a placement as files for an engine.",
-    epilog="Example: streamplace export placement.json --graph graph.json --to ray -o ray/",
+    "Write a placement as files for an engine.",
+    "export placement.json --graph graph.json --to ray -o ray/",
 )
 @click.argument("placement", type=FILE)
 @click.option("--to", type=OneOf("form", _exports), required=True, help="Export to write.")
@@ -41,13 +40,23 @@ def _exports() -> Iterable[str]:
     help="Graph that the placement is for.  [default: NAME.json or graph.json beside it, or the "
     "graph in a .graphml file]",
 )
-@_options.constraints
+@click.option(
+    "--constraints",
+    "constraints_file",
+    type=FILE,
+    help="TOML file with constraints, such as pins (see: streamplace schema constraints).",
+)
 @click.option(
     "--devices",
     type=click.IntRange(1),
     help="Number of equal devices d0…  [default: the devices that the placement names]",
 )
-@_options.CLUSTER
+@click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="TOML file that describes the cluster (see: streamplace schema cluster).",
+)
 @_options.common("File to write, or folder if the export consists of several files.", folder=None)
 def command(
     placement: Path,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamplace.cli._command import CommandGroup, verb
 from streamplace.cli._flink_advise import advise_
 from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
 from streamplace.cli._flink_move import move_
 from streamplace.cli._flink_watch import history_, watch_
-from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import FILE, HOME, common, writes
 from streamplace.cli._output import (
     print_about,
@@ -45,11 +45,7 @@ def command() -> None:
     """
 
 
-@command.command(
-    "fetch",
-    short_help="Download Flink's libraries from PyPI, once.",
-    epilog="Example: streamplace flink fetch",
-)
+@verb("fetch", "Download Flink's libraries from PyPI, once.", "flink fetch", group=command)
 @click.option("--version", help="Version of Flink.  [default: the one streamplace is tested with]")
 def fetch(version: str | None) -> None:
     """Download Flink's libraries (230 MB) from PyPI into the user's cache folder, once."""
@@ -59,11 +55,7 @@ def fetch(version: str | None) -> None:
     say(f"Flink {flink.version} is in {flink.home}")
 
 
-@command.command(
-    "local",
-    short_help="Run a Flink cluster on this machine.",
-    epilog="Example: streamplace flink local --devices 5",
-)
+@verb("local", "Run a Flink cluster on this machine.", "flink local --devices 5", group=command)
 @click.option(
     "--devices",
     type=click.IntRange(1, 64),
@@ -114,10 +106,11 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
             say("stopped")
 
 
-@command.command(
+@verb(
     "cluster",
-    short_help="Write a running cluster as a cluster file.",
-    epilog="Example: streamplace flink cluster -o cluster.toml",
+    "Write a running cluster as a cluster file.",
+    "flink cluster -o cluster.toml",
+    group=command,
 )
 @settings_of(FlinkClusterSettings)
 @writes("Write the cluster to this TOML file.")
@@ -154,10 +147,11 @@ def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
         say(f"{size} devices → {output}")
 
 
-@command.command(
+@verb(
     "config",
-    short_help="Write the settings that make TaskManagers devices.",
-    epilog="Example: streamplace flink config --cluster cluster.toml --room 3 -o config/",
+    "Write the settings that make TaskManagers devices.",
+    "flink config --cluster cluster.toml --room 3 -o config/",
+    group=command,
 )
 @click.option("--cluster", "cluster_file", type=FILE, required=True, help="Cluster file (TOML).")
 @click.option(
@@ -206,10 +200,11 @@ def config_(
     say(f"{len(files)} files → {output}")
 
 
-@command.command(
+@verb(
     "profile",
-    short_help="Measure a running job as a graph.",
-    epilog="Example: streamplace flink profile --rest http://localhost:8081 -o graph.json",
+    "Measure a running job as a graph.",
+    "flink profile --rest http://localhost:8081 -o graph.json",
+    group=command,
 )
 @settings_of(FlinkProfileSettings)
 @common("File to write: the graph (.json), or a report (.html).")

@@ -1,19 +1,20 @@
 """``streamplace generate``: benchmark data sets, one subcommand per registered family."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from streamplace.cli._command import GroupedCommand
-from streamplace.cli._groups import CommandGroup
-from streamplace.cli._options import FILE, common, seeded, with_options
+from streamplace.cli._command import CommandGroup, verb
+from streamplace.cli._options import FILE, SEED, common
 from streamplace.cli._output import counted, print_json, progress, say
-from streamplace.cli._sweeps import spread
+from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
+from streamplace.settings.base import VerbSettings
+from streamplace.settings.kinds import COUNT, text
+from streamplace.settings.option import HOW_LONG, OptionField
 
 if TYPE_CHECKING:
     from streamplace.families.manifest import Manifest
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
-F = TypeVar("F", bound=Callable[..., Any])
 WHERE = "File to write: .jsonl or .jsonl.gz for a data set, .json for one graph."
 EXAMPLES = {
-    "branched": "streamplace generate branched --seed 0 -o b.jsonl.gz",
-    "giph": "streamplace generate giph --setting grid --problems 50 -o grid.jsonl.gz",
-    "random-dag": "streamplace generate random-dag --operators 1000 --seed 1 -o dag.json",
+    "branched": "generate branched --seed 0 -o b.jsonl.gz",
+    "giph": "generate giph --setting grid --problems 50 -o grid.jsonl.gz",
+    "random-dag": "generate random-dag --operators 1000 --seed 1 -o dag.json",
 }
 
 
@@ -59,65 +59,64 @@ def command() -> None:
     """Generate benchmark graphs or problems of a family. Equal seeds give equal bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Number of shards of a data set, and the processes that generate them."""
+class InShards(VerbSettings):
+    """How many files a data set has, and what generates them."""
 
-    shards: int | None
-    jobs: int | None
-    on: str | None
+    files: Annotated[
+        int | None,
+        COUNT,
+        OptionField("--files", "Number of files of the data set. They are made in parallel."),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        COUNT,
+        OptionField("--jobs", "Number of processes.  [default: all cores]", HOW_LONG),
+    ] = None
+    on: Annotated[
+        str | None,
+        text("RAY"),
+        OptionField(
+            "--on",
+            "Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a "
+            "running cluster.",
+            HOW_LONG,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse what is for files that are made in parallel."""
+        super().check()
+        self.need("files", "jobs", "on")
 
 
-def _in_shards(function: F) -> F:
-    """``--files``, ``--jobs`` and ``--on``, passed on as one `_Spread`."""
-
-    def wrapper(*args: Any, **options: Any) -> Any:
-        by = _Spread(*(options.pop(name) for name in ("files", "jobs", "on")))
-        if by.shards is None and (by.jobs or by.on):
-            raise SettingError(
-                "--jobs and --on generate files in parallel; add --files, or drop them"
-            )
-        return function(*args, by=by, **options)
-
-    shards = click.option(
-        "--files",
-        type=click.IntRange(1),
-        help="Number of files of the data set. They are made in parallel.",
-    )
-    return with_options(wrapper, function, shards, spread)
-
-
-@click.command(
+@verb(
     "recipe",
-    cls=GroupedCommand,
-    short_help="Generate the data set that a TOML file describes.",
-    epilog="Example: streamplace generate recipe recipe.toml -o graphs.jsonl.gz",
+    "Generate the data set that a TOML file describes.",
+    "generate recipe recipe.toml -o graphs.jsonl.gz",
 )
 @click.argument("file", type=FILE)
-@_in_shards
+@settings_of(InShards, file=False)
 @common(WHERE)
-def recipe(file: Path, as_json: bool, output: Path | None, by: _Spread) -> None:
+def recipe(file: Path, asked: InShards, as_json: bool, output: Path | None) -> None:
     """Generate the data set that the TOML file FILE describes, with the seed that it names."""
     from streamplace.families.dataset import read_recipe
 
     chosen = read_recipe(file)
-    _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, by)
+    _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, asked)
 
 
 def _family_command(family: "Family") -> click.Command:
     from streamplace.families.parameters import options, parameters_of
 
-    def run(as_json: bool, seed: int, output: Path | None, by: _Spread, **values: Any) -> None:
+    def run(asked: InShards, as_json: bool, seed: int, output: Path | None, **values: Any) -> None:
         given = {name: value for name, value in values.items() if value is not None}
-        _write(family.name, parameters_of(family.parameters, given), seed, output, as_json, by)
+        parameters = parameters_of(family.parameters, given)
+        _write(family.name, parameters, seed, output, as_json, asked)
 
-    made = click.command(
-        family.name,
-        cls=GroupedCommand,
-        help=family.summary,
-        short_help=family.summary,
-        epilog=f"Example: {EXAMPLES.get(family.name) or _example(family)}",
-    )(_in_shards(seeded(WHERE)(run)))
+    run.__doc__ = family.summary
+    shards = settings_of(InShards, file=False)
+    example = EXAMPLES.get(family.name) or _example(family)
+    made = verb(family.name, family.summary, example)(shards(SEED(common(WHERE)(run))))
     for option in options(family.parameters):
         flags = [f"--{option.name.replace('_', '-')}", option.name]
         shown = option.default is not None
@@ -134,7 +133,7 @@ def _family_command(family: "Family") -> click.Command:
 
 def _example(family: "Family") -> str:
     suffix = "json" if family.parameters().n_graphs == 1 else "jsonl.gz"
-    return f"streamplace generate {family.name} -o {family.name}.{suffix}"
+    return f"generate {family.name} -o {family.name}.{suffix}"
 
 
 def _write(
@@ -143,14 +142,14 @@ def _write(
     seed: int,
     output: Path | None,
     as_json: bool,
-    by: _Spread,
+    asked: InShards,
 ) -> None:
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.jsonl.gz or -o FILE.json")
-    if by.shards is None:
-        manifest, noun = _in_one(family, parameters, seed, output)
+    if asked.files is not None:
+        manifest, noun = _in_parallel(family, parameters, seed, output, asked), "graph"
     else:
-        manifest, noun = _spread_over(by, family, parameters, seed, output), "graph"
+        manifest, noun = _in_one(family, parameters, seed, output)
     if as_json:
         print_json({**asdict(manifest), "output": str(output)})
         return
@@ -179,12 +178,12 @@ def _in_one(
         return write_dataset(family, parameters, seed, output, on_graph), noun
 
 
-def _spread_over(
-    by: _Spread, family: str, parameters: "Parameters", seed: int, output: Path
+def _in_parallel(
+    family: str, parameters: "Parameters", seed: int, output: Path, asked: InShards
 ) -> "Manifest":
     from streamplace.evaluate.parallel import parallel_map
     from streamplace.families.shards import write_shards
 
-    made_by = partial(parallel_map, jobs=by.jobs, on=by.on, few=1)
-    with progress(f"generating shards of {family}", by.shards) as tick:
-        return write_shards(family, parameters, seed, output, by.shards or 1, made_by, tick)
+    made_by = partial(parallel_map, jobs=asked.jobs, on=asked.on, few=1)
+    with progress(f"generating shards of {family}", asked.files) as tick:
+        return write_shards(family, parameters, seed, output, asked.files or 1, made_by, tick)

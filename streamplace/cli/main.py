@@ -12,8 +12,8 @@ from streamsim.first_use import before_compiling
 
 import streamplace.cli
 from streamplace import __version__
+from streamplace.cli._command import CommandGroup
 from streamplace.cli._gone import replacement
-from streamplace.cli._groups import CommandGroup
 from streamplace.cli._output import replace_what_stdout_cannot_encode, say
 from streamplace.cli._process import ReaderGone, check_limits, finish, guard, lacks_memory
 from streamplace.errors import StreamplaceError
@@ -115,10 +115,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
+    instead, name = None, getattr(error, "option_name", "")
     if isinstance(error, click.NoSuchOption) and context is not None:
-        instead = replacement(context.command_path, error.option_name)
-        if instead is not None:
-            return f"{error.option_name} is gone: {instead}"
+        instead = replacement(context, name)
+    if instead is not None:
+        return f"{name} is gone: {instead}"
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     plain = error.format_message()
     for clicks, words in PLAIN.items():

@@ -2,19 +2,12 @@
 
 from pathlib import Path
 
-import click
-
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import common
 from streamplace.cli._output import deliver, print_table
 
 
-@click.command(
-    "objectives",
-    cls=GroupedCommand,
-    short_help="List the objectives.",
-    epilog="Example: streamplace objectives --json",
-)
+@verb("objectives", "List the objectives.", "objectives --json")
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the objectives for --objective and --require, including those of other packages."""

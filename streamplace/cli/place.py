@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import (
     print_json,
@@ -36,12 +36,7 @@ SUFFIXES = (".json", ".html")
 """Suffixes of files for a single graph."""
 
 
-@click.command(
-    "place",
-    cls=GroupedCommand,
-    epilog="Example: streamplace place graph.json --devices 5 --budget 1 --seed 1 "
-    "-o placement.json",
-)
+@verb("place", "", "place graph.json --devices 5 --budget 1 --seed 1 -o placement.json")
 @click.argument("graph", type=FILE)
 @settings_of(PlaceSettings)
 @_options.common(
@@ -63,14 +58,19 @@ def command(graph: Path, asked: PlaceSettings, as_json: bool, output: Path | Non
         _check_single(asked, output)
         _place(request, asked, graph, output, as_json)
         return 0
+    from streamplace.evaluate.placing import Placing
+    from streamplace.evaluate.scan import estimate
+    from streamplace.io.datasets import no_graph
+
     for name in OF_ONE_GRAPH:
         asked.refuse(name, "is for a single graph; drop it, or place the graphs one by one")
     data = _options.data_set(
         graph, asked.split, asked.limit, asked.machines(), asked.constraints
     ).rereadable()
-    total = _counted(graph, data)
+    if not (total := sum(1 for _ in data.lines())):
+        raise no_graph(graph, data)
     if asked.dry_run:
-        _estimate(request, data, total, as_json)
+        print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
         return 0
     assert output is not None
     return _place_all(request, data, total, asked, output, as_json)
@@ -126,14 +126,6 @@ def _place(
         say_written("report" if output.suffix == ".html" else "placement", output)
 
 
-def _estimate(request: "PlacementRequest", data: "DataSet", total: int, as_json: bool) -> None:
-    """Print what placing all graphs would take."""
-    from streamplace.evaluate.placing import Placing
-    from streamplace.evaluate.scan import estimate
-
-    print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
-
-
 def _place_all(
     request: "PlacementRequest",
     data: "DataSet",
@@ -164,13 +156,3 @@ def _place_all(
         average = "" if mean is None else f", mean value {mean:.4g}"
         say(f"{len(values)} of {graphs} graphs placed{average} → {output}")
     return failures.status
-
-
-def _counted(path: Path, data: "DataSet") -> int:
-    """Number of graphs; raise FormatError if there are none."""
-    from streamplace.io.datasets import no_graph
-
-    total = sum(1 for _ in data.lines())
-    if not total:
-        raise no_graph(path, data)
-    return total

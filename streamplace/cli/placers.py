@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import click
-
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import common
 from streamplace.cli._output import deliver, print_report
 
 
-@click.command("placers", cls=GroupedCommand, epilog="Example: streamplace placers --json")
+@verb("placers", "", "placers --json")
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the placers, including those of other packages."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import (
     print_json,
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from streamplace.planning.result import PlanResult
 
 
-@click.command(
+@verb(
     "plan",
-    cls=GroupedCommand,
-    short_help="Find the cheapest machines that carry a rate.",
-    epilog="Example: streamplace plan graph.json --rate 50000 --offers offers.toml -o plan/",
+    "Find the cheapest machines that carry a rate.",
+    "plan graph.json --rate 50000 --offers offers.toml -o plan/",
 )
 @click.argument("graph", type=FILE)
 @settings_of(PlanningSettings)

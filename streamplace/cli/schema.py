@@ -4,17 +4,12 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import common
 from streamplace.cli._output import print_json, save_document
 
 
-@click.command(
-    "schema",
-    cls=GroupedCommand,
-    short_help="Print the JSON Schema of a file format.",
-    epilog="Example: streamplace schema graph -o graph.schema.json",
-)
+@verb("schema", "Print the JSON Schema of a file format.", "schema graph -o graph.schema.json")
 @click.argument("name", metavar="graph|problem|placement|cluster|constraints|offers")
 @common("Write the schema to this file instead of stdout.")
 def command(name: str, as_json: bool, output: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from streamplace.cli._command import GroupedCommand
+from streamplace.cli._command import verb
 from streamplace.cli._options import FILE, common, read_problem
 from streamplace.cli._output import (
     console,
@@ -25,7 +25,7 @@ from streamplace.settings.simulate import SimulateSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import GivenSettings, Settings, Trace
+    from streamsim.engine import GivenSettings
 
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 TRACE = ".trace.json"
 
 
-@click.command(
+@verb(
     "simulate",
-    cls=GroupedCommand,
-    short_help="Show what limits a placement, and what to move.",
-    epilog="Example: streamplace simulate tasks.json placement.json -o run.svg",
+    "Show what limits a placement, and what to move.",
+    "simulate tasks.json placement.json -o run.svg",
 )
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
@@ -79,30 +78,24 @@ def command(
     problem, placed = read_placed(placement, changed)
     objective = asked.judged_by()
     explanation = simulate(problem, placed, objective=objective, relocation=asked.move())
-    queues = _queues(problem, placed, asked.queues(), output) if asked.engine else None
+    queues, figure = None, None
+    if asked.engine:
+        queues, figure = _queues(problem, placed, asked.queues(), output)
     offered = partial(with_command, graph=graph, options=simulated(asked))
     judge = objective_of(problem, objective)
-    run = _Simulated(problem, placed, judge, explanation, queues, offered)
+    run = _Simulated(problem, placed, judge, explanation, queues, figure, offered)
     if output is not None:
         _write(output, run)
     if as_json:
         print_json(_document(run))
     else:
         _print(run)
-    if queues is not None and not queues.run.valid:
+    if queues is not None and not queues.valid:
         context.exit(1)
 
 
-class _Queues(NamedTuple):
-    """A run of the engine, with its ticks and settings if it is drawn."""
-
-    run: "QueueRun"
-    ticks: "Trace | None" = None
-    settings: "Settings | None" = None
-
-
 class _Simulated(NamedTuple):
-    """A placement with its explanation, and the engine's run with --engine.
+    """A placement with its explanation, and with --engine the run with queues and its picture.
 
     ``offered`` adds the command that repeats the simulation to a report.
     """
@@ -111,18 +104,21 @@ class _Simulated(NamedTuple):
     placement: "Placement"
     judge: "Objective"
     explanation: "Explanation"
-    queues: _Queues | None
+    queues: "QueueRun | None"
+    figure: "Figure | None"
     offered: "Callable[[Report], Report]"
 
 
 def _queues(
     problem: "Problem", placed: "Placement", asked: "GivenSettings", output: Path | None
-) -> _Queues:
-    from streamplace.evaluate.queues import run_queues, run_queues_traced
+) -> "tuple[QueueRun, Figure | None]":
+    """Run with queues, with its picture if that is written."""
+    from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 
     if output is None or output.suffix in (".json", ".html"):
-        return _Queues(run_queues(problem, placed, asked))
-    return _Queues(*run_queues_traced(problem, placed, asked))
+        return run_queues(problem, placed, asked), None
+    run, ticks, settings = run_queues_traced(problem, placed, asked)
+    return run, draw_queues(problem, ticks, settings)
 
 
 def _document(simulated: _Simulated) -> dict[str, Any]:
@@ -130,7 +126,7 @@ def _document(simulated: _Simulated) -> dict[str, Any]:
     document = simulated.explanation.document()
     if simulated.queues is None:
         return document
-    facts = asdict(simulated.queues.run)
+    facts = asdict(simulated.queues)
     first = {
         name: facts.pop(name) for name in ("latency", "latency_without_backlog", "time_to_steady")
     }
@@ -146,7 +142,7 @@ def _print(simulated: _Simulated) -> None:
     graph, report = simulated.problem.graph, simulated.explanation.report()
     console().print(titled(graph.name, f": {report.title}"))
     placed = Detail(operators_sheet(graph.operators, simulated.placement))
-    queues = () if simulated.queues is None else simulated.queues.run.report().parts
+    queues = () if simulated.queues is None else simulated.queues.report().parts
     print_report(Report((*report.parts, placed, *queues)))
 
 
@@ -180,17 +176,15 @@ def _save_report(simulated: _Simulated, output: Path) -> None:
     placed = (("placement", simulated.placement),)
     subject = NamedPlacements(simulated.problem, placed, simulated.judge)
     report = simulated.explanation.report()
-    queues = () if simulated.queues is None else simulated.queues.run.report().parts
+    queues = () if simulated.queues is None else simulated.queues.report().parts
     simulated.offered(Report((*report.parts, *queues), report.title, subject)).save(output)
 
 
 def _picture(simulated: _Simulated) -> "Figure":
     """Draw the queues over time, or the objective's chart of the run without the engine."""
-    problem, judge, queues = simulated.problem, simulated.judge, simulated.queues
-    if queues is not None and queues.ticks is not None and queues.settings is not None:
-        from streamplace.evaluate.queues import draw_queues
-
-        return draw_queues(problem, queues.ticks, queues.settings)
+    judge = simulated.judge
+    if simulated.figure is not None:
+        return simulated.figure
     if judge.chart is None:
         raise SettingError(
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
@@ -200,4 +194,4 @@ def _picture(simulated: _Simulated) -> "Figure":
     from streamplace.drawing.figures import empty_figure
 
     figure = empty_figure()
-    return finish(figure, judge.chart(problem, simulated.placement, figure))
+    return finish(figure, judge.chart(simulated.problem, simulated.placement, figure))

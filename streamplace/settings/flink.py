@@ -1,6 +1,7 @@
 """Settings of the commands on a running Flink, and the objects that they configure."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -272,8 +273,6 @@ class OfMoves(OfProgram, OfDevices):
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
-        from dataclasses import replace
-
         return replace(super().engine(tell), home=self.flink_home, moves=self.moves())
 
 
@@ -339,8 +338,6 @@ class FlinkMoveSettings(OfMoves, OfJob):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""
-        from dataclasses import replace
-
         return replace(
             super().moves(),
             allow_non_restored=self.allow_non_restored,
@@ -350,8 +347,6 @@ class FlinkMoveSettings(OfMoves, OfJob):
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
-        from dataclasses import replace
-
         return replace(super().engine(tell), patience=self.patience)
 
 
@@ -433,8 +428,6 @@ class FlinkWatchSettings(OfMoves, OfJob):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved: a try may carry less, and then the job returns."""
-        from dataclasses import replace
-
         return replace(super().moves(), least_rate=0.0)
 
     def guards(self) -> "Guards":
@@ -526,8 +519,6 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures the job."""
-        from dataclasses import replace
-
         return replace(super().engine(tell), patience=self.patience)
 
 

@@ -1,6 +1,7 @@
 """Kinds of values: what converts them, without libraries before a value is converted."""
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -129,10 +130,13 @@ def _quantity(value: Any) -> str:
     raise ValueError("a number with a unit")
 
 
-def _rate(value: Any) -> float:
-    from streamplace.model.units import total_rate
+def imported(path: str) -> Callable[[Any], Any]:
+    """Function of streamplace, by its module and name; loaded when a value is converted."""
+    module, _, name = path.rpartition(".")
+    return lambda value: getattr(import_module(f"streamplace.{module}"), name)(value)
 
-    return total_rate(value)
+
+_rate = imported("model.units.total_rate")
 
 
 def _rates(value: Any) -> tuple[float, ...]:
@@ -141,36 +145,6 @@ def _rates(value: Any) -> tuple[float, ...]:
     if isinstance(value, Iterable):
         return tuple(dict.fromkeys(map(_rate, value)))
     raise ValueError("a number of tuples/s, a text such as '10 k/s', or several")
-
-
-def _seconds(value: Any) -> float:
-    from streamplace.model.units import seconds
-
-    return seconds(value)
-
-
-def _cluster(value: Any) -> "Cluster | None":
-    from streamplace.settings.convert import cluster_of
-
-    return cluster_of(value)
-
-
-def _constraints(value: Any) -> "Constraints | None":
-    from streamplace.settings.convert import constraints_of
-
-    return constraints_of(value)
-
-
-def _budget(value: Any) -> "Budget | None":
-    from streamplace.settings.convert import budget_of
-
-    return budget_of(value)
-
-
-def _objective(value: Any) -> "str | Objective":
-    from streamplace.settings.convert import checked_objective
-
-    return checked_objective(value)
 
 
 def _placer(value: Any) -> "str | Placer":
@@ -185,12 +159,6 @@ def _placers(value: Any) -> tuple[str, ...]:
 
     names = TEXTS.convert(value)
     return placer_names(names[0].split(",") if len(names) == 1 else names)
-
-
-def _relocation(value: Any) -> "Relocation | None":
-    from streamplace.settings.convert import checked_relocation
-
-    return checked_relocation(value)
 
 
 def _placement(value: Any) -> "Placement":
@@ -211,12 +179,14 @@ PATH = FieldKind(_path, "FILE", "file")
 RATE, RATES, TIME = (
     FieldKind(_rate, "RATE"),
     FieldKind(_rates, "RATE", "several"),
-    FieldKind(_seconds, "TIME"),
+    FieldKind(imported("model.units.seconds"), "TIME"),
 )
-BUDGET = FieldKind(_budget, "TIME")
-CLUSTER, CONSTRAINTS = FieldKind(_cluster, "FILE", "file"), FieldKind(_constraints, "FILE", "file")
+BUDGET = FieldKind(imported("settings.convert.budget_of"), "TIME")
+CLUSTER = FieldKind(imported("settings.convert.cluster_of"), "FILE", "file")
+CONSTRAINTS = FieldKind(imported("settings.convert.constraints_of"), "FILE", "file")
 PRESENT = FieldKind(_placement, "FILE", "file")
 QUANTITY = FieldKind(_quantity, "QUANTITY")
-OBJECTIVE, PLACER = FieldKind(_objective, names(_objectives)), FieldKind(_placer, "NAME")
+OBJECTIVE = FieldKind(imported("settings.convert.checked_objective"), names(_objectives))
+PLACER = FieldKind(_placer, "NAME")
 PLACERS = FieldKind(_placers, "NAMES")
-RELOCATION = FieldKind(_relocation)
+RELOCATION = FieldKind(imported("settings.convert.checked_relocation"))

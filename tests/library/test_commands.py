@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamplace.cli._library_runs import run_
+from streamplace.cli.library import run_
 from streamplace.library import check_files, open_library
 from streamplace.library.confined import RunLimits
 from streamplace.library.runs import MEMORY
