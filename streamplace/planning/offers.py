@@ -35,8 +35,8 @@ from streamplace.model.units import (
 _NOTHING: frozenset[str] = frozenset()
 LEAST_PRICE = 1e-15
 """Smallest price of a machine."""
-MOST_OFFERS = 1000
-"""Most types of machines; the time of a plan grows with their square."""
+MOST_OFFERS = 500
+"""Most types of machines; each cut and each step of the search for a plan looks at all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,8 @@ class Catalogue:
             raise ClusterError("there are no offers; add at least one")
         if len(self.offers) > MOST_OFFERS:
             raise ClusterError(
-                f"there are {len(self.offers)} offers; leave out types of machines until there are "
-                f"at most {MOST_OFFERS}"
+                f"there are {len(self.offers)} offers, and a plan takes at most {MOST_OFFERS}; "
+                "leave out those that cost more than others and are no larger"
             )
         names = [offer.name for offer in self.offers]
         twice = next((name for i, name in enumerate(names) if name in names[:i]), None)

@@ -8,7 +8,7 @@ from numbers import Real
 
 import numpy as np
 
-from streamplace.errors import GraphError, ProblemError, SettingError
+from streamplace.errors import GraphError, SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.expansion import MOST_SUBTASKS
@@ -34,8 +34,6 @@ UNKNOWN = "what the profile does not know"
 VARIED = "CPU per tuple that varied in the profile"
 """Purposes of the reserve: headroom, errors of predictions, and more of it for varying CPU."""
 USUAL_BUDGET = Budget(PLAN_SECONDS)
-MOST_OFFERS = 500
-"""Most types of machines of a plan; each cut and each step of the search looks at all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,6 @@ class PlanProblem:
         """Return the problem of a graph on offers or on the machines of a cluster."""
         headroom, reserves = _reserve(settings)
         if isinstance(machines, Catalogue):
-            if len(machines.offers) > MOST_OFFERS:
-                raise ProblemError(
-                    f"there are {len(machines.offers)} offers, and a plan takes at most "
-                    f"{MOST_OFFERS}; leave out those that cost more than others and are no larger"
-                )
             return cls(graph, settings, machines, headroom, reserves=reserves)
         catalogue, members = catalogue_of(machines)
         return cls(graph, settings, catalogue, headroom, machines, members, reserves)
