@@ -11,7 +11,6 @@ from flink_layouts import best_rate, found_for
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
-    BY_SPEED,
     EVEN,
     FOUND,
     Question,
@@ -133,16 +132,6 @@ def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
         slot = {"jobId": "job", "resource": wants}
         assert is_placed("job", "dev-0", [slot]) is known
         assert not is_placed("other", "dev-0", [slot])
-
-
-def test_operators_with_names_like_those_of_subtasks_are_placed() -> None:
-    """A program that names operators in a loop is not one that was placed subtask by subtask."""
-    shards = [Operator(f"shard#{i}", ipt=1e6) for i in range(2)]
-    streams = [Stream("src", one.name, partitioning="rebalance") for one in shards]
-    graph = StreamGraph.of("job", [job().operators["src"], *shards], streams)
-    layout = {"src": ["d0"] * 4, "shard#0": ["d0"], "shard#1": ["d0"]}
-    found = found_for(Question(Measurement(graph, EQUAL, True), Layout(layout), SLOTS, True))
-    assert found[FOUND].layout.keys() == layout.keys()
 
 
 def test_the_present_layout_checks_the_model_where_sources_are_held_back() -> None:
@@ -279,26 +268,6 @@ def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> No
 
     assert pinned("rebalance") == {name: ["d0", "d0", "d1"] for name in places}
     assert pinned("forward") is None
-
-
-def test_where_cards_are_scarce_a_job_is_not_spread() -> None:
-    """Three quarters of the tuples, of 1,000 bytes, would pass cards of 0.2 MB/s."""
-    devices = [Device(f"d{i}", egress=1.6e6, ingress=1.6e6) for i in range(4)]
-    question = Question(
-        Measurement(job(payload=1000.0), Cluster.of(devices), True), Layout(TOGETHER), SLOTS, True
-    )
-    assert found_for(question)[EVEN].predicted.value < 1.2 * question.rates.of(Layout(TOGETHER))
-
-
-def test_a_job_with_more_subtasks_than_taskmanagers_and_no_slot_left_is_judged() -> None:
-    """All 16 slots are taken by sixteen subtasks of each operator."""
-    present = {name: [f"d{i // 4}" for i in range(16)] for name in ("src", "work")}
-    measured = Measurement(job(parallelism=16), UNEQUAL, True)
-    found = found_for(Question(measured, Layout(present), SLOTS, True, 1e6))
-    best = max(found.values(), key=lambda one: one.predicted.value)
-    assert best.name in (FOUND, BY_SPEED)
-    assert {len(devices) for devices in best.layout.values()} == {16}
-    assert best.predicted.value > 1.2 * found["Flink's SLOTS"].predicted.value
 
 
 CHAINED = StreamGraph.of(

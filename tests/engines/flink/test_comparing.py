@@ -90,13 +90,6 @@ def test_a_job_that_fails_after_its_move_is_not_said_to_run(compared: Compared) 
         compared(None, state="FAILED")
 
 
-def test_a_run_without_a_confidence_is_noted(compared: Compared) -> None:
-    """One of 0 asks for no interval."""
-    should, flow = SHOULD._replace(confidence=0.0), SourceFlow(90.0)
-    _, (entry,) = compared(flow, should)
-    assert (entry.measured, entry.confidence) == (90.0, None)
-
-
 def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_path: Path) -> None:
     """Those of `place` and of `plan`; a drawn graph has no prediction."""
     write_graph(MEASURED, tmp_path / "measured.json")

@@ -307,13 +307,6 @@ def test_a_job_whose_sources_stop_in_a_layout_returns(monkeypatch: pytest.Monkey
     assert world.where == START
 
 
-def test_a_job_on_one_task_manager_has_nothing_to_try() -> None:
-    world = World({START: 100.0})
-    assert world.improved().job == "job0"
-    words = [*world.propose("job0").sentences()]
-    assert words[-1] == "no other layout is expected to carry more, so none is tried"
-
-
 @given(st.floats(0, 20))
 def test_trials_never_stop_a_job_for_longer_than_is_allowed(allowed: float) -> None:
     """Each move takes two seconds, and going back takes them again."""
@@ -344,12 +337,6 @@ def test_a_measured_interruption_replaces_the_expected_one() -> None:
     assert set(told[1:]) <= {"2 s"}
 
 
-def test_a_layout_of_flinks_own_is_told_by_its_line_of_configuration() -> None:
-    trial = Trial("Flink's SLOTS", Layout({"src": ["a"]}), 200.0, line="mode: SLOTS")
-    improved = replace(World({START: 100.0}).improved(), where=trial)
-    assert str(improved.report()).endswith("gives this layout without pins: mode: SLOTS")
-
-
 def test_every_trial_is_written_to_the_ledger() -> None:
     """With what was predicted before the move."""
     world = World({START: 100.0, "a": 200.0}, {"a": 0.9})
@@ -377,16 +364,6 @@ def test_a_rate_that_nothing_limits_is_null_in_json() -> None:
     document = replace(World({START: 100.0}).propose("job0"), candidates=(free,)).to_json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["layouts"][0]["value"] is None
-
-
-def test_the_table_of_layouts_fits_a_screen() -> None:
-    """With eight layouts, three tries and millions of tuples per second, on 24 lines of 80."""
-    carries = {START: 1e6} | {f"shares by speed #{i}": 2.2e6 / (i + 1) for i in range(8)}
-    world = World(carries)
-    report = str(world.improved().report()).splitlines()
-    told = [line for line in world.told if not line.startswith("try ")]
-    assert len(report) + len(told) <= 20
-    assert max(map(len, report)) <= 80
 
 
 def on_stock_flink(flink: ShopFlink) -> FlinkEngine:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.api.placing import simulate_queues
 from streamplace.engines.flink.decide.candidates import (
     FOUND,
     Question,
@@ -195,38 +194,6 @@ def test_flows_are_those_of_the_simulator(seed: int) -> None:
     flows = placed(graph, cluster, layout, shares)
     (expected,) = throughput(flows.problem.instance, [flows.placement])
     assert job._flows(layout).total == pytest.approx(graph.source_rate * expected)
-
-
-def test_pipelines_of_generators_carry_what_queues_let_pass() -> None:
-    """On unequal devices, where a subtask does not wait for another that is slower."""
-    random, names, errors = np.random.default_rng(0), DEVICES.devices.name, list[float]()
-
-    def carried(graph: StreamGraph, where: Layout) -> float:
-        job = placed(graph, DEVICES, where)
-        subtasks = dict(zip(job.problem.graph.operators.name, job.placement, strict=True))
-        place = {name: names[device] for name, device in subtasks.items()}
-        return simulate_queues(job.problem.graph, place, DEVICES, duration=20.0).throughput
-
-    for _ in range(8):
-        source, sink = (
-            Operator(name, ipt=random.uniform(0.5e5, 3e5), payload=10, parallelism=4)
-            for name in ("src", "out")
-        )
-        stream = Stream("src", "out", partitioning="forward")
-        graph = StreamGraph.of("one", [replace(source, rate=1e5), sink], [stream])
-        present, *others = (
-            {name: random.choice(names, 4).tolist() for name in ("src", "out")} for _ in range(4)
-        )
-        job = rates(
-            graph.at_rate(carried(graph, Layout.from_json(present))),
-            Layout.from_json(present),
-            frozenset({"src"}),
-        )
-        errors += [
-            abs(np.log(job.of(Layout.from_json(one)) / carried(graph, Layout.from_json(one))))
-            for one in others
-        ]
-    assert np.median(errors) < 0.1
 
 
 def test_constant_loads_are_taken_first() -> None:
