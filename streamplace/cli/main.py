@@ -84,7 +84,8 @@ def _prepare() -> None:
 def _status(arguments: Sequence[str] | None) -> int:
     """Run a command line, and return its exit status."""
     try:
-        status = cli.main(arguments, "streamplace", standalone_mode=False) or 0
+        typed = list(sys.argv[1:] if arguments is None else arguments)
+        status = cli.main(typed, "streamplace", standalone_mode=False, obj=typed) or 0
         sys.stdout.flush()
     except NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help())

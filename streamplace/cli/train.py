@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from streamplace.cli import _options
 from streamplace.cli._command import GroupedCommand
@@ -73,7 +72,7 @@ def command(
     from streamplace.progress import tracked
 
     MODELS[model]  # a wrong name is told before torch is found to be missing
-    typed = _as_typed(click.get_current_context())
+    typed = shlex.join(["streamplace", *click.get_current_context().obj])
     with _resumable(typed, out, asked.resume):
         trained = train(
             model,
@@ -127,24 +126,6 @@ def _resumable(typed: str, out: Path, resume: bool) -> "Iterator[None]":
             say(f"stopped; {counted(done, 'epoch')} saved in {out}/")
         say(f"continue with: {typed}")
         click.get_current_context().exit(130)
-
-
-def _as_typed(context: click.Context) -> str:
-    """Command line that has these options."""
-    words = ["streamplace", "train"]
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        value = context.params[name]
-        if isinstance(parameter, click.Argument):
-            words.append(str(value))
-        elif value is True:
-            words.append(parameter.opts[0])
-        else:
-            for single in value if isinstance(value, tuple) else (value,):
-                words += [parameter.opts[0], str(single)]
-    return shlex.join(words)
 
 
 def _report(trained: "Trained", data: Path, as_json: bool) -> None:

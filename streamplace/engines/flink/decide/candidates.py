@@ -39,7 +39,6 @@ SATURATING = 2.0
 
 Only the part of held-back sources is multiplied if the rates of the others do not change.
 """
-MOST_RAISES = 8
 EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
 ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, EVEN, "Flink's TASKS", "Flink's NONE")
 """Order in which layouts are tried of which nothing is known: from what helps most jobs."""
@@ -181,7 +180,7 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     return sorted(found, key=lambda one: -one.predicted.value)
 
 
-def searched(question: Question, budget: Budget | None = None) -> Layout:
+def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:
     """Search a layout for a rate; without one, for growing rates until they are not carried.
 
     If that cannot be pinned, it is searched among those of whole operators.
@@ -195,11 +194,11 @@ def searched(question: Question, budget: Budget | None = None) -> Layout:
     asked = question.rate or graph.source_rate
     best = Layout()
     carried = 0.0
-    for _ in range(MOST_RAISES):
+    while True:
         problem = Problem(rates.at_rate(asked), cluster, Constraints(allowed=only))
         if question.spreads:
             problem = expand(problem.graph).problem(problem)
-        result = placer.place(problem, judged_by, seed=0, budget=budget or USUAL_BUDGET)
+        result = placer.place(problem, judged_by, seed=0, budget=budget)
         assignment = result.placement.as_dict()
         layout = Layout.of(assignment, graph.operators.parallel).by_task(graph)
         found = rates.if_pinned(layout)
