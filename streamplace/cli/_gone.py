@@ -25,7 +25,6 @@ GONE = {
         "--machines": "let the cloud's autoscaler start and stop machines",
         "--probe": "drop it: what crossing costs is assumed until tuples cross",
         "--trial-savepoint": "try it with Flink's own 'flink savepoint JOB FOLDER'",
-        "-o": "use --json for what moves, and flink advise -o for a report of the job",
         "savepoints": "remove a savepoint with Flink's own 'flink savepoint -d PATH'",
     },
 }

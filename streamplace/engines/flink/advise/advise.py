@@ -244,7 +244,8 @@ def _planned(graph: StreamGraph, machines: Catalogue | Cluster, asked: PlanSetti
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
-    loads, constant, operators = [], seen.constant, plan.graph.operators
+    loads = []
+    constant, operators = seen.constant, plan.graph.operators
     for task in seen.tasks:
         fixed, cpu, tuples = constant[task.id], seen.cpu[task.id], seen.tuples[task.id]
         loads.append(
