@@ -12,7 +12,6 @@ from flink_documents import ANSWERS
 from lazy_flink import Clock
 from shop_flink import Shop, advised
 
-from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.rest.tasks import seconds_running
@@ -49,23 +48,6 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out
     assert (folder / "my plans/one/cluster.toml").exists()
-
-
-def test_commands_name_no_report_as_the_folder_of_the_plan(
-    folder: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A report alone holds no files; they name the folder of a command without -o, too."""
-    named = []
-
-    def told(*given: Any) -> None:
-        named.append(given[-1].folder)
-        raise SettingError("that is all")
-
-    monkeypatch.setattr(FlinkEngine, "job", lambda engine, given: "job")
-    monkeypatch.setattr(FlinkEngine, "advise", told)
-    for output in ((), ("-o", "advice.html"), ("-o", "mine")):
-        run("flink", "advise", "--rate", "2x", "--offers", "offers.toml", *output)
-    assert named == ["plan", "plan", "mine"]
 
 
 @pytest.mark.slow
