@@ -151,7 +151,5 @@ def test_more_offers_than_a_plan_takes_are_refused() -> None:
     """The bound looks at every type many times, so that thousands would take minutes."""
     offers = [Offer(f"type{i}", 1.0) for i in range(501)]
     graph = StreamGraph.of("one", [Operator("v", ipt=1, rate=1)])
-    with pytest.raises(
-        StreamplaceError, match="501 offers, and a plan takes at most 500"
-    ):
+    with pytest.raises(StreamplaceError, match="501 offers, and a plan takes at most 500"):
         streamplace.plan(graph, offers=offers)
