@@ -56,7 +56,8 @@ def settings_of(model: type[VerbSettings], *, file: bool = True) -> Decorator:
         made.__name__, made.__doc__ = function.__name__, function.__doc__
         made.__click_params__ = getattr(function, "__click_params__", [])
         made.settings = model  # for what has become a key of a file
-        return with_each(made, *added)
+        result: Callable[..., Any] = with_each(made, *added)
+        return result
 
     return decorate
 

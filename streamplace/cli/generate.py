@@ -62,7 +62,7 @@ def command() -> None:
 class InShards(VerbSettings):
     """How many files a data set has, and what generates them."""
 
-    files: Annotated[
+    shards: Annotated[
         int | None,
         COUNT,
         OptionField("--files", "Number of files of the data set. They are made in parallel."),
@@ -86,7 +86,7 @@ class InShards(VerbSettings):
     def check(self) -> None:
         """Refuse what is for files that are made in parallel."""
         super().check()
-        self.need("files", "jobs", "on")
+        self.need("shards", "jobs", "on")
 
 
 @verb(
@@ -146,7 +146,7 @@ def _write(
 ) -> None:
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.jsonl.gz or -o FILE.json")
-    if asked.files is not None:
+    if asked.shards is not None:
         manifest, noun = _in_parallel(family, parameters, seed, output, asked), "graph"
     else:
         manifest, noun = _in_one(family, parameters, seed, output)
@@ -185,5 +185,5 @@ def _in_parallel(
     from streamplace.families.shards import write_shards
 
     made_by = partial(parallel_map, jobs=asked.jobs, on=asked.on, few=1)
-    with progress(f"generating shards of {family}", asked.files) as tick:
-        return write_shards(family, parameters, seed, output, asked.files or 1, made_by, tick)
+    with progress(f"generating shards of {family}", asked.shards) as tick:
+        return write_shards(family, parameters, seed, output, asked.shards or 1, made_by, tick)
