@@ -1,8 +1,8 @@
 """Options and commands of development versions that are gone; this table goes with 0.2."""
 
-import click
+from typing import Any
 
-from streamplace.settings.base import VerbSettings
+import click
 
 LEARNT = "drop it: what was measured is kept in $XDG_STATE_HOME/streamplace"
 SURE = "put confidence = 0.9 into a file for --settings, for a graph that was measured"
@@ -38,8 +38,8 @@ def replacement(context: click.Context, word: str) -> str | None:
 
     Many options have become keys of the file for ``--settings``.
     """
-    model: type[VerbSettings] = getattr(context.command.callback, "settings", VerbSettings)
-    for name, option in model.options().items():
+    model: Any = getattr(context.command.callback, "settings", None)
+    for name, option in () if model is None else model.options().items():
         key, kind = (option.key or name).replace("_", "-"), model.kind(name)
         if word == f"--{key}":
             metavar = kind.metavar if isinstance(kind.metavar, str) else kind.metavar()
