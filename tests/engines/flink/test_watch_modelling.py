@@ -15,7 +15,7 @@ from streamplace.engines.flink.decide import improving
 from streamplace.engines.flink.decide.candidates import (
     Question,
 )
-from streamplace.engines.flink.decide.improving import JobImprover, Trial
+from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.measurement import Measurement
