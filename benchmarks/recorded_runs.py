@@ -13,7 +13,7 @@ the same rate within 5 %, because queues still filled. Of jobs that were not war
 for is recorded, too. Nothing is measured. The command prints the errors by job, how wide the
 intervals are, and how many runs they cover where each job is judged by the others. It also prints
 how much further above their intervals rates of layouts may be that are unlike the measured one
-(`streamplace.engines.flink.decide.improving.UNLIKE`).
+(`streamplace.engines.flink.constants.UNLIKE`).
 """
 
 import json

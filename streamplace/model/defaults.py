@@ -12,3 +12,5 @@ REFERENCE = "metis"
 """Placer that the others are compared with."""
 TRIES = 3
 """Layouts that a move tries."""
+SPEED = "2500 MIPS"
+"""Speed of a core that nobody has measured."""

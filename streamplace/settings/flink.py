@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from streamplace.errors import SettingError
-from streamplace.model.defaults import SAVEPOINT_SECONDS, TRIES
+from streamplace.model.defaults import SAVEPOINT_SECONDS, SPEED, TRIES
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.kinds import (
     BUDGET,
@@ -98,7 +98,7 @@ Placed = Annotated[
     PATH,
     OptionField("--placement", "Placement of the job's operators or subtasks (JSON)."),
 ]
-STEADY_SECONDS, START_SECONDS, SPEED = 120.0, 120.0, "2500 MIPS"
+STEADY_SECONDS, START_SECONDS = 120.0, 120.0
 
 
 class OfFlink(VerbSettings):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from streamplace.control.policy import POLICIES, MakePolicy
-from streamplace.engines.flink.decide.improving import UNLIKE, Trial
+from streamplace.engines.flink.constants import UNLIKE
+from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.saving import CheckpointTotals

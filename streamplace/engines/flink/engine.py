@@ -30,6 +30,7 @@ from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import SPEED
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.units import Quantity
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 Placed = Mapping[str, Sequence[str] | str]
 """Operator, or subtask, → device; or operator → device of each of its subtasks."""
-MIPS = "2500 MIPS"
-"""Default speed of a core."""
 
 
 def _ignore(_: str) -> None:
@@ -57,7 +56,7 @@ class FlinkEngine:
     rest: Rest  # REST interface of the cluster
     # Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.
     home: Path | None = None
-    mips: str = MIPS  # speed of a core, which Flink does not measure
+    mips: str = SPEED  # speed of a core, which Flink does not measure
     # Bandwidth of a link. By default ``"1000 Mbps"`` are assumed, or more if network cards are
     # known to be faster, or the measured job sends more.
     bandwidth: str | None = None

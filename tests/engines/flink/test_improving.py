@@ -15,15 +15,10 @@ from hypothesis import strategies as st
 from shop_flink import Shop, ShopFlink
 
 from streamplace import Cluster, Device, Operator, StreamGraph
+from streamplace.engines.flink.constants import UNLIKE
 from streamplace.engines.flink.decide import improving
 from streamplace.engines.flink.decide.candidates import Candidate, Question
-from streamplace.engines.flink.decide.improving import (
-    PRESENT,
-    UNLIKE,
-    JobImprover,
-    Proposal,
-    Trial,
-)
+from streamplace.engines.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement

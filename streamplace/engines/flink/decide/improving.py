@@ -21,6 +21,7 @@ from math import exp, inf
 from types import MappingProxyType
 from typing import Any
 
+from streamplace.engines.flink.constants import CLEAR, UNLIKE, WORTHWHILE
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
@@ -55,23 +56,6 @@ from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)
 PRESENT, BEFORE = "present layout", "layout before"
-WORTHWHILE = 0.05
-"""Least gain, relative to the best measured rate, that a layout must be able to have to be tried.
-
-Runs of one layout differ by 3 %, and a trial stops the job.
-"""
-CLEAR = 0.217
-"""Least predicted gain of a layout that no trial can confirm before more is offered.
-
-The errors of the ratio of two predictions are at most 17 % in nine of ten pairs (docs/evidence.md).
-"""
-UNLIKE = 1.21
-"""How far above its interval a layout may be of which all subtasks are elsewhere, as a logarithm.
-
-Measured: the rates of nine of ten jobs were less above theirs, by the share of the subtasks that
-were elsewhere than in the measured layout (benchmarks/recorded_runs.py: 13 jobs of this repository,
-for which 0.46 would do, and five of others that carried up to 3.8 times their predictions).
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,13 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
-from streamplace.engines.flink.decide.improving import WORTHWHILE, Trial
+from streamplace.engines.flink.constants import (
+    BACKOFF_SECONDS,
+    DAY_SECONDS,
+    HIDDEN,
+    WORTHWHILE,
+)
+from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE
@@ -42,10 +48,6 @@ RECALLED_SECONDS = 90_000.0
 """Time that is remembered for the policy: forecasts compare now with the day before."""
 LONGEST_SECONDS = 600.0
 """Longest time for which what is seen in a round counts; one look says little about hours."""
-HIDDEN = 1.2
-"""Assumed ratio of what arrives for held-back sources to what they emit, if that is unknown."""
-BACKOFF_SECONDS, DAY_SECONDS = 300.0, 86_400.0
-"""Shortest and longest pause after a move that brought nothing; each further one doubles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,10 @@ class Guards:
         """Seconds from one move to the next, after so many that have brought nothing."""
         if not failures:
             return self.least_seconds
-        return min(DAY_SECONDS, max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9))
+        return min(
+            DAY_SECONDS,
+            max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9),
+        )
 
 
 @dataclass(slots=True)

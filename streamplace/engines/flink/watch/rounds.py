@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from streamplace.engines.flink.constants import AGAIN_SECONDS, OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observed
@@ -47,10 +48,6 @@ LOG = logging.getLogger(__name__)
 
 LAG_SECONDS = 10.0
 """A job waits for so long for what is no lag: batches and late counts leave as much."""
-AGAIN_SECONDS, OLD_SECONDS = 120.0, 900.0
-"""Age of a measurement from which a job is measured again: if it has begun or ceased to fall
-behind, and in any case, because the rate of one that keeps up does not tell that it has become
-slower."""
 MeasureJob = Callable[[str, Set[str], Observed, Sequence[Trial]], JobModel]
 """Measures a job, given the TaskManagers that are there, and what was observed and tried before."""
 

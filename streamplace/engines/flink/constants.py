@@ -1,0 +1,41 @@
+"""Constants by which moves and watches decide, which several modules share or a user would ask for.
+
+Each has its unit and the reason for its value: measured, or taste. What one step alone needs stands
+beside that step. How much runs of one layout differ is `streamplace.io.ledger.NOISE`.
+"""
+
+WORTHWHILE = 0.05
+"""Least gain, relative to the best measured rate, that a layout must be able to have to be tried.
+
+Taste: more than runs of one layout differ by (3 %, measured), because a trial stops the job.
+"""
+CLEAR = 0.217
+"""Least predicted relative gain of a layout that no trial can confirm before more is offered.
+
+Measured: errors of the ratio of two predictions are at most 17 % in nine of ten pairs
+(docs/evidence.md).
+"""
+UNLIKE = 1.21
+"""How far above its interval a layout may be of which all subtasks are elsewhere, as a logarithm.
+
+Measured: the rates of nine of ten jobs were less above theirs, by the share of the subtasks that
+were elsewhere than in the measured layout (benchmarks/recorded_runs.py: 13 jobs of this repository,
+for which 0.46 would do, and five of others that carried up to 3.8 times their predictions).
+"""
+HIDDEN = 1.2
+"""Ratio of what arrives for held-back sources to what they emit, if that is unknown (taste)."""
+AGAIN_SECONDS = 120.0
+"""Age of a measurement from which a watched job that turns is measured again (taste).
+
+It turns if it begins or ceases to fall behind.
+"""
+OLD_SECONDS = 900.0
+"""Age of a measurement from which a watched job is measured again in any case (taste).
+
+The rate of one that keeps up does not tell that it has become slower.
+"""
+BACKOFF_SECONDS = 300.0
+"""Shortest pause of a watch after a move that brought nothing; each further one doubles it (taste).
+"""
+DAY_SECONDS = 86_400.0
+"""Longest such pause, and the time for which trials count (taste): loads repeat every day."""
