@@ -67,8 +67,8 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
             }
             moved = move.run(move.plan(job, places))
             job = moved.job
-            outages.append(moved.outage)
-            click.echo(f"{i + 1}: {moved.outage:.2f} s", err=True)
+            outages.append(moved.interruption)
+            click.echo(f"{i + 1}: {moved.interruption:.2f} s", err=True)
         rest.cancel(job)
     quantiles = np.quantile(outages, [0.0, 0.5, 0.9, 1.0])
     click.echo(f"{moves} moves of {len(operators)} operators on {devices} devices, {backend}")

@@ -1,7 +1,6 @@
 """``streamplace flink move``."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,9 @@ from streamplace.settings.flink import FlinkMoveSettings
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-    from streamplace.engines.flink.move.outcomes import FlinkMoved
+    from streamplace.engines.flink.move.transaction import FlinkMoved
     from streamplace.engines.flink.program.program import Program
+    from streamplace.engines.flink.rest.client import Rest
 
 Moves = dict[str, tuple[dict[str, int], dict[str, int]]]
 STRICT = (
@@ -63,14 +63,16 @@ def move_(
     has submitted or moved the job on this machine.
     """
     from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.move.commands import resume_typed
+    from streamplace.engines.flink.move.interruption import late_records
 
     engine = asked.engine(say)
-    program = asked.program(jar, arguments) or _known_program(engine, asked)
+    is_known = asked.resume and jar is None and not arguments
+    program = None if is_known else asked.program(jar, arguments)
+    program = program or _known_program(engine, asked)
     if program is None:
         _improve(asked, engine, None, engine.job(asked.job), as_json)
         return
-    move = engine.moving(program, partial(resume_typed, sys.argv[1:], program.jar))
+    move = engine.moving(program, _access(asked))
     if asked.resume:
         _show(move.resume(asked.job), asked.job or "", {}, as_json)
         return
@@ -82,10 +84,19 @@ def move_(
         return
     plan = move.plan(running, Layout.read(asked.placement))
     _tell(plan)
+    late = late_records(engine.rest, running)
     moved = move.run(plan) if plan.is_needed and not asked.dry_run else None
     if moved is not None:
         _follow(move, moved, asked.placement)
+        _tell_late(engine.rest, moved.job, late)
     _show(moved, running, plan.moved, as_json)
+
+
+def _access(asked: FlinkMoveSettings) -> list[str]:
+    """Options by which another command reaches the cluster as this one does, in any folder."""
+    file = click.get_current_context().params["settings_file"]
+    given = {"--authorization": asked.authorization, "--settings": file}
+    return [word for name, path in given.items() if path for word in (name, str(path.resolve()))]
 
 
 def _known_program(engine: "FlinkEngine", asked: FlinkMoveSettings) -> "Program | None":
@@ -114,7 +125,8 @@ def _improve(
 ) -> None:
     """Measure a job, try layouts, and leave it in the best one that was measured."""
     from streamplace.engines.flink.decide.improving import JobImprover
-    from streamplace.engines.flink.move.outcomes import FlinkMoved
+    from streamplace.engines.flink.move.interruption import late_records
+    from streamplace.engines.flink.move.transaction import FlinkMoved
 
     def agrees(question: str) -> bool:
         if asked.yes or not sys.stdin.isatty():
@@ -149,11 +161,13 @@ def _improve(
         say_report(proposal.report())
         _show(None, job, {} if plan is None else plan.moved, as_json, proposal.to_json())
         return
+    late = late_records(engine.rest, job)
     proposal = improver.run(proposal)
     say_report(proposal.report())
     moved = None
     if proposal.job != job:
         moved = FlinkMoved(proposal.job, proposal.stopped, proposal.savepoint)
+        _tell_late(engine.rest, moved.job, late)
     _show(moved, job, proposal.moved, as_json, proposal.to_json())
 
 
@@ -164,6 +178,17 @@ def _follow(move: "FlinkMove", moved: "FlinkMoved", placement: Path) -> None:
 
     if (predicted := read_prediction(placement)) is not None:
         compare(move.rest, moved.job, predicted, say)
+
+
+def _tell_late(rest: "Rest", job: str, before: float) -> None:
+    """Tell that windows of a moved job have dropped more records than before it was moved."""
+    from streamplace.engines.flink.move.interruption import late_records
+
+    if (late := late_records(rest, job)) > before:
+        say(
+            f"note: {late:g} records came too late for their windows since the move, and were "
+            f"dropped ({before:g} before)"
+        )
 
 
 def _tell(plan: "MovePlan") -> None:
@@ -187,9 +212,9 @@ def _show(
     decision: dict[str, Any] | None = None,
 ) -> None:
     """Print the id of the present job."""
-    job, outage = (before, None) if moved is None else (moved.job, moved.outage)
-    if outage is not None:
-        say(f"the job was interrupted for {duration(outage)}")
+    job, interruption = (before, None) if moved is None else (moved.job, moved.interruption)
+    if interruption is not None:
+        say(f"the job was interrupted for {duration(interruption)}")
     if job != before:
         say(STRICT)
     if not as_json:
@@ -200,7 +225,7 @@ def _show(
         "job": job,
         "before": before or None,
         "savepoint": None if moved is None else moved.savepoint,
-        "outage": outage,
+        "outage": interruption,
         "moved": moves,
     }
     print_json(document if decision is None else document | {"decision": decision})

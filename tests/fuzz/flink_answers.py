@@ -8,9 +8,8 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from fake_flink import FakeFlink, said
-from flink_documents import ANSWERS as CONVERSATION
-from flink_documents import JOB
+from fake_flink import ANSWERS as CONVERSATION
+from fake_flink import JOB, FakeFlink, said
 from fuzz.documents import document_of, to_json
 from lazy_flink import Clock
 from pydantic import TypeAdapter

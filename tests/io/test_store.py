@@ -31,13 +31,11 @@ def journal(job: str = JOB) -> Journal:
         url="http://here",
         job=job,
         trigger="t",
-        successor="b" * 32,
         before={},
         after={},
         folder="/s",
         resume_by="move --resume",
         began=datetime(2026, 1, 1, tzinfo=UTC),
-        holder=Holder.current(),
     )
 
 

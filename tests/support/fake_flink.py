@@ -1,4 +1,4 @@
-"""A fake of Flink's REST interface with the answers of a test, which records all requests.
+"""A fake of Flink's REST interface with the answers of a test, and documents for these.
 
 >>> flink = FakeFlink({"GET /jobs": InTurn({"jobs": []}, failure("a.B: busy", status=503))})
 >>> flink.rest.live_jobs()
@@ -12,19 +12,64 @@ streamplace.engines.flink.rest.client.NoAnswer: Flink answers 503: a.B: busy
 
 import json
 import socket
+import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-
-from http_servers import as_it_is, http_server
 
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.transport import JSON, HttpAnswer, Request
+from streamplace.engines.names import resource
+
+
+def as_it_is(connection: socket.socket) -> socket.socket:
+    """Leave a connection as it is."""
+    return connection
+
+
+@contextmanager
+def http_server(
+    answer: Callable[[BaseHTTPRequestHandler], None],
+    connected: Callable[[socket.socket], socket.socket] = as_it_is,
+) -> Iterator[str]:
+    """Address of a server that answers every request in this way while the block runs.
+
+    Connections are used as ``connected`` returns them; one that breaks is no error.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        do_POST = do_PATCH = do_DELETE = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    class Server(ThreadingHTTPServer):
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            with request, suppress(OSError):
+                super().process_request_thread(connected(request), client_address)
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            if not isinstance(sys.exception(), OSError):
+                super().handle_error(request, client_address)
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 class InTurn:
@@ -189,3 +234,109 @@ def _grown(document: Any, looks: int) -> Any:
         else row
         for row in document
     ]
+
+
+def task_manager(device: str, devices: list[str], managed: int = 100) -> dict[str, Any]:
+    """A TaskManager that is prepared for spreading over some devices, by one group."""
+    limits = {f"lim-0-{other}": 1e6 if other == device else 1e12 for other in devices}
+    offered = {resource(device): 100.0} | ({"lim-0": 1e6, **limits} if limits else {})
+    resources = {"managedMemory": managed, "extendedResources": offered}
+    return {
+        "id": device,
+        "path": f"pekko.tcp://flink@{device}:6122/user/rpc/taskmanager_0",
+        "totalResource": resources,
+        "freeResource": resources,
+        "hardware": {"cpuCores": 2},
+        "memoryConfiguration": {},
+    }
+
+
+def job(name: str, state: str, vertices: dict[str, str]) -> dict[str, Any]:
+    """A job's document; vertices with their states."""
+    rows = [{"id": v, "name": v, "parallelism": 1, "status": s} for v, s in vertices.items()]
+    return {"name": name, "state": state, "schedulerType": "Default", "vertices": rows}
+
+
+def jobs(states: Mapping[str, str]) -> dict[str, Any]:
+    """The list of all jobs, by their ids."""
+    return {"jobs": [{"id": name, "status": state} for name, state in states.items()]}
+
+
+def config(settings: Mapping[str, str]) -> list[dict[str, str]]:
+    """Settings of a JobManager."""
+    return [{"key": key, "value": value} for key, value in settings.items()]
+
+
+def failed_by(stack_trace: str) -> dict[str, Any]:
+    """Exceptions of a job that has failed once."""
+    return {"exceptionHistory": {"entries": [{"stacktrace": stack_trace}]}}
+
+
+def healthy(*devices: str) -> dict[str, Any]:
+    """Answers of a cluster of these devices on which the job "new" comes up."""
+    managers = [task_manager(device, [*devices]) for device in devices]
+    return {
+        "GET /jobmanager/config": config({"rest.port": "8081"}),
+        "GET /taskmanagers": {"taskmanagers": managers},
+        **{f"GET /taskmanagers/{device}": {"allocatedSlots": []} for device in devices},
+        "GET /jobs": jobs({}),
+        "GET /jobs/overview": {"jobs": []},
+        "POST /jars/upload": {"filename": "/tmp/web/jar-1"},
+        "POST /jars/jar-1/run": {"jobid": "new"},
+        "DELETE /jars/jar-1": {},
+        "GET /jobs/new": job("new", "RUNNING", {"map": "RUNNING"}),
+    }
+
+
+KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
+"""A job's policy by which its checkpoints outlive it."""
+DELETED = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
+"""One by which they outlive its failure, but not that it is cancelled."""
+
+JOB = "a" * 32
+TASK_MANAGER = task_manager("dev-0", []) | {
+    "path": "pekko.tcp://flink@127.0.0.1:6122/user/rpc/taskmanager_0",
+    "memoryConfiguration": {"totalProcessMemory": 704643072},
+}
+ANSWERS: dict[str, Any] = {
+    "GET /taskmanagers": {"taskmanagers": [TASK_MANAGER]},
+    "GET /jobs": jobs({JOB: "RUNNING"}),
+    f"GET /jobs/{JOB}": {
+        "name": "shop",
+        "state": "RUNNING",
+        "schedulerType": "Default",
+        "vertices": [
+            {"id": "v0", "name": "Source: src", "parallelism": 1, "status": "RUNNING"},
+            {"id": "v1", "name": "a -> (b, c)", "parallelism": 1, "status": "RUNNING"},
+        ],
+    },
+    f"GET /jobs/{JOB}/plan": {
+        "plan": {
+            "nodes": [
+                {"id": "v0", "description": "Source: src<br/>"},
+                {
+                    "id": "v1",
+                    "description": "a<br/>:- b<br/>+- c<br/>",
+                    "inputs": [{"id": "v0", "ship_strategy": "HASH"}],
+                },
+            ]
+        }
+    },
+    f"GET /jobs/{JOB}/exceptions": failed_by("a.B: c"),
+    f"GET /jobs/{JOB}/vertices/v0": {"subtasks": [{"taskmanager-id": "dev-0"}]},
+    f"GET /jobs/{JOB}/vertices/v1": {"subtasks": [{"taskmanager-id": "dev-0"}]},
+    "GET /taskmanagers/dev-0/metrics": [{"id": "Status.JVM.CPU.Time", "value": "5000000"}],
+    f"GET /jobs/{JOB}/vertices/v0/subtasks/metrics": [
+        {"id": "Source__src.numRecordsOut", "sum": 5.0},
+        {"id": "numRecordsOut", "sum": 5.0},
+        {"id": "numBytesOut", "sum": 500.0},
+        {"id": "accumulateBusyTimeMs", "sum": "NaN"},
+    ],
+    f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics": [
+        {"id": "numRecordsIn", "sum": 5.0},
+        {"id": "numBytesIn", "sum": 500.0},
+        {"id": "accumulateBusyTimeMs", "sum": 100},
+    ],
+    "GET /jobmanager/config": config({"jobmanager.scheduler": "default"}),
+}
+"""What a Flink with one job answers; what it counts, it counts per look."""

@@ -1,14 +1,27 @@
-"""What tests do to a running Flink cluster, and a cluster of two JobManagers."""
+"""A real Flink cluster: what tests do to it, a proxy before it, and jobs that tell results."""
 
+import itertools
+import json
 import os
 import socket
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+from command_lines import settings_file
+from fake_flink import http_server
+
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.config import as_yaml
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import (
@@ -18,11 +31,50 @@ from streamplace.engines.flink.local.session import (
     LocalCluster,
     local_cluster,
 )
-from streamplace.engines.flink.move.settling import source_rate
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.engines.flink.move.move import RETENTION, FlinkMove
+from streamplace.engines.flink.move.saving import resumable, stop
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.watch.acting import Spares, WatchMover
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.watch import Watch
+from streamplace.io.store import Store
 
 STEADY_SECONDS = 6.0
 """Three intervals of heartbeats."""
+WINDOW, KEYS = 100, 10
+"""Numbers in a window of TallyJob, and its keys."""
+COUNT, SLOW, FAST = 150_000, 500, 1_000_000
+"""Tuples of a watched job, and how many a second while it is watched and when it shall end."""
+PARALLELISM = 2
+STANDBY = "standby"
+DELAY_SECONDS, SILENT_SECONDS = 1.0, 6.0
+_ZOOKEEPER = "org.apache.flink.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperServerMain"
+TALLY: Layout = Layout(
+    {
+        "numbers": ["dev-0"],
+        "Map": ["dev-1"],
+        "KeyedProcess": ["dev-0", "dev-1"],
+        "Process": ["dev-0", "dev-1"],
+        "Writer": ["dev-0", "dev-1"],
+        "TumblingEventTimeWindows": ["dev-1", "dev-1"],
+        "tell": ["dev-1", "dev-1"],
+        "out": ["dev-0", "dev-0"],
+    }
+)
+"""Where tests put the subtasks of TallyJob."""
+
+
+def awaited(happens: Callable[[], Any], seconds: float = 90.0) -> None:
+    """Wait until something happens."""
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:
@@ -30,26 +82,22 @@ def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:
 
     Heartbeats to the old one, which has the same id, may fail late; Flink then drops the new one.
     """
-    before = address(rest, device)
+
+    def address() -> str | None:
+        return {one["id"]: one["path"] for one in rest.task_managers()}.get(device)
+
+    before = address()
     cluster.start(device)
     since = time.monotonic()
     while time.monotonic() - since < STEADY_SECONDS:
-        if address(rest, device) in (None, before):  # the old one may still be listed
+        if address() in (None, before):  # the old one may still be listed
             since = time.monotonic()
         time.sleep(0.1)
 
 
-def address(rest: Rest, device: str) -> str | None:
-    """Where a device's TaskManager takes calls, if the cluster knows one."""
-    paths = {manager["id"]: manager["path"] for manager in rest.task_managers()}
-    return paths.get(device)
-
-
 def await_flow(rest: Rest, job: str) -> None:
     """Wait until Flink tells that the sources of a job send something."""
-    deadline = time.monotonic() + 90
-    while not source_rate(rest, job):
-        assert time.monotonic() < deadline
+    awaited(lambda: (flow := source_flow(rest, job)) is not None and flow.rate > 0)
 
 
 def flink_run(flink: Flink, folder: Path, url: str, *words: str) -> None:
@@ -68,8 +116,12 @@ def flink_run(flink: Flink, folder: Path, url: str, *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-STANDBY = "standby"
-_ZOOKEEPER = "org.apache.flink.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperServerMain"
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
 
 
 @contextmanager
@@ -97,9 +149,15 @@ def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[Lo
                 cluster.processes[STANDBY] = subprocess.Popen(
                     [*leader[:-1], str(folder)], stdout=log, stderr=subprocess.STDOUT
                 )
-            url = f"http://127.0.0.1:{port}"
-            _await_devices(Rest(url), devices)
-            yield cluster, url
+            rest = Rest(f"http://127.0.0.1:{port}")
+
+            def is_complete() -> bool:
+                with suppress(FlinkError):
+                    return set(rest.offered()) == set(devices)
+                return False
+
+            awaited(is_complete, START_SECONDS)
+            yield cluster, rest.url
 
 
 @contextmanager
@@ -129,20 +187,355 @@ def _zookeeper(flink: Flink, folder: Path) -> Iterator[str]:
         process.wait()
 
 
-def _await_devices(rest: Rest, devices: Sequence[str]) -> None:
-    """Wait until a JobManager answers, and knows TaskManagers."""
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        with suppress(FlinkError):
-            if set(rest.offered()) == set(devices):
+Meant = Callable[[str, bytes], bool]
+
+
+class FaultyProxy:
+    """Passes requests on, and disturbs the one that it is told to.
+
+    Attributes
+    ----------
+    requests
+        Method and path of every request, in the order in which they came.
+    at
+        Number of the request that is disturbed, or how the first such request ends, or whether one
+        is meant whose words come with its document.
+    fault
+        ``cut``: the request does not reach Flink; ``lost``: its answer does not come back;
+        ``delayed``: both take a second; ``gone``: its answer is lost, and nothing is answered for
+        some seconds more.
+    before, after
+        Are called before that request is passed on, and before its answer is.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.target, self.url = urlsplit(url), ""
+        self.at: int | str | Meant = -1
+        self._lock = threading.Lock()
+        self.disturb(-1, "")
+
+    def disturb(self, at: int | str | Meant, fault: str) -> None:
+        """Disturb one of the requests that come from now on."""
+        with self._lock:
+            self.requests: list[str] = []
+            self.at, self.fault, self.silent_until = at, fault, 0.0
+            self.before: Callable[[], None] = lambda: None
+            self.after: Callable[[], None] = lambda: None
+
+    def treat(self, handler: BaseHTTPRequestHandler) -> None:
+        """Pass a request on, or not."""
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        with self._lock:
+            request = f"{handler.command} {handler.path}"
+            if isinstance(self.at, str):
+                is_meant = request.endswith(self.at)
+            elif callable(self.at):
+                is_meant = self.at(request, body)
+            else:
+                is_meant = len(self.requests) == self.at
+            if is_meant:
+                self.at = -1
+            self.requests.append(request)
+            is_silent = time.monotonic() < self.silent_until
+        if is_silent or (is_meant and self.fault == "cut"):
+            return
+        if is_meant:
+            self.before()
+            time.sleep(DELAY_SECONDS if self.fault == "delayed" else 0)
+        status, kind, content = self._passed(handler, body)
+        if is_meant:
+            self.after()
+            if self.fault == "gone":
+                self.silent_until = time.monotonic() + SILENT_SECONDS
+            if self.fault in ("lost", "gone"):
                 return
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+            time.sleep(DELAY_SECONDS if self.fault == "delayed" else 0)
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    def _passed(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, str, bytes]:
+        connection = HTTPConnection(self.target.hostname or "", self.target.port, timeout=60)
+        try:
+            headers = {"Content-Type": handler.headers.get("Content-Type", "application/json")}
+            connection.request(handler.command, handler.path, body or None, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers.get("Content-Type", ""), answer.read()
+        finally:
+            connection.close()
 
 
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+@contextmanager
+def faulty_proxy(url: str) -> Iterator[FaultyProxy]:
+    """Serve a proxy on this machine while the block runs."""
+    proxy = FaultyProxy(url)
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        with suppress(OSError, HTTPException):
+            proxy.treat(handler)
+        handler.close_connection = True
+
+    with http_server(respond) as proxy.url:
+        yield proxy
+
+
+def pipeline(*parallelism: int, rate: float = 100) -> dict[str, Any]:
+    """Graph for the job of known costs: operators op0 → op1 → … of these parallelisms."""
+    operators = [{"name": f"op{i}", "parallelism": p} for i, p in enumerate(parallelism)]
+    operators[0]["rate"] = rate
+    pairs = itertools.pairwise(operators)
+    streams = [{"from": u["name"], "to": v["name"], "partitioning": "rebalance"} for u, v in pairs]
+    return {"name": "pipeline", "operators": operators, "streams": streams}
+
+
+def submitted(
+    rest: Rest, jar: Path, entry: str, *arguments: str, settings: Mapping[str, str] | None = None
+) -> str:
+    """Id of a job of which every subtask runs, by its main class."""
+    request: dict[str, Any] = {"entryClass": entry, "programArgsList": [*arguments]}
+    if settings:
+        request["flinkConfiguration"] = dict(settings)
+    job: str = rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"]
+    rest.wait_running(job)
+    return job
+
+
+def mover(
+    rest: Rest,
+    flink: Flink,
+    program: Program,
+    folder: Path,
+    tell: Callable[[str], None] = lambda _: None,
+) -> FlinkMove:
+    """What moves a job by savepoints in a folder, and does not watch it afterwards."""
+    saved = (folder / "saved").as_uri()
+    return FlinkMove(rest, flink, program, tell, MoveSettings(saved, settle=0.0))
+
+
+def chained(chaining: str, backend: str) -> dict[str, str]:
+    """Settings of a job whose operators are chained, or not, and keep their state somewhere."""
+    return {"pipeline.operator-chaining.enabled": chaining, "state.backend.type": backend}
+
+
+def committed(folder: Path) -> list[str]:
+    """Lines that a job has told for good in a folder."""
+    files = (path for path in folder.rglob("*") if path.name[0] not in "._")
+    texts = (path.read_text() for path in files if path.is_file())
+    return [line for text in texts for line in text.splitlines()]
+
+
+def tells_more(folder: Path) -> None:
+    """Wait until a job has told something more for good."""
+    before = len(committed(folder))
+    awaited(lambda: len(committed(folder)) > before, 120)
+
+
+def spread_job(path: Path, rest: Rest, job: str, devices: Sequence[str], step: int) -> str:
+    """Write a placement by which no operators or subtasks that are neighbours are together."""
+    assignment, parallelism = {}, {}
+    vertices = read_vertices(rest, job, rest.job(job))
+    operators = [(name, one.parallelism) for one in vertices for name in one.operators]
+    for i, (name, number) in enumerate(operators):
+        names = [f"{name}#{k}" for k in range(number)] if number > 1 else [name]
+        for k, subtask in enumerate(names):
+            assignment[subtask] = devices[(i + step + k * (1 + step)) % len(devices)]
+        if number > 1:
+            parallelism[name] = number
+    path.write_text(json.dumps({"assignment": assignment, "parallelism": parallelism}))
+    return str(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A job of the tests' jar on a cluster: started as others do, moved, and finished.
+
+    Attributes
+    ----------
+    before
+        Its first arguments.
+    settings
+        That it is started with.
+    """
+
+    rest: Rest
+    jar: Path
+    folder: Path
+    entry: str
+    before: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def arguments(self, per_second: int) -> list[str]:
+        """What the job is told."""
+        return [*self.before, str(COUNT), str(per_second), self.folder.as_uri()]
+
+    def start(self, per_second: int, savepoint: str | None = None) -> str:
+        """Submit it as others do; returns its id."""
+        request: dict[str, Any] = {
+            "entryClass": self.entry,
+            "programArgsList": self.arguments(per_second),
+            "parallelism": PARALLELISM,
+            "flinkConfiguration": dict(self.settings),
+        }
+        if savepoint is not None:
+            request["savepointPath"] = savepoint
+        job: str = self.rest.post(f"/jars/{self.rest.upload(self.jar)}/run", request)["jobid"]
+        return job
+
+    def tells_more(self) -> None:
+        """Wait until it has told something more."""
+        tells_more(self.folder)
+
+    def finished(self, job: str) -> list[str]:
+        """Everything that a job has told when it has come to its end."""
+        assert self.rest.wait(job, ENDED, 120) == "FINISHED", self.rest.failure(job)
+        return sorted(committed(self.folder))
+
+    def resumed(self, job: str) -> list[str]:
+        """Everything that it tells when it is stopped and goes on, as it was first started."""
+        path = stop(self.rest, job, f"{self.folder.as_uri()}-saved")
+        return self.finished(self.start(FAST, path))
+
+    def move(
+        self, run: Callable[..., Any], home: Path, *options: str, settings: Mapping[str, str]
+    ) -> str:
+        """Move it by the command; returns its new id."""
+        more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
+        given = settings_file(self.folder.parent, flink_home=str(home), settle=0, seconds=2)
+        place = ("--rest", self.rest.url, *given)
+        saved = ("--savepoints", f"{self.folder.as_uri()}-saved", "-p", str(PARALLELISM))
+        job = ("--entry-class", self.entry, *more, *options)
+        command = ("flink", "move", str(self.jar), *place, *saved, *job)
+        answer = run(*command, "--", *self.arguments(SLOW))
+        assert answer.status == 0, answer.err
+        moved: str = answer.out.strip()
+        assert self.rest.live_jobs() == [moved]
+        return moved
+
+
+@dataclass(frozen=True)
+class Tally:
+    """TallyJob, which checks itself: every key as often as it must be, every window whole."""
+
+    rest: Rest
+    flink: Flink
+    jar: Path
+    folder: Path
+    rate: str = "500"
+
+    def __post_init__(self) -> None:
+        self.told.mkdir()
+
+    @property
+    def told(self) -> Path:
+        """Folder of what it tells."""
+        return self.folder / "told"
+
+    def program(
+        self, settings: Mapping[str, str] | None = None, jar: Path | None = None, **more: Any
+    ) -> Program:
+        """The job with settings, by its jar if no other is given."""
+        arguments = (str(self.told), self.rate)
+        return Program(jar or self.jar, "TallyJob", arguments, settings=settings or {}, **more)
+
+    def retained(self) -> Program:
+        """The job with checkpoints that outlive it, and restarts without end."""
+        settings = {
+            "execution.checkpointing.interval": "300 ms",
+            "execution.checkpointing.dir": (self.folder / "checkpoints").as_uri(),
+            RETENTION: "RETAIN_ON_CANCELLATION",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "10000",
+            "restart-strategy.fixed-delay.delay": "500 ms",
+        }
+        return self.program(settings)
+
+    def start(self, settings: Mapping[str, str] | None = None) -> str:
+        """Submit it as others do, and wait until it tells something; returns its id."""
+        arguments = self.program().arguments
+        job = submitted(self.rest, self.jar, "TallyJob", *arguments, settings=settings)
+        self.tells_more()
+        return job
+
+    def place(self, program: Program, layout: Layout) -> str:
+        """Id of the job when it runs where it is placed, and has saved its state."""
+        job = apply(self.rest, self.flink, program, layout)
+        awaited(lambda: resumable(self.rest, job) is not None)
+        return job
+
+    def lines(self, kind: str) -> list[list[int]]:
+        """Numbers that it told."""
+        texts = (path.read_text() for path in self.told.glob(f"{kind}-*"))
+        rows = [line.split() for text in texts for line in text.splitlines()]
+        return [[int(word) for word in row] for row in rows]
+
+    def tells_more(self, rounds: int = 3) -> None:
+        """Wait until it has told so many windows more of each key."""
+        wanted = len(self.lines("windows")) + rounds * KEYS
+        awaited(lambda: len(self.lines("windows")) >= wanted)
+
+    def check_counts(self) -> None:
+        """Every key was seen as often as it must have been."""
+        assert all(seen == due for seen, due in self.lines("counts"))
+
+    def check_windows(self) -> None:
+        """Every window was told once, with all of its tuples, however often it was started."""
+        windows = self.lines("windows")
+        assert {number for _, _, number in windows} == {WINDOW // KEYS}
+        found = Counter((key, first // WINDOW) for key, first, _ in windows)
+        last = {key: max(n for k, n in found if k == key) for key in range(KEYS)}
+        assert found == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
+
+    def ends(self, job: str) -> None:
+        """Stop it: everything adds up."""
+        stop(self.rest, job, self.folder.as_uri())
+        self.check_counts()
+        self.check_windows()
+
+
+class WatchThread:
+    """A watch of a placed job in a thread, to which dev-2 is a spare.
+
+    Attributes
+    ----------
+    steps
+        What it told.
+    runs
+        Jobs that it has started in place of the first one, and where.
+    ended
+        Error with which it ended, if any.
+    """
+
+    def __init__(self, move: FlinkMove, job: str, layout: Layout, patience: float = 0.5) -> None:
+        self.steps, self.ended = list[str](), list[str]()
+        self.runs: list[tuple[str, Layout]] = []
+        tell, spares = self.steps.append, Spares(move.rest, ["dev-2"])
+        log = WatchLog.claimed(Store.usual(), job, "watched", tell)
+        mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log, tell)
+        moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
+        self._watch = Watch(move.rest, log, tell, mover, None, moved, patience)
+        self._thread = threading.Thread(target=self._run, args=(job, layout), daemon=True)
+        self._thread.start()
+
+    def _run(self, job: str, layout: Layout) -> None:
+        try:
+            self._watch.run(job, layout)
+        except FlinkError as error:
+            self.ended.append(str(error))
+
+    def goes_on(self) -> None:
+        """Wait a moment, in which the watch must not end."""
+        assert self._thread.is_alive(), (self.steps, self.ended)
+        self._thread.join(0.1)
+
+    def started(self, number: int = 1) -> tuple[str, Layout]:
+        """Wait until it has started the job again so often; returns its id, and where it runs."""
+        while len(self.runs) < number:
+            self.goes_on()
+        return self.runs[-1]
+
+    def ends(self) -> None:
+        """Wait for its end."""
+        self._thread.join(30)
+        assert not self._thread.is_alive()

@@ -4,17 +4,16 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import healthy, job, jobs
+from fake_flink import FakeFlink, InTurn, failure, healthy, job, jobs
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import Journal, MoveClaim, forget, now, unfinished
+from streamplace.engines.flink.move.journal import Journal, MoveClaim, forget, unfinished
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.jars import SPENT
@@ -22,7 +21,6 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.io.store import Holder
 
 OLD = "old"
 NEW = successor(OLD)
@@ -139,13 +137,11 @@ class MoveCase:
             url=rest.url,
             job=OLD,
             trigger="t1",
-            successor=NEW,
             before=Layout({"map": ["dev-0"]}),
             after=Layout({"map": ["dev-1"]}),
             folder=self.folder.as_uri(),
             resume_by="move --resume",
-            began=now() - timedelta(seconds=60),
-            holder=Holder.current(),
+            began=datetime.now(UTC) - timedelta(seconds=60),
         ).model_copy(update=facts)
         forget(OLD)
         program = Program(Path("a.jar"))

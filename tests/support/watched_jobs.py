@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import KEPT, healthy, job, jobs
+from fake_flink import KEPT, FakeFlink, healthy, job, jobs
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.move.outcomes import FlinkMoved
+from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import watch as watching

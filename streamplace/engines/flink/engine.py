@@ -1,6 +1,6 @@
 """Flink as an engine: measure, place, verify and move its running jobs from Python."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,9 +20,9 @@ from streamplace.engines.flink.measure.steady import (
 )
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.others import refuse_moved
-from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program.program import Program
@@ -202,16 +202,15 @@ class FlinkEngine:
         """Ask Flink where every subtask of a job runs."""
         return verify(self.rest, job, Layout.of(placement))
 
-    def moving(self, program: Program, resume_by: Callable[[str], str] | None = None) -> FlinkMove:
+    def moving(self, program: Program, options: Sequence[str] = ()) -> FlinkMove:
         """Return an object that plans, runs and resumes moves of a job step by step.
 
         Parameters
         ----------
-        resume_by
-            The command that finishes the move of a job, for messages; by default it is derived
-            from the program.
+        options
+            Options by which printed commands reach the cluster, such as ``--settings FILE``.
         """
-        return FlinkMove(self.rest, self.flink, program, self.tell, self.moves, resume_by)
+        return FlinkMove(self.rest, self.flink, program, self.tell, self.moves, options)
 
     def move(self, job: str, program: Program, placement: Placed) -> FlinkMoved:
         """Move a running job, with its state, to the devices of a placement.

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from lazy_flink import Clock, with_clock
+from lazy_flink import Clock, Shop, shop_maker, with_clock
 from moving_cases import MoveCase
-from shop_flink import Shop, shop_maker
 from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters

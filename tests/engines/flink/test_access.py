@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, said
-from flink_documents import ANSWERS
+from fake_flink import ANSWERS, FakeFlink, said
 
 from streamplace.engines.flink.rest.transport import Access
 

@@ -6,9 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_documents import config
-from lazy_flink import Clock, Vertex, rates, with_clock
-from shop_flink import CPU, OFFERS, SETTINGS, Shop, ShopFlink, advised, shop_maker
+from fake_flink import config
+from lazy_flink import (
+    CPU,
+    OFFERS,
+    SETTINGS,
+    Clock,
+    Shop,
+    ShopFlink,
+    Vertex,
+    advised,
+    rates,
+    shop_maker,
+    with_clock,
+)
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, failure
-from flink_documents import ANSWERS
-from lazy_flink import Clock
-from shop_flink import Shop, advised
+from fake_flink import ANSWERS, FakeFlink, failure
+from lazy_flink import Clock, Shop, advised
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.steady import UnsteadyJob

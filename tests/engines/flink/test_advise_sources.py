@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lazy_flink import Vertex, rates
-from shop_flink import Shop, advised
+from lazy_flink import Shop, Vertex, advised, rates
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice

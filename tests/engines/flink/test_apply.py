@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import config, failed_by, healthy, job, task_manager
+from fake_flink import FakeFlink, InTurn, config, failed_by, failure, healthy, job, task_manager
 from watched_jobs import write_program
 
 from streamplace.engines.flink.layout import Layout

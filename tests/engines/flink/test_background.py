@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import TASK_MANAGER, healthy, jobs
-from lazy_flink import Clock, LazyFlink, Vertex, with_threads
-from shop_flink import shop_vertices
+from fake_flink import TASK_MANAGER, FakeFlink, healthy, jobs
+from lazy_flink import Clock, LazyFlink, Vertex, shop_vertices, with_threads
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu

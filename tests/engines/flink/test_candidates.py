@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_flink import FakeFlink, failure
-from flink_documents import config, task_manager
+from fake_flink import FakeFlink, config, failure, task_manager
 from flink_layouts import best_rate, found_for
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph

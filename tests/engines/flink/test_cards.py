@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink
-from flink_documents import ANSWERS, config, healthy
-from lazy_flink import Vertex, rates
-from shop_flink import Shop
+from fake_flink import ANSWERS, FakeFlink, config, healthy
+from lazy_flink import Shop, Vertex, rates
 
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters

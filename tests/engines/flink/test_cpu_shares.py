@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from fake_flink import failure
-from flink_documents import failed_by, job, jobs
-from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates, with_threads
+from fake_flink import failed_by, failure, job, jobs
+from lazy_flink import MIPS, OLD, Clock, LazyFlink, ShopFlink, Vertex, advised, rates, with_threads
 from moving_cases import UNKNOWN
-from shop_flink import OLD, ShopFlink, advised
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool

@@ -3,22 +3,37 @@
 What a command advises is typed literally until nothing more is advised.
 """
 
+import json
+import multiprocessing
+import os
+import queue
+import re
+import shlex
 import shutil
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from flink_proxy import faulty_proxy
-from move_trials import Trial, nth
+from command_lines import settings_file
+from flink_clusters import FaultyProxy, awaited, committed, faulty_proxy, spread_job, tells_more
 
+from streamplace.cli.main import main
 from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
 from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.move.transaction import await_devices
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.pin.apply import check_made
+from streamplace.engines.flink.program.jars import SPENT
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
@@ -46,6 +61,209 @@ FAULTS = (
     "JobManager restarted before",
     "JobManager restarted after",
 )
+RATE = "200"
+MOST_COMMANDS = 4
+"""That are typed in a row: the move, and what each of them advises."""
+ADVICE = re.compile(r"(streamplace flink (?:move|apply) .*?)\s*$", re.MULTILINE)
+
+
+@dataclass
+class Outcome:
+    """What became of a move.
+
+    Attributes
+    ----------
+    status
+        Of the last command.
+    copies
+        Jobs that run afterwards.
+    lost, doubled
+        Numbers that were told by nobody, and more than once.
+    words
+        What the commands said.
+    """
+
+    status: int
+    copies: int
+    lost: int
+    doubled: int
+    words: str
+
+
+@dataclass
+class Trial:
+    """A job, and commands that move it; what befalls them comes by the proxy."""
+
+    cluster: LocalCluster
+    flink: Flink
+    jar: Path
+    folder: Path
+    proxy: FaultyProxy
+    process: multiprocessing.process.BaseProcess | None = None  # the command that runs
+    words: list[str] = field(default_factory=list)
+    restarts: queue.Queue[threading.Event] = field(default_factory=queue.Queue)
+
+    def __post_init__(self) -> None:
+        self.rest = Rest(self.cluster.url).patient(60.0, lambda _: None)
+        self.told = self.folder / "told"
+        for name in ("told", "commands", "saved"):
+            (self.folder / name).mkdir(parents=True)
+        self.arguments = (RATE, self._uri("told"), str(self.folder / "commands"))
+        self.request = {
+            "entryClass": "OnceJob",
+            "programArgsList": [*self.arguments],
+            "flinkConfiguration": {
+                "execution.checkpointing.interval": "500 ms",
+                "execution.checkpointing.dir": self._uri("checkpoints"),
+            },
+        }
+        self.job = self.start(self.request)
+        tells_more(self.told)
+        check_made(self.flink, Program(self.jar))  # what a process compiles, its children have
+
+    def _uri(self, name: str) -> str:
+        return (self.folder / name).as_uri()
+
+    def start(self, request: dict[str, object]) -> str:
+        """Start a copy of the job, as others do; returns its id."""
+        uploaded = self.rest.upload(self.jar)
+        job: str = self.rest.post(f"/jars/{uploaded}/run", request)["jobid"]
+        self.rest.remove_jar(uploaded)
+        self.rest.wait_running(job, 120)
+        return job
+
+    def move(self, settle: float = 3) -> int:
+        """Type the command that moves the job elsewhere; returns its status."""
+        devices = self.cluster.devices
+        step = int(time.time() * 1000) % 3
+        placed = spread_job(self.folder / "p.json", self.rest, self.job, devices, step)
+        return self._type_move("--placement", placed, settle=settle)
+
+    def _type_move(self, *options: str, settle: float) -> int:
+        given = settings_file(self.folder, flink_home=str(self.flink.home), settle=settle)
+        where = ("--rest", self.proxy.url, "--savepoints", self._uri("saved"), *given)
+        job = ("--entry-class", "OnceJob", *options, "--", *self.arguments)
+        return self.type("flink", "move", str(self.jar), *where, *job)
+
+    def apply(self, savepoint: str) -> int:
+        """Type the command that starts the job from a savepoint; returns its status."""
+        given = settings_file(self.folder, flink_home=str(self.flink.home))
+        return self.type(
+            *("flink", "apply", str(self.jar), "--rest", self.proxy.url, *given),
+            *("--entry-class", "OnceJob", "--savepoint", savepoint),
+            *("--placement", str(self.folder / "p.json"), "--", *self.arguments),
+        )
+
+    def type(self, *words: str) -> int:
+        """Run a command in a process of its own; returns its status.
+
+        The thread that types restarts the JobManager, as the kernel ends a process with the thread
+        that started it.
+        """
+        output = self.folder / "words"
+        self.process = multiprocessing.get_context("fork").Process(
+            target=_main, args=(words, output)
+        )
+        self.process.start()
+        while self.process.exitcode is None:
+            self.process.join(0.02)
+            with suppress(queue.Empty):
+                done = self.restarts.get_nowait()
+                self.cluster.kill(JOB_MANAGER)
+                self.cluster.start(JOB_MANAGER)
+                done.set()
+        self.words.append(output.read_text())
+        return int(self.process.exitcode or 0)
+
+    def advised(self) -> list[str]:
+        """Words of the command that was advised last; none if there was no advice."""
+        matches = ADVICE.findall(self.words[-1])
+        return shlex.split(matches[-1])[1:] if matches else []
+
+    def followed(self, status: int) -> Outcome:
+        """Type what is advised until nothing is, and count copies and numbers."""
+        self.proxy.disturb(-1, "")
+        typed = 0
+        if status == -signal.SIGKILL:  # it could not advise anything; this is in the how-to
+            status, typed = self._type_move("--resume", settle=3), 1
+        while status != 0 and typed < MOST_COMMANDS and (words := self.advised()):
+            status, typed = self.type(*words), typed + 1
+        copies = self.rest.live_jobs()
+        if copies:
+            with suppress(FlinkError):
+                self.rest.wait_running(copies[0], 60)
+                tells_more(self.told)
+        for job in copies:
+            stop(self.rest, job, self._uri("end"))
+        seen = Counter(map(int, committed(self.told)))
+        lost = max(seen) + 1 - len(seen) if seen else 0
+        doubled = sum(seen.values()) - len(seen)
+        return Outcome(status, len(copies), lost, doubled, "\n".join(self.words))
+
+    def kill(self) -> None:
+        """Kill the command that runs."""
+        if self.process is not None and self.process.pid is not None:
+            os.kill(self.process.pid, signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Kill the JobManager, which forgets everything, and start another."""
+        done = threading.Event()
+        self.restarts.put(done)
+        done.wait(60)
+
+    def end(self) -> None:
+        """Leave no job on the cluster."""
+        for job in self.rest.live_jobs():
+            with suppress(FlinkError):
+                self.rest.cancel(job)
+
+
+def label(request: str, body: bytes) -> str:
+    """What a request changes, in words; empty for one that only asks.
+
+    >>> label("DELETE /jars/1_a.jar", b""), label("GET /jobs", b"")
+    ('remove a jar', '')
+    """
+    method, _, path = request.partition(" ")
+    if path == "/jars/upload":
+        return "upload a jar"
+    if method == "DELETE":
+        return "remove a jar"
+    if path.endswith("/stop"):
+        return "stop"
+    if path.endswith("/run"):
+        document = json.loads(body)
+        if document["entryClass"] == SPENT:
+            return "spend"
+        return "start" if "jobId" in document else "check"
+    return "" if method == "GET" else f"{method} {path.partition('?')[0]}"
+
+
+def nth(wanted: str, number: int = 1) -> Callable[[str, bytes], bool]:
+    """Whether a request is the one of this number with a label."""
+    seen = Counter[str]()
+
+    def is_meant(request: str, body: bytes) -> bool:
+        name = label(request, body)
+        seen[name] += 1
+        return name == wanted and seen[name] == number
+
+    return is_meant
+
+
+def _main(words: Sequence[str], output: Path) -> None:
+    """Run a command with its words in a file."""
+    with output.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        sys.stdout = os.fdopen(1, "w", buffering=1)
+        sys.stderr = os.fdopen(2, "w", buffering=1)
+        sys.argv = ["streamplace", *words]
+        try:
+            main(words)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +310,13 @@ def test_one_copy_runs_and_nothing_is_lost_or_doubled(
 
 def cancel(trial: Trial) -> None:
     """Cancel what runs."""
-    for job in trial.live():
+    for job in trial.rest.live_jobs():
         trial.rest.cancel(job)
 
 
 def stop_it(trial: Trial) -> None:
     """Stop what runs with a savepoint elsewhere."""
-    for job in trial.live():
+    for job in trial.rest.live_jobs():
         stop(trial.rest, job, (trial.folder / "else").as_uri())
 
 
@@ -106,9 +324,7 @@ def start_copy(trial: Trial) -> None:
     """Start the job from the savepoint of the move, as Flink's own client does."""
     (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
     request = trial.request | {"savepointPath": saved.as_uri()}
-    uploaded = trial.rest.upload(trial.jar)
-    job = trial.rest.post(f"/jars/{uploaded}/run", request)["jobid"]
-    trial.rest.wait_running(job, 120)
+    trial.start(request)
 
 
 def break_once(trial: Trial) -> None:
@@ -148,9 +364,9 @@ def test_one_copy_runs_when_others_act_while_it_is_watched(
 
     def meddle() -> None:
         new = successor(trial.job)
-        trial.wait(new, ["RUNNING"])
+        awaited(lambda: trial.rest.state(new) == "RUNNING", 120)
         trial.rest.wait_running(new, 120)
-        trial.tells_more()
+        tells_more(trial.told)
         act(trial)
 
     thread = threading.Thread(target=meddle)

@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from flink_clusters import flink_run
-from flink_graphs import pipeline
-from submitted_jobs import TALLY, mover
+from flink_clusters import TALLY, flink_run, mover, pipeline
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink

@@ -8,11 +8,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fake_flink import failure
-from flink_documents import task_manager
+from fake_flink import failure, task_manager
 from hypothesis import given
 from hypothesis import strategies as st
-from shop_flink import Shop, ShopFlink
+from lazy_flink import Shop, ShopFlink
 
 from streamplace import Cluster, Device, Operator, StreamGraph
 from streamplace.engines.flink.constants import UNLIKE
@@ -25,8 +24,8 @@ from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import user_runs
 from streamplace.io.store import Store

@@ -9,8 +9,7 @@ import pytest
 from flink_layouts import found_for
 from hypothesis import given
 from hypothesis import strategies as st
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
-from shop_flink import Shop
+from lazy_flink import MIPS, START, Clock, LazyFlink, Shop, Vertex, rates
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu import task_cpu

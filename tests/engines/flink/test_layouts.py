@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from flink_graphs import pipeline
+from flink_clusters import pipeline
 from hypothesis import given
 from hypothesis import strategies as st
 

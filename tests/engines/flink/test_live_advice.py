@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from submitted_jobs import submitted
+from flink_clusters import submitted
 
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise

@@ -8,8 +8,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_clusters import await_flow
-from submitted_jobs import submitted
+from flink_clusters import await_flow, submitted
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.local.dist import Flink

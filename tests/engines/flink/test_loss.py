@@ -11,10 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from command_lines import settings_file
-from flink_clusters import come_back, flink_run
-from flink_graphs import pipeline
-from moved_jobs import lines
-from submitted_jobs import TALLY, WatchThread, mover, placed, tally
+from flink_clusters import TALLY, Tally, WatchThread, come_back, flink_run, mover, pipeline
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
@@ -133,8 +130,9 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
     """Whole operators and counts; then the one that was lost is a spare itself."""
-    program, told = tally(jobs, tmp_path), tmp_path / "told"
-    job = placed(rest, flink, program, UNEVENLY)
+    tally = Tally(rest, flink, jobs, tmp_path)
+    program = tally.retained()
+    job = tally.place(program, UNEVENLY)
     watch = WatchThread(mover(rest, flink, program, tmp_path), job, UNEVENLY)
     for lost, number in (("dev-1", 1), ("dev-2", 2)):
         roomy.kill(lost)
@@ -144,8 +142,8 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
         assert verify(rest, now, layout).fine
         restored = rest.get(f"/jobs/{now}/checkpoints")["latest"]["restored"]
         assert restored["external_path"].startswith("file:")
-        before = len(lines(told, "windows"))
-        while len(lines(told, "windows")) <= before:
+        before = len(tally.lines("windows"))
+        while len(tally.lines("windows")) <= before:
             assert rest.job(now)["state"] not in ENDED
     there = UNEVENLY.with_spares({"dev-1": "dev-2"}), UNEVENLY
     pairs = zip(there, watch.runs, strict=True)
@@ -154,8 +152,8 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     watch.ends()
     (error,) = watch.ended
     assert error.startswith(f"job {now} was stopped with a savepoint")
-    assert all(seen == due for seen, due in lines(told, "counts"))
-    windows = Counter((key, first // 100) for key, first, _ in lines(told, "windows"))
+    tally.check_counts()
+    windows = Counter((key, first // 100) for key, first, _ in tally.lines("windows"))
     assert set(range(10)) == {key for key, _ in windows}
 
 
@@ -163,9 +161,10 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
     """Without restarts it fails as soon as a connection breaks; Flink notices seconds later."""
-    program = tally(jobs, tmp_path)
+    tally = Tally(rest, flink, jobs, tmp_path)
+    program = tally.retained()
     fragile = replace(program, settings={**program.settings, "restart-strategy.type": "none"})
-    job = placed(rest, flink, fragile, UNEVENLY)
+    job = tally.place(fragile, UNEVENLY)
     watch = WatchThread(mover(rest, flink, fragile, tmp_path), job, UNEVENLY)
     roomy.kill("dev-1")
     now, layout = watch.started()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from moved_jobs import FAST, SLOW, Watched, settings, write_spread
+from flink_clusters import FAST, SLOW, Watched, chained, spread_job
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
@@ -51,13 +51,13 @@ def test_jobs_tell_what_they_would_have_told_unmoved(
 
     In the end the job goes on as it was first started, by Flink alone.
     """
-    job, told = watched(settings(chaining, backend), entry)
+    job, told = watched(chained(chaining, backend), entry)
     running = job.start(SLOW)
     for step, now in enumerate((then, chaining)):
         job.tells_more()
-        placement = write_spread(tmp_path / "p.json", rest, running, cluster.devices, step)
+        placement = spread_job(tmp_path / "p.json", rest, running, cluster.devices, step)
         options = ("--placement", placement)
-        running = job.move(run, flink.home, *options, settings=settings(now, backend))
+        running = job.move(run, flink.home, *options, settings=chained(now, backend))
     job.tells_more()
     assert job.resumed(running) == told
 
@@ -74,13 +74,13 @@ def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
     tmp_path: Path,
 ) -> None:
     """Measured, placed and moved by one command, and then where a placement says."""
-    given = settings(chaining, "hashmap")
+    given = chained(chaining, "hashmap")
     job, told = watched(given, "NexmarkJob", query)
-    running = job.start(SLOW)
+    job.start(SLOW)
     job.tells_more()
     running = job.move(run, flink.home, settings=given)
     job.tells_more()
-    placement = write_spread(tmp_path / "p.json", rest, running, cluster.devices, 1)
+    placement = spread_job(tmp_path / "p.json", rest, running, cluster.devices, 1)
     running = job.move(run, flink.home, "--placement", placement, settings=given)
     job.tells_more()
     assert job.resumed(running) == told

@@ -2,21 +2,17 @@
 
 import json
 import secrets
-import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_lines import settings_file
-from moved_jobs import check_windows, lines, settings, tells_more_windows
-from submitted_jobs import mover, submitted
+from flink_clusters import Tally, awaited, chained, mover, submitted
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.pin.apply import placed_upload
 from streamplace.engines.flink.pin.pinning import (
     Pinning,
@@ -28,7 +24,6 @@ from streamplace.engines.flink.rest.client import ENDED, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
 
 pytestmark = pytest.mark.xdist_group("flink")
-RATE = "500"
 FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
 Settings = dict[str, str]
@@ -46,59 +41,9 @@ SPREAD: dict[str, list[str]] = {
 ELSEWHERE = SPREAD | {"Map": ["dev-0"], "Process": ["dev-0"] * 2, "tell": ["dev-1"] * 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """The job that checks itself, on the shared cluster.
-
-    Attributes
-    ----------
-    folder
-        With what it tells, and its savepoints.
-    """
-
-    rest: Rest
-    flink: Flink
-    jobs: Path
-    folder: Path
-
-    @property
-    def told(self) -> Path:
-        """Folder of what it tells."""
-        return self.folder / "told"
-
-    def program(self, given: Settings, jar: Path | None = None, **more: Any) -> Program:
-        """The job with settings, by its jar if no other is given."""
-        arguments = (str(self.told), RATE)
-        return Program(jar or self.jobs, "TallyJob", arguments, settings=given, **more)
-
-    def started(self, given: Settings) -> str:
-        """Submit it as others do, and wait until it tells something; returns its id."""
-        job = submitted(self.rest, self.jobs, "TallyJob", str(self.told), RATE, settings=given)
-        self.tells_more()
-        return job
-
-    def tells_more(self) -> None:
-        """Wait until it has told some windows more."""
-        tells_more_windows(self.told, 3)
-
-    def moving(self, entry: str) -> tuple[str, ...]:
-        """Words of the command that moves it as a program with this main class."""
-        where = ("--rest", self.rest.url, "--savepoints", (self.folder / "saved").as_uri())
-        home = str(self.flink.home)
-        given = settings_file(self.folder, flink_home=home, settle=0, seconds=2, patience=0)
-        return ("flink", "move", str(self.jobs), "--entry-class", entry, *where, *given)
-
-    def ends(self, job: str) -> None:
-        """Stop it: every key was seen as often as it must have been, and no window lacks tuples."""
-        stop(self.rest, job, self.folder.as_uri())
-        assert all(seen == due for seen, due in lines(self.told, "counts"))
-        check_windows(self.told)
-
-
 @pytest.fixture
 def tally(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path) -> Tally:
-    """The job, which has not been started yet."""
-    (tmp_path / "told").mkdir()
+    """The job that checks itself, which has not been started yet."""
     return Tally(rest, flink, jobs, tmp_path)
 
 
@@ -116,13 +61,13 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
 
     State of keys, of windows and of the source; the job's own classes come from another jar.
     """
-    rest, job = tally.rest, tally.started(settings(before, backend))
+    rest, job = tally.rest, tally.start(chained(before, backend))
     empty = tmp_path / "empty.jar"
     zipfile.ZipFile(empty, "w").close()
     classes: dict[str, Any] = (
-        {"libraries": [tally.jobs]} if before == "true" else {"classpaths": [tally.jobs.as_uri()]}
+        {"libraries": [tally.jar]} if before == "true" else {"classpaths": [tally.jar.as_uri()]}
     )
-    program = tally.program(settings(after, backend), jar=empty, **classes)
+    program = tally.program(chained(after, backend), jar=empty, **classes)
     steps: list[str] = []
     move = mover(rest, tally.flink, program, tmp_path, steps.append)
     for wanted in (SPREAD, ELSEWHERE):
@@ -142,8 +87,8 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
 
 def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_path: Path) -> None:
     """Then it holds no whole TaskManager any more, and placing it there again changes nothing."""
-    given, rest = settings("false", "hashmap"), tally.rest
-    job = tally.started(given)
+    given, rest = chained("false", "hashmap"), tally.rest
+    job = tally.start(given)
     here = {
         operator: [device for device, n in vertex.devices.items() for _ in range(n)]
         for vertex in read_vertices(rest, job, rest.job(job))
@@ -169,34 +114,35 @@ def test_files_that_nobody_has_read_yet_are_read_once(tally: Tally, tmp_path: Pa
     for i in range(FILES):
         text = "".join(f"{i * LINES + k}\n" for k in range(LINES))
         (tmp_path / "files" / str(i)).write_text(text)
-    program = Program(tally.jobs, "FilesJob", (str(tmp_path / "files"), str(told)))
-    job = submitted(rest, tally.jobs, "FilesJob", *program.arguments)
-    deadline = time.monotonic() + 60
-    while not lines(told, "lines"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    program = Program(tally.jar, "FilesJob", (str(tmp_path / "files"), str(told)))
+    job = submitted(rest, tally.jar, "FilesJob", *program.arguments)
+    awaited(lambda: tally.lines("lines"))
     move = mover(rest, tally.flink, program, tmp_path)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
     job = move.run(move.plan(job, Layout(vectors))).job
-    before = len(lines(told, "lines"))
+    before = len(tally.lines("lines"))
     (told / "slow").unlink()
     assert rest.wait(job, ENDED, 120) == "FINISHED"
     assert before < FILES * LINES
-    assert sorted(line[0] for line in lines(told, "lines")) == list(range(FILES * LINES))
+    assert sorted(line[0] for line in tally.lines("lines")) == list(range(FILES * LINES))
 
 
 def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     run: Callable, tally: Tally, tmp_path: Path
 ) -> None:
     """From the same savepoint; told beforehand is what would be moved."""
-    rest, job = tally.rest, tally.started({})
+    rest, job = tally.rest, tally.start({})
     where = [vertex["name"] for vertex in rest.job(job)["vertices"]]
     (here,) = {d for vertex in read_vertices(rest, job, rest.job(job)) for d in vertex.devices}
     there = next(device for device in DEVICES if device != here)
     assignment = dict.fromkeys(SPREAD, here) | {"Map": there}
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
-    command = (*tally.moving("TallyJob"), "--placement", "p.json", "--json")
-    answer = run(*command, "--dry-run", "--", str(tally.told), RATE)
+    home = str(tally.flink.home)
+    given = settings_file(tmp_path, flink_home=home, settle=0, seconds=2, patience=0)
+    saved = ("--rest", rest.url, "--savepoints", (tmp_path / "saved").as_uri(), *given)
+    command = ("flink", "move", str(tally.jar), "--entry-class", "TallyJob", *saved)
+    command = (*command, "--placement", "p.json", "--json")
+    answer = run(*command, "--dry-run", "--", *tally.program().arguments)
     assert answer.status == 0, answer.err
     document = json.loads(answer.out)
     assert (document["job"], document["before"], document["savepoint"]) == (job, job, None)
@@ -204,7 +150,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     assert rest.live_jobs() == [job]
 
     (tally.told / "broken").touch()
-    answer = run(*command, "--", str(tally.told), RATE)
+    answer = run(*command, "--", *tally.program().arguments)
     assert answer.status == 2
     assert "broken once; the job runs on its previous devices again" in answer.err
     (again,) = rest.live_jobs()
@@ -212,20 +158,6 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     assert sorted(vertex["name"] for vertex in rest.job(again)["vertices"]) == sorted(where)
     tally.tells_more()
     tally.ends(again)
-
-
-@pytest.mark.slow
-def test_a_job_is_measured_placed_and_moved_by_one_command(run: Callable, tally: Tally) -> None:
-    """What does not fit is told while it runs."""
-    job = tally.started(settings("false", "hashmap"))
-    answer = run(*tally.moving("StateJob"), "--", "a", "b")
-    assert answer.status == 2
-    assert "are not placed" in answer.err
-    assert tally.rest.live_jobs() == [job]
-    answer = run(*tally.moving("TallyJob"), "--", str(tally.told), RATE)
-    assert answer.status == 0, answer.err
-    assert tally.rest.live_jobs() == [answer.out.strip()]
-    tally.ends(answer.out.strip())
 
 
 def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, flink: Flink, jobs: Path) -> None:

@@ -1,5 +1,6 @@
 """Moves while others act, with a Flink that answers what it is told to: copies, ends, leftovers."""
 
+import shlex
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -8,15 +9,13 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import ANSWERS, JOB, KEPT, healthy, job, jobs
+from fake_flink import ANSWERS, JOB, KEPT, FakeFlink, InTurn, failure, healthy, job, jobs
 from lazy_flink import Clock
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import VERSION, Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import settling
-from streamplace.engines.flink.move.commands import resume_command, resume_typed
 from streamplace.engines.flink.move.interruption import (
     INPUT,
     OUTPUT,
@@ -24,6 +23,7 @@ from streamplace.engines.flink.move.interruption import (
     draining_seconds,
     expected_interruption,
     interruption_of,
+    late_records,
     sent_since,
 )
 from streamplace.engines.flink.move.move import FlinkMove
@@ -38,9 +38,11 @@ from streamplace.engines.flink.move.others import (
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.program.uploads import own_name, uploaded
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.errors import SettingError
 
 OLD = "0123456789abcdef" * 2
 NEW = chain_of(OLD)[1]
@@ -215,6 +217,18 @@ def test_what_sources_have_sent_is_read_when_flink_has_fetched_it_anew(flink: Fa
     assert sent_since(FakeFlink({}).rest, NEW) is None
 
 
+def test_records_that_windows_have_dropped_are_counted(flink: FakeFlink) -> None:
+    """Of all operators that count them; Flink may tell nothing."""
+    path = f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics"
+    names = ["a.numLateRecordsDropped", "b.numLateRecordsDropped"]
+    flink.answers = ANSWERS | {
+        path: [{"id": name} for name in (*names, "numRecordsIn")],
+        f"{path}?agg=sum&get={','.join(names)}": [{"id": name, "sum": 3.0} for name in names],
+    }
+    assert late_records(flink.rest, JOB) == 6.0
+    assert late_records(FakeFlink().rest, JOB) == 0.0
+
+
 def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:
     """Bytes in the fullest queues of a task, and bytes/s that a subtask of it reads."""
     rows = [
@@ -311,56 +325,70 @@ def test_no_checkpoint_is_due_within_the_least_pause_between_two(
     settle(flink.rest, JOB, MoveSettings(settle=30.0), None)
 
 
-def test_the_same_command_with_resume_finishes_a_move(
+def test_the_line_that_finishes_a_move_can_be_typed(
     run: Callable, flink: FakeFlink, fetched: Callable[[str], Flink], tmp_path: Path
 ) -> None:
-    """Its placement may stay; it is that of the interrupted move."""
-    (tmp_path / "p.json").write_text("{}")
+    """Without the jar, which the store knows; with the file that says how the cluster is reached.
+
+    The first command may be typed with --resume, too.
+    """
     flink.answers = healthy("dev-0")
     with zipfile.ZipFile(tmp_path / "a.jar", "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Main-Class: a.Main\n")
-    words = ("flink", "move", jar.filename)
-    words = (*words, *settings_file(tmp_path, flink_home=str(fetched(VERSION).home)))
-    words = (*words, "--placement", str(tmp_path / "p.json"))
+    home, program = fetched(VERSION), Program(tmp_path / "a.jar", managed_mb=64)
+    own = settings_file(tmp_path, flink_home=str(home.home), managed_memory="64 MiB")
+    remember(OLD, program)
     with flink.served():
-        answer = run(*words, "--rest", flink.url, "--resume")
-    assert (answer.status, "no record of an interrupted move" in answer.err) == (2, True)
+        move = FlinkMove(Rest(flink.url), home, program, print, options=own)
+        line = move.resume_line(OLD)
+        assert line == (
+            f"streamplace flink move --rest {flink.url} --settings {own[1]} --job {OLD} --resume"
+        )
+        first = ("flink", "move", str(program.jar), "--rest", flink.url, *own, "--resume")
+        for words in (shlex.split(line)[1:], first):
+            answer = run(*words)
+            assert (answer.status, "no record of an interrupted move" in answer.err) == (2, True)
 
 
-@pytest.mark.parametrize("jar", ["job.jar", "./job.jar"])
-def test_the_command_that_resumes_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jar: str
-) -> None:
-    """It can be typed in any folder: files are named in full, what it does not take is left out."""
-    monkeypatch.chdir(tmp_path)
-    words = ["flink", "move", jar, "--rest", "http://h:1", "--library=lib.jar"]
-    words += ["--placement=p.json", "--settings", "own.toml", "--", "p.json"]
-    assert resume_typed(words, Path("job.jar"), OLD) == (
-        f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --library={tmp_path}/lib.jar "
-        f"--placement={tmp_path}/p.json --settings {tmp_path}/own.toml --job {OLD} --resume "
-        "-- p.json"
-    )
-    program = Program(Path("job.jar"), "a.B", ("x y",), settings={"k": "v"}, parallelism=2)
-    begun = f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --entry-class a.B"
-    assert resume_command(program, "http://h:1", MoveSettings("/s"), OLD) == (
-        f"{begun} -D k=v -p 2 --savepoints /s --job {OLD} --resume -- 'x y'"
-    )
+TASKS = {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")}
+
+
+def move_of(
+    flink: FakeFlink, patch: pytest.MonkeyPatch, planned: Mapping[str, str], **settings: float
+) -> FlinkMove:
+    """What moves a job of which one task has ended, on a device that is gone."""
+    patch.setattr(moving, "check", lambda *_: planned)
+    patch.setattr(moving, "running_settings", lambda *_: {})
+    states = {task: status for task, (_, status) in TASKS.items()}
+    flink.answers = healthy("dev-1", "dev-2") | {f"GET /jobs/{OLD}": job("shop", "RUNNING", states)}
+    for task, (device, status) in TASKS.items():
+        subtasks = [{"taskmanager-id": device, "status": status}]
+        flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
+    home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
+    how = MoveSettings("file:///s", **settings)
+    return FlinkMove(flink.rest, home, program, lambda _: None, how)
+
+
+THERE = Layout.from_json(dict.fromkeys(TASKS, "dev-2"))
 
 
 def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
     flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it had to return, what has ended would be on the devices that it still has."""
-    monkeypatch.setattr(moving, "check", lambda *_: {})
-    monkeypatch.setattr(moving, "running_settings", lambda *_: {})
-    tasks = {"src": ("dev-0", "FINISHED"), "map": ("dev-1", "RUNNING")}
-    states = {task: status for task, (_, status) in tasks.items()}
-    flink.answers = healthy("dev-1", "dev-2") | {f"GET /jobs/{OLD}": job("shop", "RUNNING", states)}
-    for task, (device, status) in tasks.items():
-        subtasks = [{"taskmanager-id": device, "status": status}]
-        flink.answers[f"GET /jobs/{OLD}/vertices/{task}"] = {"subtasks": subtasks}
-    home, program = Flink(Path(), "2.3.0"), Program(Path("a.jar"))
-    move = FlinkMove(flink.rest, home, program, lambda _: None, MoveSettings("file:///s"))
-    plan = move.plan(OLD.upper(), Layout.from_json(dict.fromkeys(tasks, "dev-2")))
+    move = move_of(flink, monkeypatch, {})
+    plan = move.plan(OLD.upper(), THERE)
     assert plan.before == {"src": ["dev-1"], "map": ["dev-1"]}
     assert move.running_job(OLD.upper()) == plan.job == OLD  # the id of a successor is made from it
+
+
+def test_a_sink_whose_transactions_may_end_before_the_move_is_refused(
+    flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of its setting, before the job is stopped: Kafka would drop what it wrote."""
+    planned = {"transaction.timeout.ms": "60000"}
+    told = r"transaction\.timeout\.ms of a sink is 60 s, .* a move may take 720 s"
+    with pytest.raises(SettingError, match=told):
+        move_of(flink, monkeypatch, planned).plan(OLD, THERE)
+    short = move_of(flink, monkeypatch, planned, seconds=20.0, savepoint_seconds=40.0)
+    assert short.plan(OLD, THERE).is_needed

@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_clusters import available_cluster, free_port
-from flink_graphs import pipeline
-from flink_proxy import faulty_proxy
-from moved_jobs import FAST, SLOW, Watched, write_spread
-from submitted_jobs import TALLY, WatchThread, mover, placed, tally
+from flink_clusters import (
+    FAST,
+    SLOW,
+    TALLY,
+    Tally,
+    Watched,
+    WatchThread,
+    available_cluster,
+    faulty_proxy,
+    free_port,
+    mover,
+    pipeline,
+    spread_job,
+)
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
@@ -56,10 +65,11 @@ class Run:
 @pytest.fixture
 def running(flink: Flink, jobs: Path, tmp_path: Path) -> Iterator[Run]:
     """The job, which has saved its state."""
-    program = tally(jobs, tmp_path, "300")
     with available_cluster(flink, ["dev-0", "dev-1", "dev-2"]) as (cluster, url):
         rest = Rest(url)
-        yield Run(cluster, rest, program, placed(rest, flink, program, TALLY))
+        tally = Tally(rest, flink, jobs, tmp_path, "300")
+        program = tally.retained()
+        yield Run(cluster, rest, program, tally.place(program, TALLY))
 
 
 def test_a_watch_goes_on_when_another_job_manager_takes_over(
@@ -245,6 +255,6 @@ def test_flink_1_20_moves_alike(
     running = job.start(SLOW)
     for step in range(2):
         job.tells_more()
-        placement = write_spread(tmp_path / "p.json", rest, running, old.devices, step)
+        placement = spread_job(tmp_path / "p.json", rest, running, old.devices, step)
         running = job.move(run, old.flink.home, "--placement", placement, settings=given)
     assert job.resumed(running) == told

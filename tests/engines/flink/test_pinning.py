@@ -2,8 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import job
+from fake_flink import FakeFlink, job
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.pinning import (

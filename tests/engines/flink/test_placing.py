@@ -8,8 +8,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from flink_graphs import pipeline
-from submitted_jobs import submitted
+from flink_clusters import pipeline, submitted
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout

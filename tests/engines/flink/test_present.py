@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from benchmark_modules import benchmark_modules
-from flink_graphs import pipeline
+from flink_clusters import pipeline
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare

@@ -6,8 +6,18 @@ import sys
 from typing import Any
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates, with_threads
-from shop_flink import CPU, writing_shop
+from lazy_flink import (
+    CPU,
+    MIPS,
+    START,
+    Clock,
+    LazyFlink,
+    Vertex,
+    doubts,
+    rates,
+    with_threads,
+    writing_shop,
+)
 
 from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu import threads as processes

@@ -4,8 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
-from shop_flink import shop_vertices, writing_shop
+from lazy_flink import (
+    MIPS,
+    START,
+    Clock,
+    LazyFlink,
+    Vertex,
+    doubts,
+    rates,
+    shop_vertices,
+    writing_shop,
+)
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.measure import sources

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_clusters import await_flow
-from submitted_jobs import submitted
+from flink_clusters import await_flow, submitted
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink

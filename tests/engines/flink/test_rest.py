@@ -1,18 +1,31 @@
-"""The REST client against servers that are no Flink, or none that means well."""
+"""The REST client: connections, answers, and servers that are no Flink or mean no good."""
 
 import contextlib
 import copy
 import io
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, Raw, failure, said
-from flink_documents import ANSWERS, JOB, TASK_MANAGER, healthy, job
+from fake_flink import (
+    ANSWERS,
+    JOB,
+    TASK_MANAGER,
+    FakeFlink,
+    InTurn,
+    Raw,
+    failure,
+    healthy,
+    job,
+    said,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lazy_flink import Clock
@@ -20,6 +33,7 @@ from lazy_flink import Clock
 from streamplace.cli.main import main
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure import sampling
+from streamplace.engines.flink.rest.answers import LONGEST, MOST_VERTICES, parse_answer
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -69,32 +83,14 @@ def test_whatever_a_server_sends_ends_in_one_line(refusal: Callable, how: str) -
     assert refused.strip().isprintable()
 
 
-@pytest.mark.parametrize(
-    ("head", "drop"),
-    [
-        (b"", b"x"),
-        (OK, b"x"),
-        (OK + b"Content-Length: 1000000\r\n\r\n", b" "),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-    ],
-    ids=["status", "header", "body", "continue"],
-)
-def test_a_server_that_drips_is_left_after_the_time_limit(head: bytes, drop: bytes) -> None:
-    """However often a byte comes."""
+def test_a_server_that_drips_is_left_after_the_time_limit() -> None:
+    """However often a byte of its answer comes."""
+    drips = Raw(OK + b"Content-Length: 1000000\r\n\r\n", b" ", every=0.02)
     with (
-        FakeFlink(otherwise=Raw(head, drop, every=0.02)).served() as flink,
+        FakeFlink(otherwise=drips).served() as flink,
         pytest.raises(FlinkError, match=r"no Flink answers at http://127.* within 0.3 s"),
     ):
         Rest(flink.url, timeout=0.3).get("/jobs")
-
-
-def test_a_server_that_drips_while_shaking_hands_is_left_too() -> None:
-    """Encryption is no way around the limit."""
-    drips = Raw(b"\x16\x03\x03\x40\x00", b"\x01", every=0.02)
-    with FakeFlink().served(drips.send) as flink:
-        address = flink.url.replace("http:", "https:")
-        with pytest.raises(FlinkError, match=r"within 0.3 s"):
-            Rest(address, timeout=0.3).get("/jobs")
 
 
 def test_redirections_are_told_and_not_followed(refusal: Callable) -> None:
@@ -394,6 +390,125 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": slots}
     with pytest.raises(FlinkError, match=told):
         flink.rest.running_job("job")
+
+
+ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"jobs": []}'
+
+
+class KeepingServer(ThreadingTCPServer):
+    """Answers requests over a connection until it breaks it off instead of answering.
+
+    Attributes
+    ----------
+    answers
+        Number of requests of each connection that are answered.
+    connections
+        Methods of the requests of each connection.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, answers: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers = answers
+        self.connections: list[list[str]] = []
+
+
+class _Handler(StreamRequestHandler):
+    server: KeepingServer
+
+    def handle(self) -> None:
+        methods: list[str] = []
+        self.server.connections.append(methods)
+        while line := self.rfile.readline():
+            while self.rfile.readline().strip():  # none of the requests has a body
+                pass
+            methods.append(line.split()[0].decode())
+            if len(methods) > self.server.answers:
+                return
+            self.wfile.write(ANSWER)
+
+
+@contextmanager
+def keeping(answers: int) -> Iterator[tuple[Rest, list[list[str]]]]:
+    """A client of such a server while the block runs, and the requests of its connections."""
+    with KeepingServer(answers) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Rest(f"http://127.0.0.1:{server.server_address[1]}"), server.connections
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_queries_share_a_connection() -> None:
+    """Also those of the client that is patient."""
+    with keeping(100) as (rest, connections):
+        for client in (rest, rest.patient(1.0, print), rest):
+            assert client.jobs() == {}
+    assert connections == [["GET"] * 3]
+
+
+def test_a_query_is_sent_again_if_its_idle_connection_was_broken_off() -> None:
+    """Once, over a new connection, without patience."""
+    with keeping(1) as (rest, connections):
+        assert rest.jobs() == rest.jobs() == {}
+    assert connections == [["GET", "GET"], ["GET"]]
+    with keeping(0) as (rest, connections), pytest.raises(NoAnswer, match="no Flink answers at ht"):
+        rest.jobs()
+    assert connections == [["GET"], ["GET"]]
+
+
+def test_what_changes_something_is_sent_once() -> None:
+    """Whether it was received cannot be told once its connection is broken off."""
+    with keeping(0) as (rest, connections), pytest.raises(NoAnswer):
+        rest.delete("/jars/x")
+    assert connections == [["DELETE"]]
+
+
+def test_a_jar_is_uploaded_as_a_form(tmp_path: Path) -> None:
+    """Under a name without characters that have a meaning in requests; it may be sent again."""
+    jar = tmp_path / 'a "b".jar'
+    jar.write_bytes(b"\0jar" * 100_000)
+    with FakeFlink({"POST /jars/upload": {"filename": "/tmp/flink/x_a.jar"}}).served() as flink:
+        assert Rest(flink.url).upload(jar) == "x_a.jar"
+    (headers,) = flink.headers
+    assert headers["Content-Type"].startswith("multipart/form-data; boundary=")
+    assert int(headers["Content-Length"]) > jar.stat().st_size
+
+
+def test_the_path_of_a_request_is_sent_as_it_is() -> None:
+    """An id of two dots is no step up."""
+    flink = FakeFlink({"GET /api/jobs/..": {}})
+    with flink.served(), pytest.raises(FlinkError, match="not one of Flink's REST API"):
+        Rest(f"{flink.url}/api/").get("/jobs/..")
+    assert flink.asked == [("GET /api/jobs/..", None)]
+
+
+VERTEX = {"id": "a", "name": "a", "parallelism": 1, "status": "RUNNING"}
+
+
+def vertices_of(vertices: int) -> bytes:
+    """A job of many vertices."""
+    document = {"name": "j", "state": "RUNNING", "duration": 1, "vertices": [VERTEX] * vertices}
+    return json.dumps(document).encode()
+
+
+def test_a_job_of_too_many_vertices_is_refused_in_one_line() -> None:
+    """Every vertex would be asked about."""
+    with pytest.raises(ValueError, match=f"vertices: .* at most {MOST_VERTICES} items") as refused:
+        parse_answer("/jobs/x", vertices_of(100_000))
+    assert len(str(refused.value)) < 2 * LONGEST
+    assert len(parse_answer("/jobs/x", vertices_of(MOST_VERTICES))["vertices"]) == MOST_VERTICES
+
+
+def test_the_plan_of_a_job_that_flink_has_not_planned_yet_is_none() -> None:
+    """Flink 1 shows an empty one while a job is initialized, or waits for slots."""
+    document = json.loads(vertices_of(0)) | {"state": "INITIALIZING", "plan": {}}
+    assert parse_answer("/jobs/x", json.dumps(document).encode())["plan"] is None
+    with pytest.raises(ValueError, match=r"plan\.nodes"):
+        parse_answer("/jobs/x/plan", b'{"plan": {}}')
 
 
 def test_a_task_runs_only_when_all_of_its_subtasks_do() -> None:

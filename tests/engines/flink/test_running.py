@@ -103,13 +103,3 @@ def test_a_running_job_is_measured_as_a_problem_that_can_be_placed(case: Case) -
     payloads = dict(zip(OPERATORS, PAYLOADS, strict=False))
     assert dict(sizes) == pytest.approx(payloads, rel=ALIKE)
     assert streamplace.place(graph, measured.cluster).value > 0
-
-
-def test_a_job_is_moved_while_it_runs(case: Case) -> None:
-    """One copy of it runs afterwards, where it is placed now."""
-    job = case.engine.apply(case.program, TOGETHER)
-    moved = case.engine.move(job, case.program, APART)
-    assert case.engine.jobs() == [moved.job]
-    assert case.engine.verify(moved.job, APART).fine
-    assert moved.outage is not None
-    assert moved.outage > 0

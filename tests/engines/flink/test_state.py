@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import DELETED, KEPT, healthy, job
+from fake_flink import DELETED, KEPT, FakeFlink, InTurn, failure, healthy, job
 
 from streamplace.engines.flink.move.saving import left_behind, saved_by
 from streamplace.engines.flink.rest.client import Rest

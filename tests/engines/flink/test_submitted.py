@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink
-from flink_documents import config
-from flink_graphs import pipeline
+from fake_flink import FakeFlink, config
+from flink_clusters import pipeline
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink

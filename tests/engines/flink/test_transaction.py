@@ -3,14 +3,14 @@
 In the end one copy of the job runs, or the user is told what to do, and then the journal stays.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from fake_flink import InTurn, failure
-from flink_documents import DELETED, KEPT, failed_by, job, jobs
+from fake_flink import DELETED, KEPT, InTurn, failed_by, failure, job, jobs
 from lazy_flink import Clock
 from moving_cases import (
     AGAIN,
@@ -31,10 +31,11 @@ from moving_cases import (
     complete,
 )
 
-from streamplace.engines.flink.move import saving, settling, transaction
+from streamplace.engines.flink.move import settling, transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.others import CopyRuns, EndedByOthers
-from streamplace.engines.flink.move.outcomes import (
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.transaction import (
     Forgotten,
     NotRunning,
     NotSaved,
@@ -42,7 +43,6 @@ from streamplace.engines.flink.move.outcomes import (
     ending,
     has_to_go_on,
 )
-from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
@@ -384,7 +384,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
 ) -> None:
     """Flink stops it all the same."""
     case.flink.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
-    sleep, calls = saving.time.sleep, []
+    sleep, calls = time.sleep, []
 
     def interrupted(seconds: float) -> None:
         calls.append(seconds)
@@ -393,7 +393,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
         sleep(seconds)
 
     moving = case.move()
-    monkeypatch.setattr(saving.time, "sleep", interrupted)
+    monkeypatch.setattr(time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         moving.begin()
     assert case.started == [RETURN]

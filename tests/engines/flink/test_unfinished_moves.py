@@ -1,12 +1,12 @@
 """Moves that were interrupted: who may finish them, and what other commands do meanwhile."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import InTurn, failure
-from flink_documents import job, jobs
+from fake_flink import InTurn, failure, job, jobs
 from moving_cases import (
     BACK,
     NEW,
@@ -20,6 +20,7 @@ from moving_cases import (
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.carried import running_settings
 from streamplace.engines.flink.move.journal import (
     MoveClaim,
     MoveUnderWay,
@@ -29,11 +30,11 @@ from streamplace.engines.flink.move.journal import (
 )
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.others import CopyRuns, refuse_moved
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten
 from streamplace.engines.flink.move.saving import checkpoint_totals, outlives
+from streamplace.engines.flink.move.transaction import FlinkMoved, Forgotten
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import submit
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder
 
@@ -50,7 +51,7 @@ def test_the_jobs_that_a_move_may_start_are_claimed_with_the_one_that_it_moves(
 def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None:
     """Also by one that was moved before."""
     first = case.move().journal
-    second = first.model_copy(update={"job": NEW, "successor": BACK, "trigger": "t2"})
+    second = first.model_copy(update={"job": NEW, "trigger": "t2"})
     both = [first, second]
     assert [broken_off(both, name).trigger for name in (OLD, NEW)] == ["t1", "t2"]
     assert broken_off([first], BACK).trigger == "t1"
@@ -60,14 +61,19 @@ def test_an_interrupted_move_is_found_by_any_of_its_jobs(case: MoveCase) -> None
 
 
 @pytest.mark.parametrize("status", [503, 500])
+@pytest.mark.parametrize("ask", [outlives, checkpoint_totals, running_settings])
 def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
-    case: MoveCase, status: int
+    case: MoveCase, ask: Callable[[Rest, str], object], status: int
 ) -> None:
-    """A job would be given up whose state exists."""
+    """A job would be given up whose state exists, or would take no checkpoints any more."""
     busy = failure("a.B: busy", status=status)
-    case.flink.answers[f"GET /jobs/{NEW}/checkpoints/config"] = busy
-    with pytest.raises(NoAnswer):
-        outlives(case.flink.rest, NEW)
+    case.flink.answers |= {
+        f"GET /jobs/{NEW}/config": {"execution-config": {}},
+        f"GET /jobs/{NEW}/checkpoints": busy,
+        f"GET /jobs/{NEW}/checkpoints/config": busy,
+    }
+    with pytest.raises(NoAnswer, match=r"a\.B: busy"):
+        ask(case.flink.rest, NEW)
 
 
 def test_a_job_is_looked_up_however_long_its_submission_is_not_answered(case: MoveCase) -> None:
@@ -100,13 +106,6 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(
         "POST /jars/there/run": InTurn(lost, spent),
     }
     assert submit(rest, jar, {}, NEW, lambda: None)
-
-
-def test_a_silent_flink_is_not_said_to_have_completed_no_checkpoint(case: MoveCase) -> None:
-    """Those that it had completed would seem to be new when it answers again."""
-    case.flink.answers[f"GET /jobs/{OLD}/checkpoints"] = failure("a.B: busy", status=503)
-    with pytest.raises(NoAnswer):
-        checkpoint_totals(case.flink.rest, OLD)
 
 
 @pytest.fixture
@@ -158,7 +157,7 @@ def test_a_command_that_ended_is_not_said_to_carry_its_move_out(
         mover.running_job(OLD)
     here = Holder.current()
     dead = here.model_copy(update={"started": here.started + 1})
-    moving.claim.save(moving.journal.model_copy(update={"holder": dead}))
+    moving.claim.save(holder=dead)
     with pytest.raises(FlinkError, match=f"^a move of job {OLD} was interrupted"):
         mover.running_job(OLD)
 
@@ -198,7 +197,7 @@ def test_a_command_that_goes_on_by_itself_advises_no_other(
 def test_nothing_is_started_from_the_state_of_an_unfinished_move(case: MoveCase, path: str) -> None:
     """Finishing it would start a second copy."""
     claim = case.move().claim
-    claim.save(claim.journal.model_copy(update={"savepoint": "file:/s/savepoint-1"}))
+    claim.save(savepoint="file:/s/savepoint-1")
     refuse_moved("/s/savepoint-2")
     with pytest.raises(CopyRuns, match=rf"belongs to a move of job {OLD} .*: move --resume$"):
         refuse_moved(path)

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import ANSWERS, JOB, healthy, job, jobs
+from fake_flink import ANSWERS, JOB, FakeFlink, healthy, job, jobs
 
 from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout

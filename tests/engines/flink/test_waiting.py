@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import healthy
+from fake_flink import FakeFlink, healthy
 from lazy_flink import Clock
 
 from streamplace.engines.flink.rest import client as waiting

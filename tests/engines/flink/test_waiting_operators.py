@@ -7,8 +7,19 @@ import time
 from collections.abc import Callable, Mapping
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
-from shop_flink import CPU, advised, shop_maker, writing_shop
+from lazy_flink import (
+    CPU,
+    MIPS,
+    START,
+    Clock,
+    LazyFlink,
+    Vertex,
+    advised,
+    rates,
+    shop_maker,
+    with_threads,
+    writing_shop,
+)
 
 import streamplace
 from streamplace.engines.flink.cpu import task_cpu

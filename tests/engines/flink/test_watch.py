@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, failure, said
-from flink_documents import DELETED, KEPT, job, jobs
+from fake_flink import DELETED, KEPT, FakeFlink, InTurn, failure, job, jobs, said
 from watched_jobs import (
     NEW,
     NEXT,
@@ -24,8 +23,8 @@ from watched_jobs import (
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.saving import resumable
+from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch import watch as watching

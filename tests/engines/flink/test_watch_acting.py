@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import healthy, job
+from fake_flink import FakeFlink, healthy, job
 from stores import fill_disk
 from watched_jobs import OLD, Killed, outcome
 
@@ -16,7 +15,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.flink.move.outcomes import (
+from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     NotSaved,
     StoppedByOthers,

@@ -13,8 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import healthy, job, jobs
+from fake_flink import FakeFlink, InTurn, failure, healthy, job, jobs
 from watched_jobs import OLD
 
 from streamplace.engines.flink.layout import Layout

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, failure
-from flink_documents import KEPT, healthy, job, jobs, task_manager
+from fake_flink import KEPT, FakeFlink, failure, healthy, job, jobs, task_manager
 from lazy_flink import Clock
 from moving_cases import FAILED, SAVED, UNKNOWN, cluster_jar
 from watched_jobs import OLD, Killed, outcome

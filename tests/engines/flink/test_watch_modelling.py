@@ -6,8 +6,7 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
-from flink_documents import healthy
+from fake_flink import FakeFlink, healthy
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN

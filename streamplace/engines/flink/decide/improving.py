@@ -37,9 +37,9 @@ from streamplace.engines.flink.move.interruption import (
 )
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.saving import stopped_with
 from streamplace.engines.flink.move.settling import flow_there, note, seconds_for
+from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.tasks import layout_of
@@ -395,7 +395,7 @@ class JobImprover:
             if (job := self._running(proposal.job)) is None:
                 raise
             return proposal.after(job, replace(trial, failure=str(error)))
-        trial = replace(trial, outage=moved.outage)
+        trial = replace(trial, outage=moved.interruption)
         return self._measured(proposal, target, trial, moved)
 
     def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
@@ -427,10 +427,10 @@ class JobImprover:
             return proposal.after(moved.job, trial, moved.savepoint)
         there = now.where
         stopped = ""
-        if moved.outage is not None:
+        if moved.interruption is not None:
             warm_up = warm_up_seconds(sent, sent_since(rest, moved.job), there.rate)
-            trial = replace(trial, outage=moved.outage + warm_up)
-            stopped = f", interrupted for {duration(moved.outage + warm_up)}"
+            trial = replace(trial, outage=moved.interruption + warm_up)
+            stopped = f", interrupted for {duration(moved.interruption + warm_up)}"
         self.tell(f"  {digits(there.rate)} tuples/s were measured there{stopped}")
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
@@ -463,7 +463,7 @@ class JobImprover:
             return replace(proposal, job=job, where=best)
         moved = self._moved(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best layout that was measured")
-        back = replace(best, outage=(best.outage or 0.0) + (moved.outage or 0.0))
+        back = replace(best, outage=(best.outage or 0.0) + (moved.interruption or 0.0))
         trials = tuple(back if one is best else one for one in proposal.trials)
         return replace(
             proposal, job=moved.job, trials=trials, where=back, savepoint=moved.savepoint

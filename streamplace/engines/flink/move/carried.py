@@ -70,12 +70,12 @@ def running_settings(rest: Rest, job: str) -> Settings:
     execution = rest.get(f"{path}/config")["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
-    checkpoints: CheckpointSettings | None = None
     with suppress_missing():  # the job takes no checkpoints
-        checkpoints = rest.get(f"{path}/checkpoints/config")
-    if checkpoints is None:
-        return settings
-    return settings | dict(_checkpointing(checkpoints)) | _storage(rest, job, checkpoints)
+        checkpoints: CheckpointSettings = rest.get(f"{path}/checkpoints/config")
+        settings |= _checkpointing(checkpoints)
+        if checkpoints.get("checkpoint_storage") == "FileSystemCheckpointStorage":
+            settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or UNTOLD
+    return settings
 
 
 def submitted_settings(rest: Rest, job: str) -> Settings:
@@ -87,11 +87,6 @@ def submitted_settings(rest: Rest, job: str) -> Settings:
         running = running_settings(rest, job)
         return {key: value for key, value in running.items() if value != UNTOLD}
     return {}
-
-
-def _is_periodic(answer: CheckpointSettings) -> bool:
-    """Whether these are the settings of a job that takes checkpoints periodically."""
-    return answer.get("interval", PERIODIC_LIMIT_MS) < PERIODIC_LIMIT_MS
 
 
 def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -112,7 +107,7 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
         yield "state.backend.type", backend
     if "state_changelog_enabled" in answer:
         yield "state.changelog.enabled", str(answer["state_changelog_enabled"]).lower()
-    if not _is_periodic(answer):
+    if answer.get("interval", PERIODIC_LIMIT_MS) >= PERIODIC_LIMIT_MS:
         return
     yield f"{CHECKPOINTING}.interval", f"{answer['interval']} ms"
     row: Mapping[str, Any] = answer
@@ -154,13 +149,6 @@ def _present_folder(rest: Rest, job: str) -> str | None:
     """Folder of the checkpoints of a job, from the path of the last one; None if unknown."""
     folder, own, _ = (completed_path(rest, job) or "").rpartition(f"/{job}/chk-")
     return folder if own else None
-
-
-def _storage(rest: Rest, job: str, answer: CheckpointSettings) -> Settings:
-    """Setting of the folder of a job's checkpoints, if they are in files."""
-    if answer.get("checkpoint_storage") != "FileSystemCheckpointStorage":
-        return {}
-    return {f"{CHECKPOINTING}.dir": _present_folder(rest, job) or UNTOLD}
 
 
 def _restarting(text: str) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ long. Once a job was moved, the mean of what was measured is the better one.
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote
@@ -33,6 +33,7 @@ INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
 READ = "numBytesInPerSecond"
+LATE = "numLateRecordsDropped"
 START_SECONDS = 1.0
 """Least time for the start of a job, which is that of a small one (measured)."""
 SUBMIT_SECONDS = 1.0
@@ -150,10 +151,10 @@ def last_checkpoint_seconds(rest: Rest, job: str) -> float:
 
 def _times(rest: Rest, job: str, document: Job) -> list[Mapping[str, float]]:
     """State → time in ms at which it began, of each subtask of a job, if Flink tells."""
-    root, times = f"/jobs/{quote(job, safe='')}/vertices", list[Mapping[str, float]]()
+    times = list[Mapping[str, float]]()
     with suppress(FlinkError):
         for vertex in document["vertices"]:
-            rows = rest.get(f"{root}/{quote(vertex['id'], safe='')}/subtasktimes")["subtasks"]
+            rows = rest.get(f"{_path(job, vertex['id'])}/subtasktimes")["subtasks"]
             times += [row["timestamps"] for row in rows]
     return times
 
@@ -165,15 +166,37 @@ def _ran(times: Iterable[Mapping[str, float]]) -> float:
 
 def _sent(rest: Rest, job: str, document: Job) -> float | None:
     """Tuples that the sources of a job have sent since they began; None if Flink does not tell."""
-    total, root = 0.0, f"/jobs/{quote(job, safe='')}/vertices"
+    total = 0.0
     for vertex, name in source_names(document).items():
-        query = f"subtasks/metrics?agg=sum&get={quote(sent_by(name), safe='')}"
-        rows: list[Metric] = rest.get(f"{root}/{quote(vertex, safe='')}/{query}")
-        sums = [row.get("sum") for row in rows]
-        if not sums or not isinstance(sums[0], int | float):
+        sums = _sums(rest, f"{_path(job, vertex)}/subtasks/metrics", [sent_by(name)])
+        if not sums:
             return None
         total += sums[0]
     return total
+
+
+def late_records(rest: Rest, job: str) -> float:
+    """Records that windows of a job have dropped because they came late; 0 if unknown."""
+    late = 0.0
+    with suppress(FlinkError):
+        for vertex in rest.job(job)["vertices"]:
+            path = f"{_path(job, vertex['id'])}/subtasks/metrics"
+            late += sum(_sums(rest, path, [m["id"] for m in rest.get(path) if LATE in m["id"]]))
+    return late
+
+
+def _path(job: str, vertex: str) -> str:
+    return f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
+
+
+def _sums(rest: Rest, path: str, names: Sequence[str]) -> list[float]:
+    """Sums of metrics over the subtasks of a vertex, as far as Flink tells them."""
+    if not names:
+        return []
+    query = ",".join(quote(name, safe="") for name in names)
+    rows: list[Metric] = rest.get(f"{path}?agg=sum&get={query}")
+    sums = [row.get("sum") for row in rows]
+    return [number for number in sums if isinstance(number, int | float)]
 
 
 def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
@@ -207,7 +230,7 @@ def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float
 
 def _largest(rest: Rest, job: str, vertex: str) -> dict[str, float]:
     """Largest bytes in queues, and mean bytes/s read, of the subtasks of a task."""
-    root = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}/subtasks/metrics"
+    root = f"{_path(job, vertex)}/subtasks/metrics"
     known = {row["id"] for row in rest.get(root)}
     offered = [name for name in (INPUT, OUTPUT, READ) if name in known]
     if not offered:

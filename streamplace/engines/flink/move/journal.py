@@ -6,18 +6,25 @@ there. The row is also the claim of its command on the job and its successors.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
 
 from pydantic import Field, TypeAdapter
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
 from streamplace.model.messages import listed, quoted
+
+
+class MoveUnderWay(StreamplaceError):
+    """Another command moves the job."""
 
 
 class Journal(Claimed):
@@ -26,7 +33,6 @@ class Journal(Claimed):
     url: str  # address of the cluster, without name and password
     job: str  # the job that is moved
     trigger: str  # id of the request that stops it
-    successor: str  # id of the job that is started in its place
     # Devices of its subtasks, now and afterwards.
     before: Layout
     after: Layout
@@ -45,27 +51,30 @@ class Journal(Claimed):
     name: str = ""  # name of the job
     # Folder with a folder of checkpoints for each job; None if unknown.
     checkpoints: str | None = None
-    # The job's jar on the machine of the move, and its SHA-256.
-    jar: str = ""
-    digest: str = ""
     resume_by: str = ""  # the command that finishes the move
-    began: datetime
+    began: datetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+
+    @property
+    def successor(self) -> str:
+        """The job that is started in its place."""
+        return successor(self.job)
 
     def concerns(self, job: str) -> bool:
         """Whether a job is the moved one, or one that may be started in its place."""
         return job in chain_of(self.job)
 
+    def refuse_held(self) -> None:
+        """Raise MoveUnderWay if the command of the move still runs."""
+        if self.is_held:
+            raise MoveUnderWay(
+                f"job {self.job} is being moved, by {self.holder}, since "
+                f"{self.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
+            )
 
-class MoveUnderWay(StreamplaceError):
-    """Another command moves the job."""
-
-
-def refuse_held(journal: Journal) -> None:
-    """Raise MoveUnderWay if the command of a move still runs."""
-    if journal.is_held:
-        raise MoveUnderWay(
-            f"job {journal.job} is being moved, by {journal.holder}, since "
-            f"{journal.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
+    def interrupted(self) -> FlinkError:
+        """Error about a move that has to be finished before another one begins."""
+        return FlinkError(
+            f"a move of job {self.job} was interrupted; finish it with: {self.resume_by}"
         )
 
 
@@ -95,14 +104,12 @@ class MoveClaim:
 
         Raises FlinkError when a move of them was interrupted.
         """
+        journal = journal.model_copy(update={"holder": Holder.current()})
         with Store.usual().transaction() as rows:
             for other in rows.all(MOVES).values():
                 if other.concerns(journal.job) or journal.concerns(other.job):
-                    refuse_held(other)
-                    raise FlinkError(
-                        f"a move of job {other.job} was interrupted; finish it with: "
-                        f"{other.resume_by}"
-                    )
+                    other.refuse_held()
+                    raise other.interrupted()
             rows.add(MOVES, journal.job, journal)
         return cls(journal)
 
@@ -111,38 +118,28 @@ class MoveClaim:
         """Claim an interrupted move; raise MoveUnderWay if a command carries it out."""
         with Store.usual().transaction() as rows:
             for number, known in rows.all(MOVES, job).items():
-                refuse_held(known)
+                known.refuse_held()
                 journal = known.model_copy(update={"holder": Holder.current()})
                 rows.put(MOVES, number, journal)
                 return cls(journal)
         raise SettingError(f"the move of job {quoted(job)} has been finished meanwhile")
 
-    def save(self, journal: Journal) -> None:
+    def save(self, **news: object) -> None:
         """Write the next step of the move, unless it has ended."""
-        self.journal = journal
+        self.journal = self.journal.model_copy(update=news)
         with Store.usual().transaction() as rows:
-            for number in rows.all(MOVES, journal.job):
-                rows.put(MOVES, number, journal)
+            for number in rows.all(MOVES, self.journal.job):
+                rows.put(MOVES, number, self.journal)
 
     def leave(self) -> None:
         """Leave the move unfinished, unless it has ended, for whoever resumes it."""
         with suppress(StoreError):  # the claim ends with the process
-            self.save(self.journal.model_copy(update={"holder": None}))
+            self.save(holder=None)
 
     def end(self) -> None:
         """End the move."""
         with suppress(StoreError):  # the next command finds that nothing is left to do
             forget(self.journal.job)
-
-
-@contextmanager
-def left_on_failure(claim: MoveClaim) -> Iterator[None]:
-    """Leave a move unfinished if the block fails."""
-    try:
-        yield
-    except BaseException:
-        claim.leave()
-        raise
 
 
 def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
@@ -168,6 +165,54 @@ def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
     return found[0]
 
 
-def now() -> datetime:
-    """Current time, in whole seconds."""
-    return datetime.now(UTC).replace(microsecond=0)
+class StateOnFiles(NamedTuple):
+    """A complete savepoint or checkpoint in a folder that this machine reaches."""
+
+    path: str
+    job: str  # the job that saved it
+    at: float  # time of its completion, in s
+
+
+def last_path(journal: Journal) -> str | None:
+    """Path of the last complete state of a move: of a newer one on files, else from the journal.
+
+    Flink lists neither once its JobManager has forgotten the jobs.
+    """
+    state = _last_on_files(journal)
+    if state is None or (journal.savepoint is not None and state.job == journal.job):
+        return journal.savepoint
+    return state.path
+
+
+def _last_on_files(journal: Journal) -> StateOnFiles | None:
+    """Last complete state of any job of a move; None if there is none that this machine reaches.
+
+    The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
+    job that are older than the move are ignored, because they may be much older.
+    """
+    began = journal.began.timestamp()
+    for job in reversed(chain_of(journal.job)):
+        states = [
+            state
+            for state in _complete(journal.folder, f"savepoint-{job[:6]}-", job)
+            if job != journal.job or state.at >= began
+        ]
+        if journal.checkpoints is not None:
+            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", "chk-", job)
+        if states:
+            return max(states, key=lambda state: state.at)
+    return None
+
+
+def _complete(uri: str, prefix: str, job: str) -> Iterator[StateOnFiles]:
+    """Complete savepoints or checkpoints of a job in a folder."""
+    scheme, colon, path = uri.partition(":")
+    if colon and scheme != "file":
+        return
+    folder = Path(unquote(path.removeprefix("//")) if colon else uri)
+    with suppress(OSError):  # this machine does not reach the folder
+        for place in folder.iterdir():
+            written = place / "_metadata"  # Flink writes it last
+            if place.name.startswith(prefix) and written.exists():
+                at = written.stat().st_mtime
+                yield StateOnFiles(f"{uri.rstrip('/')}/{place.name}", job, at)

@@ -1,7 +1,8 @@
 """Moving: transfer a running job with its state to other devices, and back if that fails."""
 
 import logging
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -18,19 +19,14 @@ from streamplace.engines.flink.move.carried import (
     running_settings,
     submitted_settings,
 )
-from streamplace.engines.flink.move.commands import resume_command
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
     MoveUnderWay,
     broken_off,
     forget,
-    left_on_failure,
-    now,
-    refuse_held,
     unfinished,
 )
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten, ending, has_to_go_on
 from streamplace.engines.flink.move.saving import (
     UNDER_WAY,
     resumable,
@@ -39,23 +35,32 @@ from streamplace.engines.flink.move.saving import (
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import seconds_for
-from streamplace.engines.flink.move.transaction import Transaction, Way, await_devices
+from streamplace.engines.flink.move.transaction import (
+    FlinkMoved,
+    Forgotten,
+    Transaction,
+    Way,
+    await_devices,
+    ending,
+    has_to_go_on,
+)
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.program.submitted import digest, remember
+from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger, successor
+from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger
 from streamplace.engines.flink.rest.tasks import job_operators, layout_of
 from streamplace.errors import SettingError
-from streamplace.io.store import Holder
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
 PATIENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
+TRANSACTION_TIMEOUT = "transaction.timeout.ms"
+"""Setting of Kafka's producers, which a check reports if a sink delivers exactly once."""
 UNCOMPARED = "the rates before and after the move are not compared"
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 """The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
@@ -99,8 +104,8 @@ class FlinkMove:
     program: Program
     tell: Tell  # function that receives a message for every step
     settings: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
-    # The command that finishes the move of a job, for messages; by default derived from the rest.
-    resume_by: Callable[[str], str] | None = None
+    # Options by which printed commands reach the cluster, such as --settings FILE.
+    options: Sequence[str] = ()
     # Placements after and before a move, without devices that were lost; None waits for these.
     without_lost: Callable[[Journal], tuple[Layout, Layout]] | None = None
 
@@ -170,27 +175,27 @@ class FlinkMove:
             saved_in = self.savepoint_folder()
         journal = self._journal(plan, stop_trigger(job, 0), saved_in)
         journal = journal.model_copy(update={"cancels": True, "savepoint": path})
-        places = journal.after, journal.before
-        if self.without_lost is not None:
-            places = self.without_lost(journal)
         self._end_earlier(job)
         own = replace(self, settings=replace(self.settings, settle=0.0))
-        return own._carry_out(journal, None, *places)
+        return own._carry_out(journal, self._places(journal))
 
     def _run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job, provided that the JobManager is not restarted."""
         self._end_earlier(plan.job)
         rate = self.rate(plan)
         journal = self._journal(plan, self._next_trigger(plan.job), self.savepoint_folder())
-        return self._carry_out(journal, rate, plan.after, plan.before)
+        return self._carry_out(journal, (plan.after, plan.before), rate)
 
-    def _carry_out(self, journal: Journal, rate: SourceFlow | None, *places: Layout) -> FlinkMoved:
-        """Claim a move, and carry it out; ``places`` are those after and before it."""
-        rest, claim = self._patient(), MoveClaim.begin(journal)
-        with ending(claim, rest, self.tell), self._transaction(rest, claim, rate, *places) as move:
-            move.prepare()
-            remember(journal.job, self.program)
-            return move.begin()
+    def _carry_out(
+        self, journal: Journal, places: tuple[Layout, Layout], rate: SourceFlow | None = None
+    ) -> FlinkMoved:
+        """Claim a move that is new, and carry it out."""
+        remember(journal.job, self.program)  # so that the command that is printed needs no jar
+        with self._ways(journal, *places) as ways:
+            claim = MoveClaim.begin(journal)
+            with self._transaction(claim, ways, rate) as move:
+                move.prepare()
+                return move.begin()
 
     def rate(self, plan: MovePlan) -> SourceFlow | None:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
@@ -204,12 +209,10 @@ class FlinkMove:
 
     def _journal(self, plan: MovePlan, trigger: str, folder: str) -> Journal:
         """Return the journal of a new move."""
-        jar = self.program.jar.resolve()
         return Journal(
             url=self.rest.url,
             job=plan.job,
             trigger=trigger,
-            successor=successor(plan.job),
             before=plan.before,
             after=plan.after,
             folder=folder,
@@ -217,11 +220,7 @@ class FlinkMove:
             allow_non_restored=self.settings.allow_non_restored,
             name=plan.name,
             checkpoints=plan.checkpoints,
-            jar=str(jar),
-            digest=digest(jar),
             resume_by=self.resume_line(plan.job),
-            began=now(),
-            holder=Holder.current(),
         )
 
     def resume(self, job: str | None = None) -> FlinkMoved:
@@ -238,35 +237,28 @@ class FlinkMove:
         SettingError
             When no move was interrupted.
         """
-        rest = self._patient()
         found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
-        claim = MoveClaim.take(found.job)
-        journal = claim.journal
-        with left_on_failure(claim), ExitStack() as stack:
-            if journal.digest and journal.digest != digest(self.program.jar):
-                self.tell(
-                    f"note: {self.program.jar} differs from {journal.jar}, with which the move "
-                    "was begun"
-                )
-            if self.settings.compares_rates:
-                self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
-            places = journal.after, journal.before
-            if self.without_lost is not None:
-                places = self.without_lost(journal)
-            transaction = stack.enter_context(self._transaction(rest, claim, None, *places))
-            held = stack.pop_all()
-        with ending(claim, rest, self.tell), held:
-            return transaction.conclude()
+        if self.settings.compares_rates:
+            self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
+        with self._ways(found, *self._places(found)) as ways:
+            claim = MoveClaim.take(found.job)
+            with self._transaction(claim, ways) as move:
+                return move.conclude()
+
+    def _places(self, journal: Journal) -> tuple[Layout, Layout]:
+        """Placements after and before a move."""
+        if self.without_lost is not None:
+            return self.without_lost(journal)
+        return journal.after, journal.before
 
     def savepoint_folder(self) -> str:
         """Folder of the savepoint; SettingError if none is known."""
         return savepoint_folder(self.rest, self.settings.savepoints, self.program.settings)
 
     def resume_line(self, job: str) -> str:
-        """Command that finishes a move of a job."""
-        if self.resume_by is not None:
-            return self.resume_by(job)
-        return resume_command(self.program, self.rest.url, self.settings, job)
+        """Command that finishes a move of a job, whose program is in the store."""
+        words = ["streamplace", "flink", "move", "--rest", self.rest.url, *self.options]
+        return shlex.join([*words, "--job", job, "--resume"])
 
     def running_job(self, given: str | None) -> str:
         """Id of the given job, else of the only one that has not ended.
@@ -283,12 +275,9 @@ class FlinkMove:
         return job if job is not None else only_job(self.rest, given)
 
     def unfinished_moves(self) -> list[Journal]:
-        """Moves on this cluster that are in progress or were interrupted."""
-        return [one for one in unfinished() if self._is_here(one)]
-
-    def _is_here(self, journal: Journal) -> bool:
-        """Whether a move belongs to this cluster, by its address or because its jobs are known."""
-        return journal.url == self.rest.url or bool(chain_states(self.rest, journal.job))
+        """Moves on this cluster, by its address or its jobs, in progress or interrupted."""
+        here = self.rest.url
+        return [m for m in unfinished() if m.url == here or chain_states(self.rest, m.job)]
 
     def _end_earlier(self, job: str | None) -> None:
         """End interrupted moves of a job, or of all jobs, in which nothing is left to do.
@@ -299,13 +288,10 @@ class FlinkMove:
         for journal in self.unfinished_moves():
             if job is not None and not journal.concerns(job):
                 continue
-            refuse_held(journal)
+            journal.refuse_held()
             is_stopping = stop_status(self.rest, journal.job, journal.trigger) is not None
             if (job == journal.job and is_stopping) or has_to_go_on(self.rest, journal):
-                raise FlinkError(
-                    f"a move of job {journal.job} was interrupted; finish it with: "
-                    f"{journal.resume_by}"
-                )
+                raise journal.interrupted()
             LOG.debug("nothing is left to do for an earlier move of job %s", journal.job)
             forget(journal.job)
 
@@ -325,13 +311,11 @@ class FlinkMove:
                 raise MoveUnderWay(f"job {job} is stopped by another command, which moves it")
         raise AssertionError
 
-    def _patient(self) -> Rest:
-        return self.rest.patient(PATIENCE_SECONDS, self.tell)
-
     def _checked(self, job: str, before: Layout, after: Layout) -> Settings:
         """Return settings to carry over; raise an error if the job does not fit a placement."""
         running = running_settings(self.rest, job)
         planned = check(self.rest, self.flink, self.program, after, job)
+        self._refuse_short_transactions(planned)
         given = self.program.settings
         changes = lost(running, planned)
         carried = {
@@ -349,13 +333,20 @@ class FlinkMove:
                 self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")
         return carried
 
+    def _refuse_short_transactions(self, planned: Settings) -> None:
+        """Raise SettingError if Kafka may drop what a sink has written while the job is moved."""
+        timeout, longest = int(planned.get(TRANSACTION_TIMEOUT, 0)) / 1000, self.settings.longest
+        if 0 < timeout < longest:
+            raise SettingError(
+                f"{TRANSACTION_TIMEOUT} of a sink is {timeout:g} s, after which Kafka drops what "
+                f"is not committed; a move may take {longest:g} s, so raise it in the program, or "
+                "lower savepoint-timeout and timeout in a file for --settings"
+            )
+
     @contextmanager
-    def _transaction(
-        self, rest: Rest, claim: MoveClaim, rate: SourceFlow | None, *places: Layout
-    ) -> Iterator[Transaction]:
-        """Provide the transaction of a move; its jars stay on the cluster while the block runs."""
-        journal = claim.journal
-        program = replace(self.program, entry_class=self.program.entry)
+    def _ways(self, journal: Journal, after: Layout, before: Layout) -> Iterator[tuple[Way, Way]]:
+        """Ways to the new devices and back; their jars stay on the cluster while the block runs."""
+        program, rest = replace(self.program, entry_class=self.program.entry), self._patient
         back = program.with_settings(journal.settings)
         forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
         with ExitStack() as uploads:
@@ -370,13 +361,19 @@ class FlinkMove:
 
                 return Way(program, layout, upload)
 
-            after, before = places
+            yield way(forward, after), way(back, before)
+
+    @contextmanager
+    def _transaction(
+        self, claim: MoveClaim, ways: tuple[Way, Way], rate: SourceFlow | None = None
+    ) -> Iterator[Transaction]:
+        """The transaction of a claimed move, which ends with the block or is left unfinished."""
+        rest, awaits_lost = self._patient, self.without_lost is None
+        with ending(claim, rest, self.tell):
             yield Transaction(
-                rest,
-                claim,
-                (way(forward, after), way(back, before)),
-                self.tell,
-                self.settings,
-                rate,
-                awaits_lost=self.without_lost is None,
+                rest, claim, ways, self.tell, self.settings, rate, awaits_lost=awaits_lost
             )
+
+    @property
+    def _patient(self) -> Rest:
+        return self.rest.patient(PATIENCE_SECONDS, self.tell)

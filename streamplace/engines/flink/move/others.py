@@ -6,11 +6,10 @@ What another user has ended is not started again.
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from itertools import count
 
-from streamplace.engines.flink.move.journal import Journal, MoveUnderWay, unfinished
+from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.saving import restored_path, state_clause, stopped_with
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
@@ -21,8 +20,6 @@ _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTAL
 BEGUN = ("INITIALIZING", "CREATED")
 CANCELLED = frozenset({"CANCELLING", "CANCELED"})
 """Flink itself never cancels a job."""
-_PREFIX = 6
-"""Number of digits of a job's id in the names of its savepoints."""
 
 
 class EndedByOthers(FlinkError):
@@ -30,17 +27,7 @@ class EndedByOthers(FlinkError):
 
 
 class CopyRuns(FlinkError):
-    """A job already continues from that state, so nothing was started.
-
-    Attributes
-    ----------
-    clause
-        What that job does.
-    """
-
-    def __init__(self, clause: str, rest: str = "") -> None:
-        super().__init__(f"{clause}{rest}")
-        self.clause = clause
+    """A job already continues from that state, so nothing was started."""
 
 
 def refuse_ended(rest: Rest, job: str) -> None:
@@ -70,16 +57,11 @@ def moved_by_others(job: str, later: str) -> MoveUnderWay:
 def refuse_moved(path: str) -> None:
     """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
     for journal in unfinished():
-        if _concerns(journal, path):
+        if _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
             raise CopyRuns(
                 f"{shown(path, 300)} belongs to a move of job {journal.job} that has not finished; "
                 f"nothing was started. Finish the move with: {journal.resume_by}"
             )
-
-
-def _concerns(journal: Journal, path: str) -> bool:
-    """Whether a savepoint or checkpoint belongs to the jobs of a move."""
-    return _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint)
 
 
 def refuse_copy(rest: Rest, path: str) -> None:
@@ -91,9 +73,8 @@ def refuse_copy(rest: Rest, path: str) -> None:
     live = {one: state for one, state in rest.jobs().items() if state not in ENDED}
     if job in live:
         raise CopyRuns(
-            f"job {job} ({live[job]}) has taken the checkpoint {shown(path, 300)}",
-            " and has not ended; cancel it before another job continues from there. Nothing was "
-            "started",
+            f"job {job} ({live[job]}) has taken the checkpoint {shown(path, 300)} and has not "
+            "ended; cancel it before another job continues from there. Nothing was started"
         )
     for other, state in live.items():
         if same_place(path, restored_path(rest, other)):
@@ -101,14 +82,18 @@ def refuse_copy(rest: Rest, path: str) -> None:
 
 
 def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None:
-    """Raise CopyRuns if a job that was not started by the move continues from the state of a chain.
+    """Raise CopyRuns if a job that no move has started continues from the state of a chain.
 
-    That is a job from the same path, or one that began after the first job of the chain had ended,
-    from any state of the chain: one that was started from an earlier savepoint while the chain ran
-    is a job of its own. A job of the same name counts as well if it began after that end and has
-    since restarted from a checkpoint of its own. If the cluster has forgotten the first job, all of
-    these count. The path is what the next job of the chain, a job with its successors, would be
-    started from. An empty name ignores names.
+    The chain is a job with its successors, the next of which would be started from ``path``, and
+    ``name`` is their name. Others were started from
+
+    - this path;
+    - any state of the chain, after its first job had ended: one that began from an earlier
+      savepoint while that ran is a job of its own;
+    - a state that Flink does not tell any more, since they have restarted from a checkpoint of
+      their own: they have the name of the chain, and began after its first job had ended.
+
+    If the cluster has forgotten the first job, every other one counts as begun later.
     """
     states = rest.jobs()
     ended = _moment(rest, chain[0], ENDED) if chain[0] in states else None
@@ -118,37 +103,18 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
         restored = restored_path(rest, other)
         if same_place(path, restored):
             raise _refused(other, state, path)
-        if restored is not None and _is_of(restored, chain):
-            if ended is None or not 0 < _moment(rest, other, BEGUN) < ended:
-                raise _refused(other, state, restored)
+        is_of_chain = restored is not None and _is_of(restored, chain)
+        is_untold = maker(restored or "") == other or (ended is None and restored is None)
+        if not is_of_chain and not (is_untold and rest.job(other)["name"] == name):
             continue
-        is_own = maker(restored or "") == other or (ended is None and restored is None)
-        if not name or not is_own or rest.job(other)["name"] != name:
+        if ended is not None and 0 < _moment(rest, other, BEGUN) < ended:
             continue
-        if ended is None or _moment(rest, other, BEGUN) >= ended:
-            raise CopyRuns(
-                f"job {other} ({state}), which has the same name {quoted(name)}, was started "
-                "meanwhile by another command",
-                f"; nothing was started from {shown(path, 300)}",
-            )
-
-
-@contextmanager
-def alone(
-    rest: Rest, path: str, chain: Sequence[str], name: str, give_way: Callable[[], None]
-) -> Iterator[None]:
-    """Refuse other jobs that continue from the state, before and after the block submits a job.
-
-    The second check is needed because another user may submit a job at the same time. ``give_way``
-    ends the job that was submitted in the block.
-    """
-    refuse_other(rest, path, chain, name)
-    yield
-    try:
-        refuse_other(rest, path, chain, name)
-    except CopyRuns:
-        give_way()
-        raise
+        if is_of_chain:
+            raise _refused(other, state, restored or "")
+        raise CopyRuns(
+            f"job {other} ({state}), which has the same name {quoted(name)}, was started "
+            f"meanwhile by another command; nothing was started from {shown(path, 300)}"
+        )
 
 
 def free_id(rest: Rest, path: str, refused: Collection[str] = ()) -> str:
@@ -195,10 +161,10 @@ def same_place(path: str, other: str | None) -> bool:
     return plain == other_plain and all(one == two or "" in (one, two) for one, two in pairs)
 
 
-def _is_of(path: str | None, chain: Collection[str]) -> bool:
+def _is_of(path: str, chain: Collection[str]) -> bool:
     """Whether the savepoint or checkpoint at a path belongs to one of these jobs."""
-    made_by = maker(path or "")
-    return bool(made_by) and any(made_by in (job, job[:_PREFIX]) for job in chain)
+    made_by = maker(path)
+    return bool(made_by) and any(job.startswith(made_by) for job in chain)
 
 
 def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
@@ -209,8 +175,8 @@ def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
 
 def _refused(job: str, state: str, path: str) -> CopyRuns:
     return CopyRuns(
-        f"job {job} ({state}) continues from {shown(path, 300)} already",
-        "; nothing was started. Cancel that job first if another one shall take its place",
+        f"job {job} ({state}) continues from {shown(path, 300)} already; nothing was started. "
+        "Cancel that job first if another one shall take its place"
     )
 
 

@@ -1,42 +1,31 @@
 """Saving: stop a job with a savepoint, and find the state that another job can continue from.
 
-Flink lists the checkpoints and savepoints of the jobs that it knows. Those of a job that it has
-forgotten are looked up in their folders, where this machine reaches these.
+Flink lists the checkpoints and savepoints of the jobs that it knows.
 """
 
 import logging
 import secrets
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-from streamplace.engines.flink.move.journal import Journal
-from streamplace.engines.flink.rest.answers import (
-    CheckpointAnswer,
-    Job,
-    SavepointAnswer,
-    root_cause,
-)
+from streamplace.engines.flink.rest.answers import CheckpointAnswer, SavepointAnswer, root_cause
 from streamplace.engines.flink.rest.client import (
     ENDED,
-    SUBMIT_SECONDS,
     FlinkError,
     NoAnswer,
     Refusal,
     Rest,
+    turns,
 )
-from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.engines.flink.rest.tasks import job_operators
 from streamplace.errors import SettingError
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import quoted, shown
 
 LOG = logging.getLogger(__package__)
-SAVE_POLL_SECONDS = 0.05
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
 UNDER_WAY = "IN_PROGRESS"
@@ -119,13 +108,7 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
 
 
 def begin_stop(
-    rest: Rest,
-    job: str,
-    folder: str | None,
-    trigger: str,
-    *,
-    native: bool = False,
-    seconds: float = SUBMIT_SECONDS,
+    rest: Rest, job: str, folder: str | None, trigger: str, *, native: bool = False
 ) -> str:
     """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
 
@@ -136,15 +119,23 @@ def begin_stop(
     if folder is not None:
         request["targetDirectory"] = folder
     LOG.debug("job %s is asked to stop: %s", job, request)
-    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request, seconds)
+    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request, rest.timeout)
     return str(answer["request-id"])
+
+
+def _stopping(rest: Rest, job: str, request: str) -> SavepointAnswer | None:
+    """What became of a request that stops a job; None if Flink does not know it."""
+    with suppress_missing():
+        path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
+        answer: SavepointAnswer = rest.get(path)
+        return answer
+    return None
 
 
 def stop_status(rest: Rest, job: str, request: str) -> str | None:
     """Status of a request that stops a job; None if Flink does not know the request."""
-    with suppress_missing():
-        return str(rest.get(_stop_path(job, request))["status"]["id"])
-    return None
+    answer = _stopping(rest, job, request)
+    return None if answer is None else answer["status"]["id"]
 
 
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
@@ -153,22 +144,16 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     Raises StillSaving when it is not complete within ``seconds``. Raises Refusal when Flink does
     not know the request. Raises FlinkError when the job cannot be saved.
     """
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            answer: SavepointAnswer = rest.get(_stop_path(job, request))
-        except Refusal as error:
-            if error.status >= 500:
-                raise NoAnswer(str(error)) from None
-            raise
+    for _ in turns(seconds):
+        if (answer := _stopping(rest, job, request)) is None:
+            raise Refusal(f"Flink does not know any more that job {job} was asked to stop")
         if answer["status"]["id"] == "COMPLETED":
             break
-        if time.monotonic() > deadline:
-            raise StillSaving(
-                f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes "
-                "on with it"
-            )
-        time.sleep(SAVE_POLL_SECONDS)
+    else:
+        raise StillSaving(
+            f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on "
+            "with it"
+        )
     operation = answer.get("operation") or {}
     if "location" not in operation:
         trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
@@ -178,11 +163,7 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
     return operation["location"]
 
 
-def _stop_path(job: str, request: str) -> str:
-    return f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
-
-
-def checkpoints_of(rest: Rest, job: str) -> Any:
+def _checkpoints_of(rest: Rest, job: str) -> Any:
     """Flink's answer on the checkpoints of a job; empty if it takes none."""
     with suppress_missing():
         return rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
@@ -191,35 +172,37 @@ def checkpoints_of(rest: Rest, job: str) -> Any:
 
 def latest(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer]:
     """Last ``completed`` checkpoint and ``savepoint`` of a job, and what was ``restored``."""
-    rows: Mapping[str, CheckpointAnswer | None] = checkpoints_of(rest, job).get("latest") or {}
-    return {kind: row for kind, row in rows.items() if row is not None}
+    return _known(_checkpoints_of(rest, job).get("latest"))
+
+
+def _known(rows: Mapping[str, CheckpointAnswer | None] | None) -> Mapping[str, CheckpointAnswer]:
+    return {kind: row for kind, row in (rows or {}).items() if row is not None}
 
 
 def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
     """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
-    counts = checkpoints_of(rest, job).get("counts") or {}
+    counts = _checkpoints_of(rest, job).get("counts") or {}
     return CheckpointTotals(counts.get("completed", 0), counts.get("failed", 0))
 
 
 def saved_by(rest: Rest, job: str) -> Saved | None:
     """Checkpoints and savepoints of a job; None if it has none."""
-    document, answer = rest.job(job), checkpoints_of(rest, job)
-    completed = int((answer.get("counts") or {}).get("completed", 0))
+    document, answer = rest.job(job), _checkpoints_of(rest, job)
+    completed = (answer.get("counts") or {}).get("completed", 0)
     if not completed:
         return None
-    name, state = str(document["name"]), str(document["state"])
-    return Saved(job, name, state, completed, _kept(rest, job, state, answer.get("latest") or {}))
+    name, state = document["name"], document["state"]
+    last = _kept(rest, job, state, _known(answer.get("latest")))
+    return Saved(job, name, state, completed, last)
 
 
-def _kept(
-    rest: Rest, job: str, state: str, rows: Mapping[str, CheckpointAnswer | None]
-) -> str | None:
+def _kept(rest: Rest, job: str, state: str, rows: Mapping[str, CheckpointAnswer]) -> str | None:
     """Path of the last state that outlives a job.
 
     Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
     savepoint with which the job was not stopped.
     """
-    savepoint, checkpoint = rows.get("savepoint") or {}, rows.get("completed") or {}
+    savepoint, checkpoint = rows.get("savepoint", {}), rows.get("completed", {})
     last, other = _path(savepoint), _path(checkpoint)
     is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
     if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
@@ -238,11 +221,10 @@ def resumable(rest: Rest, job: str) -> str | None:
 
 def last_kept(rest: Rest, job: str) -> str | None:
     """Path of the last state of a job that outlives it; None if there is none, or no such job."""
-    try:
-        saved = saved_by(rest, job)
-    except Refusal:
-        return None
-    return None if saved is None else saved.last
+    with suppress(Refusal):
+        if (saved := saved_by(rest, job)) is not None:
+            return saved.last
+    return None
 
 
 def state_clause(rest: Rest, job: str) -> str:
@@ -285,25 +267,14 @@ def _path(row: CheckpointAnswer) -> str | None:
 def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
     """Checkpoints and savepoints of the latest job with these operators, running or not."""
     expected = set(operators)
-
-    def is_alike(document: Job) -> bool:
-        names = {name for task in job_operators(document, expected) for name in task.names}
-        return bool(names) and names <= expected
-
     jobs = rest.get("/jobs/overview")["jobs"]
     for row in sorted(jobs, key=lambda row: row["start-time"], reverse=True):
         with suppress(FlinkError):  # Flink forgets jobs that ended long ago
-            if is_alike(rest.job(row["jid"])):
+            tasks = job_operators(rest.job(row["jid"]), expected)
+            names = {name for task in tasks for name in task.names}
+            if names and names <= expected:
                 return saved_by(rest, row["jid"])
     return None
-
-
-class StateOnFiles(NamedTuple):
-    """A complete savepoint or checkpoint in a folder that this machine reaches."""
-
-    path: str
-    job: str  # the job that saved it
-    at: float  # time of its completion, in s
 
 
 def savepoint_folder(
@@ -322,45 +293,3 @@ def savepoint_folder(
             "name one with --savepoints"
         )
     return folder
-
-
-def last_on_files(journal: Journal) -> StateOnFiles | None:
-    """Last complete state of any job of a move; None if there is none that this machine reaches.
-
-    The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
-    job that are older than the move are ignored, because they may be much older.
-    """
-    began = journal.began.timestamp()
-    for job in reversed(chain_of(journal.job)):
-        states = [
-            state
-            for state in _complete(journal.folder, f"savepoint-{job[:6]}-", job)
-            if job != journal.job or state.at >= began
-        ]
-        if journal.checkpoints is not None:
-            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", "chk-", job)
-        if states:
-            return max(states, key=lambda state: state.at)
-    return None
-
-
-def last_path(journal: Journal) -> str | None:
-    """Path of the last complete state of a move: of a newer one on files, else from the journal."""
-    state = last_on_files(journal)
-    if state is None or (journal.savepoint is not None and state.job == journal.job):
-        return journal.savepoint
-    return state.path
-
-
-def _complete(uri: str, prefix: str, job: str) -> Iterator[StateOnFiles]:
-    """Complete savepoints or checkpoints of a job in a folder."""
-    scheme, colon, path = uri.partition(":")
-    if colon and scheme != "file":
-        return
-    folder = Path(unquote(path.removeprefix("//")) if colon else uri)
-    with suppress(OSError):  # this machine does not reach the folder
-        for place in folder.iterdir():
-            written = place / "_metadata"  # Flink writes it last
-            if place.name.startswith(prefix) and written.exists():
-                at = written.stat().st_mtime
-                yield StateOnFiles(f"{uri.rstrip('/')}/{place.name}", job, at)

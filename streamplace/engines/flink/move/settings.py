@@ -28,6 +28,11 @@ class MoveSettings:
     least_rate: float = 0.8
 
     @property
+    def longest(self) -> float:
+        """Maximum number of seconds for which a move interrupts a job, if it does not go back."""
+        return self.savepoint_seconds + self.seconds
+
+    @property
     def compares_rates(self) -> bool:
         """Whether the rates before and after are compared."""
         return self.settle > 0 and self.least_rate > 0

@@ -34,12 +34,6 @@ VARYING_SECONDS = 60.0
 """Duration of each measurement of a varying rate, as of windows that fire once a minute."""
 
 
-def source_rate(rest: Rest, job: str) -> float | None:
-    """Tuples/s that the sources of a job emit; None if Flink does not report them."""
-    flow = source_flow(rest, job)
-    return None if flow is None else flow.rate
-
-
 def seconds_for(*, varies: bool) -> float:
     """Duration of each measurement of a rate that varies, or does not."""
     return VARYING_SECONDS if varies else RATE_SECONDS

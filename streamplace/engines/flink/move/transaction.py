@@ -7,18 +7,15 @@ job on its previous devices. Flink accepts each of these ids once, so no two cop
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
-from streamplace.engines.flink.move.journal import (
-    Journal,
-    MoveClaim,
-    MoveUnderWay,
-)
+from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
 from streamplace.engines.flink.move.others import (
     CANCELLED,
     CopyRuns,
@@ -27,24 +24,14 @@ from streamplace.engines.flink.move.others import (
     refuse_ended,
     refuse_other,
 )
-from streamplace.engines.flink.move.outcomes import (
-    FlinkMoved,
-    NotSaved,
-    StoppedByOthers,
-    Undecided,
-    decided,
-    ended_before,
-    forgotten,
-    not_returned,
-    reason,
-)
 from streamplace.engines.flink.move.saving import (
+    UNDER_WAY,
     Savepoint,
     begin_stop,
     last_kept,
-    last_path,
     resumable,
     saved_by,
+    state_clause,
     stop_status,
     stopped_at,
     stopped_with,
@@ -59,25 +46,65 @@ from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
-    POLL_SECONDS,
+    SUSPENDED,
     FlinkError,
     NoAnswer,
     Refusal,
     Rest,
+    turns,
 )
 from streamplace.engines.flink.rest.job_ids import chain_of, return_trigger, successor
+from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
-from streamplace.model.messages import listed
+from streamplace.model.messages import listed, shown
 
 LOG = logging.getLogger(__package__)
-STOP_SECONDS = 30.0
-"""Timeout for the answer to a stop request, after which it is repeated."""
 STEADY_SECONDS = 3.0
 """A job that still runs this long after a failed stop is assumed to continue."""
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
-LOOK_SECONDS = 0.5
 TWICE = "what it wrote since then may be written twice"
+
+
+class Undecided(FlinkError):
+    """Flink no longer answers; the state of the job is unknown, and the move must be resumed.
+
+    Attributes
+    ----------
+    clause
+        What is the case, without the advice for a command that ends now.
+    """
+
+    def __init__(self, clause: str, advice: str = "") -> None:
+        super().__init__(clause + advice)
+        self.clause = clause
+
+
+class Forgotten(Undecided):
+    """The JobManager was restarted without high availability, and no longer knows the job."""
+
+
+class NotRunning(Undecided):
+    """The job does not run, but its state exists: resuming the move starts it."""
+
+
+class StoppedByOthers(NotRunning):
+    """Another user stopped the job before the move did, so it is only started on request."""
+
+
+class NotSaved(FlinkError):
+    """The job was asked to stop with a savepoint, which failed; it runs where it ran before."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkMoved:
+    """A job that was moved."""
+
+    job: str  # id of the job that runs now
+    # Seconds for which it was stopped, until all of it runs again; None if unknown.
+    interruption: float | None
+    # Savepoint or checkpoint that it was started from; None if it did not move.
+    savepoint: str | None
 
 
 @dataclass(slots=True)
@@ -162,15 +189,12 @@ class Transaction:
             raise FlinkError(f"job {job} is {state}, not RUNNING any more; move it when it runs")
         self.tell(f"stopping job {job} with a savepoint")
         try:
-            native, folder = self.settings.native, self.journal.folder
-            begin_stop(self.rest, job, folder, trigger, native=native, seconds=STOP_SECONDS)
-            path = stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+            self._ask_to_stop(job, trigger)
+            path = self._saved(job, trigger)
             self.tell(f"its state is in {path}")
             self._save(savepoint=path)
         except BaseException as error:
-            self._check_decided(error)
-            self._go_back(self._await_savepoint(error), error)
-            raise
+            self._fail(error)
         return self._forward(path)
 
     def _conclude(self) -> FlinkMoved:
@@ -178,39 +202,42 @@ class Transaction:
         states = chain_states(self.rest, job)
         LOG.debug("the move of job %s is finished; Flink knows %s", job, states)
         if not states:
-            return self._recover()
+            if (path := last_path(self.journal)) is None:
+                raise forgotten(self.journal)
+            self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
+            return self._proceed(path)
         last, state = next(reversed(states.items()))
         if last not in (job, new):
-            return self._report_return(last, state)
+            self._report_return(last, state)
         if last == new:
             return self._continue(new, state)
-        if self.journal.savepoint is not None and (state in ENDED or self.journal.cancels):
-            return self._go_on(self.journal.savepoint)
+        if self.journal.cancels:
+            return self._resume_cancel(self.rest.state(job) or "CANCELED")
+        if state in ENDED and self.journal.savepoint is not None:
+            return self._proceed(self.journal.savepoint)
         if state not in ENDED and stop_status(self.rest, job, trigger) is None:
             self.tell(f"job {job} was not stopped yet")
             if state == "RUNNING":
                 self.prepare()
             return self._begin()
-        try:
-            path = stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
-        except FlinkError as error:
-            self._check_decided(error)
-            if isinstance(error, Refusal):  # Flink has forgotten the request
-                if self._steady_state() == FINISHED and (found := stopped_with(self.rest, job)):
-                    return self._forward(found)
-                error = NotSaved(f"{error}; job {job} goes on where it ran")
-            self._go_back(self._await_savepoint(error), error)
-            raise error from None
-        return self._forward(path)
+        return self._forward(self._await_stop())
 
-    def _go_on(self, path: str) -> FlinkMoved:
-        """Continue a move whose job is saved, or was to be cancelled because it lacks devices."""
-        if not self.journal.cancels:
-            return self._proceed(path)
+    def _await_stop(self) -> str:
+        """Path of the savepoint of a job that was asked to stop before."""
         job = self.journal.job
-        state = self.rest.state(job) or "CANCELED"  # a suspended one is waited for
+        try:
+            return self._saved(job, self.journal.trigger)
+        except Refusal as error:  # Flink has forgotten the request
+            if self._steady_state() == FINISHED and (path := stopped_with(self.rest, job)):
+                return path
+            self._fail(NotSaved(f"{error}; job {job} goes on where it ran"))
+        except FlinkError as error:
+            self._fail(error)
+
+    def _resume_cancel(self, state: str) -> FlinkMoved:
+        """Continue a move whose job was to be cancelled, unless Flink runs it again by now."""
         if state not in (*ENDED, *CANCELLED):
-            raise FlinkError(f"job {job} was not cancelled yet, and is {state}")
+            raise FlinkError(f"job {self.journal.job} was not cancelled yet, and is {state}")
         return self._cancel(state)
 
     def _cancel(self, state: str) -> FlinkMoved:
@@ -226,7 +253,7 @@ class Transaction:
                 advice = f"; finish the move by: {self.journal.resume_by}"
                 raise Undecided(str(error), advice) from None
         if state == FINISHED:
-            raise ended_before(self.rest, job, state)
+            raise finished_before(job)
         path = resumable(self.rest, job) or self.journal.savepoint
         assert path is not None  # it was known when this began
         self._save(savepoint=path)
@@ -234,10 +261,9 @@ class Transaction:
 
     def _proceed(self, path: str) -> FlinkMoved:
         """Continue while no copy runs: forward, or back if that was begun."""
-        if not self.journal.returns:
-            return self._forward(path)
-        self._go_back(path, error := FlinkError("the move failed"))
-        raise error
+        if self.journal.returns:
+            self._go_back(path, FlinkError("the move failed"))
+        return self._forward(path)
 
     def _forward(self, path: str) -> FlinkMoved:
         """Start the job on its new devices, and check that it settles."""
@@ -246,10 +272,31 @@ class Transaction:
             self._start(new, self.ways[0], path)
             self._watch(new)
         except BaseException as error:
-            self._check_decided(error)
-            self._go_back(path, error)
-            raise
-        return self._moved(new, path)
+            self._fail(error, path)
+        return self._moved(path)
+
+    def _continue(self, job: str, state: str) -> FlinkMoved:
+        """Continue a move whose successor has been started."""
+        path = self.journal.savepoint
+        if not self.journal.asked or path is None:
+            raise moved_by_others(self.journal.job, job)
+        if self.journal.returns:
+            return self._proceed(path)
+        try:
+            refuse_ended(self.rest, job)
+            if state in ENDED and state != FINISHED:
+                raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
+            if state not in ENDED:
+                self._await_start(job, self.journal.after)
+                self._watch(job)
+        except BaseException as error:
+            self._fail(error, path)
+        return self._moved(path)
+
+    def _moved(self, path: str) -> FlinkMoved:
+        """The moved job; how long it was down before it was cancelled, Flink does not tell."""
+        job, new, is_known = self.journal.job, self.journal.successor, not self.journal.cancels
+        return FlinkMoved(new, interruption_of(self.rest, job, new) if is_known else None, path)
 
     def _start(self, job: str, way: Way, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
@@ -291,11 +338,28 @@ class Transaction:
             settle(self.rest, job, self.settings, self.rate, taken)
         refuse_ended(self.rest, job)
 
+    def _ask_to_stop(self, job: str, trigger: str) -> None:
+        begin_stop(self.rest, job, self.journal.folder, trigger, native=self.settings.native)
+
+    def _saved(self, job: str, trigger: str) -> str:
+        return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+
     def _save(self, **news: object) -> None:
         """Write the next step, if that is possible: the job is down, and must not stay so."""
         LOG.debug("next step of the move of job %s: %s", self.journal.job, news)
         with suppress(StoreError):
-            self.claim.save(self.journal.model_copy(update=news))
+            self.claim.save(**news)
+
+    def _fail(self, error: BaseException, path: str | None = None) -> NoReturn:
+        """Start the job where it was, from a path or what its stop has saved; raise an error.
+
+        No answer, other users and a forgotten job forbid going back.
+        """
+        if isinstance(error, NoAnswer | CopyRuns | EndedByOthers | MoveUnderWay):
+            raise error
+        if not is_spent(error) and not chain_states(self.rest, self.journal.job):
+            raise forgotten(self.journal) from None
+        self._go_back(self._await_savepoint(error) if path is None else path, error)
 
     def _await_savepoint(self, error: BaseException) -> str:
         """Path to continue from after a failed stop; raise an error if the job needs no restart.
@@ -306,7 +370,7 @@ class Transaction:
         with suppress(Refusal):
             if stop_status(self.rest, job, trigger) is not None:
                 try:
-                    return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+                    return self._saved(job, trigger)
                 except NoAnswer:
                     raise
                 except FlinkError as failure:
@@ -329,25 +393,28 @@ class Transaction:
     def _steady_state(self) -> str | None:
         """State of the moved job once it is stable, or after a while; None if the job is gone."""
         job, state, since = self.journal.job, "", time.monotonic()
-        while True:
+        for _ in turns(self.settings.seconds):
             seen = self.rest.state(job)
-            if seen is None:
-                return None
+            if seen is None or seen in ENDED:
+                return seen
             if seen != state:
                 LOG.debug("after its stop failed, job %s is %s", job, seen)
                 state, since = seen, time.monotonic()
-            stays = time.monotonic() - since
-            is_steady = stays > STEADY_SECONDS and state not in PASSING
-            if state in ENDED or is_steady or stays > self.settings.seconds:
-                return state
-            time.sleep(POLL_SECONDS)
+            if state not in PASSING and time.monotonic() - since > STEADY_SECONDS:
+                break
+        return state
 
     def _not_stopped(self, state: str) -> StreamplaceError:
         """Error about a job that this move did not stop."""
         job = self.journal.job
         path = stopped_with(self.rest, job) if state == FINISHED else None
         if path is None:
-            return ended_before(self.rest, job, state)
+            if state == FINISHED:
+                return finished_before(job)
+            why = "was cancelled by another user"
+            if state == "FAILED":
+                why = f"has failed: {self.rest.failure(job)}"
+            return FlinkError(f"job {job} {why}; nothing was started{state_clause(self.rest, job)}")
         later, now = next(reversed(chain_states(self.rest, job).items()), (job, state))
         if later != job and now not in ENDED:
             return moved_by_others(job, later)
@@ -358,40 +425,7 @@ class Transaction:
             f". To start it on the new devices: {self.journal.resume_by}",
         )
 
-    def _recover(self) -> FlinkMoved:
-        """Continue a move whose jobs are all unknown to Flink."""
-        path = last_path(self.journal)
-        if path is None:
-            raise forgotten(self.journal)
-        self.tell(f"the JobManager no longer knows job {self.journal.job}; continuing from {path}")
-        return self._proceed(path)
-
-    def _continue(self, job: str, state: str) -> FlinkMoved:
-        """Continue a move whose successor has been started."""
-        path = self.journal.savepoint
-        if not self.journal.asked or path is None:
-            raise moved_by_others(self.journal.job, job)
-        if self.journal.returns:
-            return self._proceed(path)
-        try:
-            refuse_ended(self.rest, job)
-            if state in ENDED and state != FINISHED:
-                raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
-            if state not in ENDED:
-                self._await_start(job, self.journal.after)
-                self._watch(job)
-        except BaseException as error:
-            self._check_decided(error)
-            self._go_back(path, error)
-            raise
-        return self._moved(job, path)
-
-    def _moved(self, job: str, path: str) -> FlinkMoved:
-        """Result; how long the job was down before it was cancelled, Flink does not tell."""
-        old, is_known = self.journal.job, not self.journal.cancels
-        return FlinkMoved(job, interruption_of(self.rest, old, job) if is_known else None, path)
-
-    def _report_return(self, job: str, state: str) -> FlinkMoved:
+    def _report_return(self, job: str, state: str) -> NoReturn:
         """Report that the job was moved back before the interruption; restart it if it failed."""
         refuse_ended(self.rest, job)
         why, begun = "the move failed", self.journal.savepoint or last_path(self.journal) or ""
@@ -410,8 +444,8 @@ class Transaction:
         again = self._start_back(successor(job), last_kept(self.rest, job) or begun, why)
         raise self._returned(why, again)
 
-    def _go_back(self, path: str, error: BaseException) -> None:
-        """Start a job on its previous devices; then raise an error, unless interrupted."""
+    def _go_back(self, path: str, error: BaseException) -> NoReturn:
+        """Start a job on its previous devices; then raise an error, or the interruption."""
         why, new = reason(error), self.journal.successor
         LOG.debug("the move of job %s failed: %s", self.journal.job, why)
         try:
@@ -429,6 +463,7 @@ class Transaction:
         again = self._start_back(successor(new), path, why)
         if isinstance(error, Exception):
             raise self._returned(why, again) from None
+        raise error
 
     def _ended_with(self, job: str, path: str) -> str:
         """End a job and return the path of its last state; empty if it has finished by itself.
@@ -447,9 +482,8 @@ class Transaction:
         if state == "RUNNING" or is_asked:
             try:
                 if not is_asked:
-                    folder, native = self.journal.folder, self.settings.native
-                    begin_stop(self.rest, job, folder, trigger, native=native)
-                return stopped_at(self.rest, job, trigger, self.settings.savepoint_seconds)
+                    self._ask_to_stop(job, trigger)
+                return self._saved(job, trigger)
             except NoAnswer:
                 raise
             except FlinkError as error:
@@ -461,12 +495,6 @@ class Transaction:
         if checkpoint is not None or saved_by(self.rest, job) is not None:
             self.tell(f"note: job {job} continues from {checkpoint or path}; {TWICE}")
         return checkpoint or path
-
-    def _returned(self, why: str, job: str) -> FlinkError:
-        how = "again, without the devices that were lost"
-        if self.ways[1].places == self.journal.before:
-            how = "on its previous devices again"
-        return FlinkError(f"{why}; the job runs {how}, as job {job}")
 
     def _start_back(self, job: str, path: str, why: str) -> str:
         """Start a job on its previous devices and return its id, which may be a later one.
@@ -483,19 +511,125 @@ class Transaction:
             raise self._not_returned(why, failure, path, job) from None
         return job
 
-    def _check_decided(self, error: BaseException) -> None:
-        """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
-        if isinstance(error, NoAnswer | CopyRuns | EndedByOthers | MoveUnderWay):
-            raise error
-        if not is_spent(error) and not chain_states(self.rest, self.journal.job):
-            raise forgotten(self.journal) from None
+    def _returned(self, why: str, job: str) -> FlinkError:
+        how = "again, without the devices that were lost"
+        if self.ways[1].places == self.journal.before:
+            how = "on its previous devices again"
+        return FlinkError(f"{why}; the job runs {how}, as job {job}")
 
     def _not_returned(self, why: str, failure: StreamplaceError, path: str, job: str) -> Undecided:
+        """Error about a job that could not be started on its previous devices; with advice."""
         self._save(returns=True, savepoint=path)
-        live: str | None = job
-        with suppress(FlinkError):  # it may live if Flink does not tell
-            live = job if self.rest.state(job) not in (None, *ENDED) else None
-        return not_returned(why, failure, path, self.journal, live)
+        words = f"{why}; the return to the previous devices failed, too: {failure}"
+        is_live = True  # it may be if Flink does not tell
+        with suppress(FlinkError):
+            is_live = self.rest.state(job) not in (None, *ENDED)
+        if is_live:
+            return Undecided(
+                f"{words}. Job {job} has not ended, so do not start another one from {path}",
+                f"; when it runs or has ended, finish the move by: {self.journal.resume_by}",
+            )
+        return NotRunning(
+            f"{words}. The job is not running. Its state is in {path}",
+            f"; start it with: {self.journal.resume_by}",
+        )
+
+
+def reason(error: BaseException) -> str:
+    """Message of an error, or its type if it has none."""
+    return str(error) or type(error).__name__
+
+
+def finished_before(job: str) -> FlinkError:
+    """Error about a job that has finished by itself before it was moved."""
+    return FlinkError(f"job {job} finished before it could be saved; there is nothing to move")
+
+
+def forgotten(journal: Journal) -> FlinkError:
+    """Error about a job that the JobManager no longer knows; Forgotten if its state is known."""
+    text = (
+        f"the JobManager no longer knows job {journal.job}, because it was restarted "
+        "without high availability"
+    )
+    if (path := last_path(journal)) is None:
+        return FlinkError(
+            f"{text}, and no complete savepoint of it is known to this machine; if "
+            f"{shown(journal.folder, 300)} contains one, start the job from that with "
+            "'streamplace flink apply --savepoint', else as it was first submitted"
+        )
+    clause = f"{text}; its last complete state is {path}"
+    return Forgotten(clause, f". Finish the move with: {journal.resume_by}")
+
+
+@contextmanager
+def decided(journal: Journal) -> Iterator[None]:
+    """Raise Undecided for errors of the block which say that Flink does not answer, or starts."""
+    try:
+        yield
+    except StillStarting as error:
+        raise Undecided(
+            f"{error}. It is not stopped, and nothing else is started",
+            "; to wait for it again and finish the move, perhaps with a longer timeout: "
+            f"{journal.resume_by}",
+        ) from None
+    except NoAnswer as error:
+        raise Undecided(
+            f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
+            "known",
+            f"; when Flink answers again, finish the move by: {journal.resume_by}",
+        ) from None
+
+
+def has_to_go_on(rest: Rest, journal: Journal) -> bool:
+    """Whether a move has to be resumed: no copy of its job runs, or the one that does stops."""
+
+    def is_ending(job: str, state: str) -> bool:
+        trigger = journal.trigger if job == journal.job else return_trigger(job)
+        is_withdrawn = state == "CANCELLING" and (journal.returns or journal.cancels)
+        return is_withdrawn or stop_status(rest, job, trigger) == UNDER_WAY
+
+    states = chain_states(rest, journal.job)
+    if SUSPENDED in states.values():  # whether it runs is not known
+        return True
+    if live := {job: state for job, state in states.items() if state not in ENDED}:
+        return any(is_ending(job, state) for job, state in live.items())
+    last = next(reversed(states), "")
+    if states and states[last] == FINISHED:
+        return stopped_with(rest, last) is not None
+    return not states or states[last] != "CANCELED" or journal.returns or journal.cancels
+
+
+@contextmanager
+def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterator[None]:
+    """End a move with the block, or leave it for --resume if the state of the job is undecided.
+
+    An interrupted move has returned the job inside the block, unless it was interrupted again.
+    Raises Forgotten when the moved job no longer exists, because the JobManager was restarted.
+    """
+    try:
+        yield
+    except StreamplaceError as error:
+        claim.leave() if isinstance(error, Undecided) else claim.end()
+        raise
+    except KeyboardInterrupt:
+        is_unfinished = True
+        with suppress(FlinkError):
+            is_unfinished = has_to_go_on(rest, claim.journal)
+        if is_unfinished:
+            tell(f"the move is not finished; finish it with: {claim.journal.resume_by}")
+        claim.leave() if is_unfinished else claim.end()
+        raise
+    except BaseException:
+        claim.leave()
+        raise
+    try:
+        with decided(claim.journal):
+            if not chain_states(rest, claim.journal.job):
+                raise forgotten(claim.journal)
+    except BaseException:
+        claim.leave()
+        raise
+    claim.end()
 
 
 def await_devices(
@@ -506,8 +640,8 @@ def await_devices(
     They release the slots of a job some time after its JobManager has gone. Raises FlinkError when
     that takes longer than ``seconds``.
     """
-    deadline, before = time.monotonic() + seconds, ""
-    while True:
+    before = ""
+    for _ in turns(seconds):
         offered, jobs, waiting = rest.offered(), rest.jobs().keys(), ""
         if missing := sorted(needed.difference(offered)):
             waiting = f"{listed(missing)} have to join the cluster"
@@ -516,9 +650,7 @@ def await_devices(
         if not waiting:
             LOG.debug("%s are there", listed(sorted(needed)))
             return
-        if time.monotonic() > deadline:
-            raise FlinkError(f"{waiting}, and did not within {seconds:g} s")
         if waiting != before:
             tell(f"waiting: {waiting}")
         before = waiting
-        time.sleep(LOOK_SECONDS)
+    raise FlinkError(f"{waiting}, and did not within {seconds:g} s")

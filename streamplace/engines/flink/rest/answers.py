@@ -235,7 +235,7 @@ SavingAnswer = TypedDict(
 
 
 class SavepointAnswer(TypedDict):
-    """Status and result of a requested savepoint, or of the removal of one."""
+    """Status and result of a requested savepoint."""
 
     status: Status
     operation: NotRequired[SavingAnswer | None]
@@ -280,7 +280,6 @@ ANSWERS: dict[str, Any] = {
     ),
     "/jobs/*/checkpoints/config": CheckpointSettings,
     "/jobs/*/stop": _TRIGGERED,
-    "/jobs/*/savepoints": _TRIGGERED,
     "/jobs/*/savepoints/*": SavepointAnswer,
     "/jobs/*/vertices/*": _fields(subtasks=List[Subtask]),
     "/jobs/*/vertices/*/metrics": List[Metric],
@@ -288,8 +287,6 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*/vertices/*/subtasktimes": _fields(subtasks=_rows(timestamps=dict[str, Moment])),
     "/config": _fields(flink_version=str),
     "/jobmanager/config": _rows(key=str, value=str),
-    "/savepoint-disposal": _TRIGGERED,
-    "/savepoint-disposal/*": SavepointAnswer,
     "/jars": _fields(files=_rows(id=str, name=str)),
     "/jars/upload": _fields(filename=str),
     "/jars/*/run": _fields(jobid=str),

@@ -91,11 +91,6 @@ def layout_of(rest: Rest, job: str, document: Job, expected: Iterable[str] = ())
     return layout if released == used else layout.without(released)
 
 
-def subtask_devices(rest: Rest, job: str, vertex: str) -> list[str]:
-    """Device of each subtask of a vertex, in order; empty where it has none."""
-    return [str(row.get("taskmanager-id") or "") for row in _subtasks(rest, job, vertex)]
-
-
 def _subtasks(rest: Rest, job: str, vertex: str) -> list[Subtask]:
     path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
     subtasks: list[Subtask] = rest.get(path)["subtasks"]

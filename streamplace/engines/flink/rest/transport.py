@@ -1,21 +1,17 @@
 """HTTP to a Flink's REST interface: its address, access to it if it is secured, and one request.
 
 Redirections are not followed, no proxy is used, and the size and the time of an answer are limited.
-The limits of httpx are on each step, so a server that sends a byte now and then would be listened
-to forever: a timer ends the connection at the deadline.
 """
 
 import base64
 import os
 import re
-import socket
 import ssl
-from contextlib import suppress
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Event, Timer
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from streamplace.errors import SettingError
@@ -174,31 +170,21 @@ class Request(NamedTuple):
 
 
 class Connection:
-    """A connection to a server, which is opened again when it is needed and has been closed.
-
-    Requests of several threads wait for one another.
-    """
+    """A connection to a server, which is kept for a moment between two requests."""
 
     def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
         self._address, self._context = address, context
-        self._socket: socket.socket | None = None
 
     def exchange(self, request: Request) -> HttpAnswer:
         """Send a request and return the answer, whatever its status.
 
         An OSError or ValueError says that there is no complete answer within the time, or that it
-        is too large. A GET is sent again if the server has closed the idle connection. All else
-        is sent once, over a new connection, since it might have been received.
+        is too large. A GET whose connection breaks is sent once more: that may have been idle.
         """
-        if request.method != "GET":
-            once = Connection(self._address, self._context)
-            with once._client:
-                return once._exchange(request)
-        before = self._socket
         try:
             return self._exchange(request)
         except ConnectionResetError:
-            if self._socket is not before:  # it had not been idle
+            if request.method != "GET":  # it may have been received
                 raise
         return self._exchange(request)
 
@@ -211,7 +197,7 @@ class Connection:
             headers["Authorization"] = self._address.authorization
         return httpx.Client(
             headers=headers,
-            limits=httpx.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS),
+            limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
             trust_env=False,
             verify=self._context or False,
         )
@@ -220,33 +206,17 @@ class Connection:
         """Send a request; a ConnectionResetError says that the connection broke."""
         import httpx
 
-        over = Event()
-
-        def end() -> None:
-            over.set()
-            if self._socket is not None:
-                with suppress(OSError):  # that of an SSLSocket would not end the connection
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-        timer = Timer(request.seconds, end)
-        timer.daemon = True
-        timer.start()
         try:
-            answer = self._send(request)
+            return self._send(request)
+        except httpx.TimeoutException:
+            raise TimeoutError from None
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
+            raise ConnectionResetError(str(error)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            if over.is_set() or isinstance(error, httpx.TimeoutException):
-                raise TimeoutError from None
-            broken = isinstance(
-                error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError
-            )
-            raise (ConnectionResetError if broken else ConnectionError)(str(error)) from None
-        finally:
-            timer.cancel()
-        if over.is_set():  # the answer may be cut off
-            raise TimeoutError
-        return answer
+            raise ConnectionError(str(error)) from None
 
     def _send(self, request: Request) -> HttpAnswer:
+        deadline = time.monotonic() + request.seconds
         target = f"{self._address.path}{request.path}"  # as it is, even if an id in it is ".."
         with self._client.stream(
             request.method,
@@ -255,16 +225,13 @@ class Connection:
             files=None if request.jar is None else {"jarfile": request.jar},
             headers={} if request.document is None else {"Content-Type": JSON},
             timeout=request.seconds,
-            extensions={"target": target.encode(), "trace": self._trace},
+            extensions={"target": target.encode()},
         ) as answer:
             content = bytearray()
             for chunk in answer.iter_raw():
                 content += chunk
                 if len(content) > MOST_BYTES:
                     raise ValueError(f"its answer is larger than {MOST_BYTES >> 20} MiB")
+                if time.monotonic() > deadline:
+                    raise TimeoutError
             return HttpAnswer(answer.status_code, bytes(content), answer.headers.get("Location"))
-
-    def _trace(self, event: str, info: dict[str, Any]) -> None:
-        """Remember the socket of a connection as soon as it is open."""
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._socket = info["return_value"].get_extra_info("socket")

@@ -14,13 +14,13 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.outcomes import (
+from streamplace.engines.flink.move.settling import note
+from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     NotSaved,
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.move.settling import note
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest
@@ -221,7 +221,7 @@ class WatchMover:
         """Note a job that was moved."""
         if moved.job != decision.transaction:
             return self._looked_up(number, decision, "the job was moved back") or moved.job
-        outage = "" if moved.outage is None else f"interrupted for {moved.outage:.1f} s"
+        outage = "" if moved.interruption is None else f"interrupted for {moved.interruption:.1f} s"
         self.log.end(number, decision, MOVED, outage, moved.job)
         self.tell(f"job {moved.job} runs on its new devices{outage and ', '}{outage}")
         return moved.job

@@ -15,6 +15,7 @@
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -25,7 +26,10 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Supplier;
@@ -88,6 +92,8 @@ public final class Placed extends StreamExecutionEnvironment {
         "state.backend.type",
         "state.changelog.enabled",
     };
+
+    private static final String TRANSACTION_TIMEOUT = "transaction.timeout.ms";
 
     private static final int MOST_FAULTS = 3;
     private static final String CELL = "\u001f", ESCAPE = "\u001e";
@@ -192,7 +198,36 @@ public final class Placed extends StreamExecutionEnvironment {
             all.getOptional(ConfigOptions.key(key).stringType().noDefaultValue())
                     .ifPresent(t -> lines.append(key + "=" + t.replace('\n', ' ') + "\n"));
         }
+        transactionTimeout(graph).ifPresent(ms -> lines.append(TRANSACTION_TIMEOUT + "=" + ms + "\n"));
         return Base64.getEncoder().encodeToString(lines.toString().getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Shortest time after which Kafka drops what a sink has not committed, if it is exact. */
+    private static OptionalLong transactionTimeout(StreamGraph graph) {
+        return graph.getStreamNodes().stream()
+                .map(node -> field(node.getOperatorFactory(), "sink"))
+                .filter(sink -> "exactly-once".equals(String.valueOf(field(sink, "deliveryGuarantee"))))
+                .map(sink -> field(sink, "kafkaProducerConfig"))
+                .filter(Properties.class::isInstance)
+                .map(settings -> ((Properties) settings).get(TRANSACTION_TIMEOUT))
+                .filter(Objects::nonNull)
+                .mapToLong(milliseconds -> Long.parseLong(milliseconds.toString()))
+                .min();
+    }
+
+    /** What an object has in a field; null if it has no such field. */
+    private static Object field(Object owner, String name) {
+        Class<?> type = owner == null ? null : owner.getClass();
+        while (type != null) {
+            try {
+                Field field = type.getDeclaredField(name);
+                field.setAccessible(true);
+                return field.get(owner);
+            } catch (ReflectiveOperationException | RuntimeException missing) {
+                type = type.getSuperclass();
+            }
+        }
+        return null;
     }
 
     /** Puts every operator of a job into the slot sharing group of its device. */
