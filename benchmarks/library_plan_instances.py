@@ -8,9 +8,9 @@ from streamplace.errors import ProblemError
 from streamplace.library.documents import BITS_PART, SECOND
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
-from streamplace.planning.contents import allowed
 from streamplace.planning.demand import ALL_TO_ALL, demand_of
 from streamplace.planning.offers import Catalogue, Prices
+from streamplace.planning.packing import allowed
 
 
 def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from streamplace import Offer, StreamGraph, read_graph
 from streamplace.model.operators import Operator
 from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.contents import CPU, EGRESS, INGRESS, Packing, packing_of
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.packing import CPU, EGRESS, INGRESS, Packing, packing_of
 from streamplace.planning.search import PackedMachines, PlanSearch, largest_use
 
 SLOTS = {4: 8, 16: 64}

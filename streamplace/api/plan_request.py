@@ -16,11 +16,10 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.trust import check_trust
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.curve import PlanCurve
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanProblem, PlanSettings
-from streamplace.planning.result import PlanResult
+from streamplace.planning.result import PlanCurve, PlanResult
 from streamplace.planning.traces import RateTrace, planned_for_trace
 from streamplace.settings.plan import PlanningSettings
 

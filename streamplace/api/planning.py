@@ -10,9 +10,8 @@ from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy
 from streamplace.control.schedule import PlanSchedule
 from streamplace.model.units import Quantity, tuple_rate
-from streamplace.planning.curve import PlanCurve
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.result import PlanResult
+from streamplace.planning.result import PlanCurve, PlanResult
 from streamplace.planning.traces import RateTrace
 from streamplace.settings.convert import BudgetLike, ClusterLike, FilePath
 from streamplace.settings.plan import PlanningSettings

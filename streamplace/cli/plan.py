@@ -24,8 +24,7 @@ from streamplace.settings.plan import PlanningSettings
 
 if TYPE_CHECKING:
     from streamplace.control.schedule import PlanSchedule
-    from streamplace.planning.curve import PlanCurve
-    from streamplace.planning.result import PlanResult
+    from streamplace.planning.result import PlanCurve, PlanResult
 
 
 @verb(
@@ -126,8 +125,7 @@ def _say_next(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path | No
 def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> str:
     """Describe what was written: a report, a plot, or the files of a folder."""
     from streamplace.control.schedule import FILES as SCHEDULE_FILES
-    from streamplace.planning.curve import PlanCurve
-    from streamplace.planning.result import FILES, PlanResult
+    from streamplace.planning.result import FILES, PlanCurve, PlanResult
 
     if output.suffix == ".html":
         return "report"

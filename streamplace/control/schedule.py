@@ -26,8 +26,7 @@ from streamplace.model.messages import counted
 from streamplace.model.report import Part, Report, Sheet, duration, percent
 from streamplace.model.units import floor_digits
 from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.hours import ends_in_words, machines_in_words, moment
-from streamplace.planning.result import PlanResult
+from streamplace.planning.result import PlanResult, ends_in_words, machines_in_words, moment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +36,6 @@ FILES = ("schedule.json", "schedule.svg")
 MOST_STEPS = 40
 """Steps that the terminal shows."""
 DAY = 86_400.0
-NEVER = np.inf
 
 
 def cheapest_levels(day: ControlDay) -> Ints:
@@ -64,11 +62,11 @@ def cheapest_levels(day: ControlDay) -> Ints:
 def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
     """[T, K] cost of each slot on each plan, if it ran before and if the job moves to it now."""
     cost = np.broadcast_to(day.cost * day.hours, day.carried.shape)
-    stay = np.where(day.carries, cost, NEVER)
+    stay = np.where(day.carries, cost, np.inf)
     left = max(0.0, 1 - day.terms.outage / day.slots.seconds)
     rested = day.rated * left >= 1 - ROUNDING
     rested[:, -1] |= ~rested.any(axis=1)
-    return stay, np.where(rested, cost, NEVER)
+    return stay, np.where(rested, cost, np.inf)
 
 
 def lower_bound(day: ControlDay) -> float:
@@ -80,7 +78,7 @@ def lower_bound(day: ControlDay) -> float:
     be processed by the plan before, until the new machines are ready.
     """
     half, slots = day.terms.price / HOUR / 2, len(day.slots)
-    until = np.full(slots + 1, NEVER)
+    until = np.full(slots + 1, np.inf)
     until[0] = 0.0
     dearest = np.zeros(slots)  # of the segments that begin with each slot and end with the present
     for end in range(1, slots + 1):
@@ -225,20 +223,17 @@ class PlanSchedule(Pictured):
         rates.fill_between(hours, _stairs(self.day.peak_rate), step="post", alpha=0.3, label="rate")
         rates.step(hours, _stairs(capacity), where="post", color=PALETTE[0], label="capacity")
         rates.set(xlabel="hours", ylabel="tuples/s", ylim=(0, None))
-        costs.step(hours, _stairs(self.day.cost[self.level]), where="post", label="schedule")
-        costs.step(
-            hours,
-            _stairs(self.day.least[:, 0]),
-            where="post",
-            color=PALETTE[1],
-            label="proven bound of the slot",
-        )
-        for i, one in enumerate(self.replays, 2):
-            if one.name != "static":
-                own = _stairs(self.day.cost[one.level])
-                costs.step(
-                    hours, own, where="post", color=PALETTE[i % len(PALETTE)], label=one.name
-                )
+        lines = [
+            ("schedule", self.day.cost[self.level], PALETTE[0]),
+            ("proven bound of the slot", self.day.least[:, 0], PALETTE[1]),
+            *(
+                (one.name, self.day.cost[one.level], PALETTE[i % len(PALETTE)])
+                for i, one in enumerate(self.replays, 2)
+                if one.name != "static"
+            ),
+        ]
+        for label, values, color in lines:
+            costs.step(hours, _stairs(values), where="post", color=color, label=label)
         costs.set(xlabel="hours", ylabel="cost per hour", ylim=(0, None))
         return finish(figure, f"{legend_text(self.plans[0].graph.name)}: schedule")
 

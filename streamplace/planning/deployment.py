@@ -1,26 +1,51 @@
-"""Deployment: a plan as a graph, a cluster and a placement of subtasks."""
+"""Deployment: packed machines as a graph, a cluster and a placement of subtasks.
+
+A packing counts the subtasks on each machine; here each subtask gets its place, beside its partners
+in one-to-one streams where that is possible.
+
+The load of a machine depends on its contents only, but the load of a link between two devices of a
+cluster depends on both. If links are too slow, machines swap devices of their type, then subtasks
+move; if that is not enough, the plan is refused and the search goes on. Ignoring links only lowers
+the cost, so the bound holds.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
+from streamsim import bottleneck, resource_loads, throughput
 
+from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
-from streamplace.model.cluster import Cluster
+from streamplace.model.cluster import MOST_DEVICES, Cluster
+from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import Expansion, expand, with_parallelism
+from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS
+from streamplace.objectives.throughput.loads import link_loads
+from streamplace.placers.anneal.rate.first_places import first_place, placement_of
+from streamplace.placers.anneal.rate.throughput import least
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.packing import SLACK, Accept, PackedMachines, largest_use, packing_of
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.result import PlanLimit
 
 if TYPE_CHECKING:
     from streamsim.steady import Loads
 
 ROUNDING = 1e-8
 """Share by which the simulator's closed form may miss a rate that counts as carried."""
+SWAPS = 40
+"""Most swaps of devices for one plan."""
+MOVES = 20_000
+"""Moves of subtasks to try for one plan."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,35 +65,55 @@ class PlannedDeployment:
         return Problem(self.expansion.graph, self.cluster, known=self.placement)
 
     @property
-    def carried(self) -> float:
-        """Share of the rate that the machines carry, by the closed form of the simulator."""
-        from streamsim import throughput
-
-        return float(throughput(self.problem.instance, self.placement.index[None])[0])
-
-    @property
     def loads(self) -> "Loads":
         """Loads of the machines and links, by the simulator."""
-        from streamsim import resource_loads
-
         return resource_loads(self.problem.instance, self.placement.index)
 
     @property
     def carries(self) -> bool:
-        """Whether the machines carry the rate."""
-        return self.carried >= 1 - ROUNDING
+        """Whether the machines carry the rate, by the closed form of the simulator."""
+        reached = throughput(self.problem.instance, self.placement.index[None])
+        return float(reached[0]) >= 1 - ROUNDING
+
+    @property
+    def load_apart(self) -> float:
+        """Load of the fullest resource if partners are apart; else 0.
+
+        The use of contents counts partners that could be on one machine as if they were.
+        """
+        return bottleneck(self.loads).load if self.is_apart else 0.0
+
+    def on(self, cluster: Cluster, devices: Ints) -> Placement:
+        """Return the placement on these devices of a cluster, one for each machine."""
+        operators = self.expansion.graph.operators.name
+        return Placement(operators, cluster.devices.name, devices[self.placement.index])
+
+
+def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
+    """Return the deployment of packed machines; devices of a cluster keep names and links."""
+    made = deployment_of(problem.demand, problem.catalogue, packed)
+    if problem.cluster is None or packed.devices is None:
+        return made
+    placement = made.on(problem.cluster, packed.devices)
+    return replace(made, cluster=problem.cluster, placement=placement)
 
 
 def deployment_of(
-    demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Sequence[int], rows: Ints
+    demand: Demand, catalogue: Catalogue, packed: PackedMachines
 ) -> PlannedDeployment:
-    """Return the deployment of machines of types [D] with ``rows`` [D, N] of subtasks on them."""
-    graph = with_parallelism(demand.graph, parallelism)
-    expansion = expand(graph)
-    cluster = _cluster(catalogue, kinds)
-    where, is_apart = _paired(demand, parallelism, rows)
-    names = expansion.graph.operators.name
-    placement = Placement(names, cluster.devices.name, np.concatenate(where).astype(np.int32))
+    """Return the deployment of packed machines, named after their offers."""
+    expansion = expand(with_parallelism(demand.graph, packed.parallelism))
+    kinds = packed.kinds.tolist()
+    names = machine_names(catalogue, kinds)
+    cluster = Cluster.of(
+        [catalogue.offers[kind].device(name) for kind, name in zip(kinds, names, strict=True)],
+        bandwidth=UNLIMITED_BPS,
+        overhead=catalogue.overhead,
+        overhead_per_byte=catalogue.overhead_per_byte,
+    )
+    where, is_apart = _paired(demand, packed.parallelism, packed.rows)
+    subtasks = expansion.graph.operators.name
+    placement = Placement(subtasks, cluster.devices.name, np.concatenate(where).astype(np.int32))
     return PlannedDeployment(expansion, cluster, placement, is_apart)
 
 
@@ -81,16 +126,6 @@ def machine_names(catalogue: Catalogue, kinds: Sequence[int]) -> tuple[str, ...]
         number[kind] = i + 1
         names.append(f"{catalogue.offers[kind].name}-{i}")
     return tuple(names)
-
-
-def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
-    names = machine_names(catalogue, kinds)
-    return Cluster.of(
-        [catalogue.offers[kind].device(name) for kind, name in zip(kinds, names, strict=True)],
-        bandwidth=UNLIMITED_BPS,
-        overhead=catalogue.overhead,
-        overhead_per_byte=catalogue.overhead_per_byte,
-    )
 
 
 def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], bool]:
@@ -179,3 +214,119 @@ def has_loops(demand: Demand, parallelism: Ints) -> bool:
     pairs = set(zip(demand.source[direct].tolist(), demand.target[direct].tolist(), strict=True))
     in_trees = sum(map(len, _one_to_one_trees(demand, parallelism))) // 2
     return len(pairs) > in_trees
+
+
+def acceptor(problem: PlanProblem) -> Accept:
+    """Return a function that accepts packed machines if they carry the rate in the simulator.
+
+    On the machines of a cluster, it also assigns devices whose links carry the rate. It refuses
+    parallelisms at which there are too many streams between subtasks, or at which a subtask that
+    fires once per set of tuples receives its inputs at unequal rates, and more machines than a
+    cluster may have.
+    """
+    linked = None if problem.cluster is None else LinkedDevices(problem, problem.cluster)
+
+    def accept(packed: PackedMachines) -> PackedMachines | None:
+        if len(packed.kinds) > MOST_DEVICES:
+            return None
+        try:
+            found = packed if linked is None else linked.accept(packed)
+            if found is None:
+                return None
+            made = deployed(problem, found)
+            if linked is None and not made.carries:
+                return None
+            return found if made.load_apart <= 1 + ROUNDING else None
+        except GraphError:
+            if problem.demand.fixed:
+                raise  # there are no other parallelisms to try
+            return None
+
+    return accept
+
+
+class LinkedDevices:
+    """Devices of a cluster on which packed machines may run."""
+
+    def __init__(self, problem: PlanProblem, cluster: Cluster) -> None:
+        self._demand, self._catalogue = problem.demand, problem.catalogue
+        self._cluster, self._members = cluster, problem.members
+        self._seed = problem.settings.seed
+
+    def accept(self, packed: PackedMachines) -> PackedMachines | None:
+        """Assign devices whose links carry the rate; None if none are found."""
+        devices, carried = self._swapped(packed, self._first(packed))
+        if carried < 1 - ROUNDING:
+            packed = self._moved(packed, devices)
+            devices, carried = self._swapped(packed, devices)
+        return None if carried < 1 - ROUNDING else replace(packed, devices=devices)
+
+    def _first(self, packed: PackedMachines) -> Ints:
+        """First devices of each type, in the order of the cluster."""
+        members = [iter(devices) for devices in self._members]
+        return np.array([next(members[kind]) for kind in packed.kinds.tolist()], np.int32)
+
+    def _swapped(self, packed: PackedMachines, devices: Ints) -> tuple[Ints, float]:
+        """Swap devices of one type while the carried share of the rate grows; return both."""
+        made = deployment_of(self._demand, self._catalogue, packed)
+        machine, present = made.placement.index, made.on(self._cluster, devices)
+        instance = Problem(made.expansion.graph, self._cluster, known=present).instance
+        # Sources slow down together: that is faster to compute, and equal where all are carried.
+        instance = instance._replace(group=np.zeros_like(instance.group), n_groups=1)
+        carried = float(throughput(instance, devices[machine][None])[0])
+        for _ in range(SWAPS):
+            others = self._swaps(packed, devices)
+            if carried >= 1 - ROUNDING or not others:
+                break
+            reached = throughput(instance, np.array(others, np.int32)[:, machine])
+            best = int(np.argmax(reached))
+            if reached[best] <= carried:
+                break
+            devices, carried = others[best], float(reached[best])
+        return devices, carried
+
+    def _swaps(self, packed: PackedMachines, devices: Ints) -> list[Ints]:
+        """Devices after each swap with another machine of the type, or with an unused device.
+
+        Devices that are interchangeable are not swapped, because that would change nothing.
+        """
+        at, alike = {int(d): m for m, d in enumerate(devices)}, self._cluster.interchangeable
+        swaps = []
+        for m, kind in enumerate(packed.kinds.tolist()):
+            for d in self._members[kind]:
+                other = at.get(d)
+                if alike[d] == alike[devices[m]] or (other is not None and other <= m):
+                    continue
+                changed = devices.copy()
+                if other is not None:
+                    changed[other] = devices[m]
+                changed[m] = d
+                swaps.append(changed)
+        return swaps
+
+    def _moved(self, packed: PackedMachines, devices: Ints) -> PackedMachines:
+        """Move subtasks until links carry the rate; keep the result if resources still suffice."""
+        made = deployment_of(self._demand, self._catalogue, packed)
+        names = made.expansion.graph.operators.name
+        on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
+        rules = Constraints(allowed=dict.fromkeys(names, on_these))
+        present = made.on(self._cluster, devices)
+        problem = Problem(made.expansion.graph, self._cluster, rules, known=present)
+        level = finest_level(problem)
+        start = first_place(problem, level, [present])
+        place = least(level, start, self._seed, Meter(Budget(None, MOVES), 1), 1.0)
+        rows = made.expansion.fold(placement_of(problem, place))[:, devices].T
+        moved = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
+        packing = packing_of(self._demand, self._catalogue, packed.parallelism)
+        return moved if largest_use(packing, moved).max() <= 1 + SLACK else packed
+
+
+def fullest_link(made: PlannedDeployment) -> PlanLimit | None:
+    """Return the link between two devices with the highest use; None if all are idle."""
+    problem, place = made.problem, made.placement.index
+    links = link_loads(problem, place, resource_loads(problem.instance, place).links)
+    if not links or not links[0].load:
+        return None
+    fullest = links[0]
+    ends = f"{fullest.source} → {fullest.target}"
+    return PlanLimit("link", ends, fullest.streams[0].name, fullest.load)

@@ -15,10 +15,20 @@ import numpy as np
 
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.contents import CPU, MEMORY, SLACK, SLOTS, Packing, packing_of
-from streamplace.planning.counts import WholeCut
+from streamplace.planning.cuts import WholeCut
 from streamplace.planning.offers import Prices
-from streamplace.planning.packed import Accept, PackedMachines, machine_kinds, uses
+from streamplace.planning.packing import (
+    CPU,
+    MEMORY,
+    SLACK,
+    SLOTS,
+    Accept,
+    PackedMachines,
+    Packing,
+    machine_kinds,
+    packing_of,
+    uses,
+)
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.subtasks import least_parallelism, slot_groups, slots_of
 
@@ -87,7 +97,7 @@ class Enumeration:
                 break
             if untried is not None and cost >= untried and least_open is None:
                 least_open = untried
-            if not sum(counts) or not all(_holds(cut, counts) for cut in cuts):
+            if not sum(counts) or not all(cut.holds(counts) for cut in cuts):
                 continue
             packed, is_excluded = self._try(counts)
             if packed is not None:
@@ -177,9 +187,9 @@ class Enumeration:
             if len(left) * len(fits) > MOST_PAIRS:
                 return None, False
             self._work -= len(left) * len(fits) * len(sizes)
-            after = np.array([0]) if machine == len(kinds) - 1 else None
-            if after is not None:
+            if machine == len(kinds) - 1:  # it takes all that remains
                 left = remaining[-1] = np.intersect1d(left, fits)
+                after = np.array([0])
             else:
                 fine = (rows[left][:, None] >= rows[fits][None]).all(axis=2)
                 after = np.unique((left[:, None] - fits[None])[fine])
@@ -205,10 +215,6 @@ class Enumeration:
         if same and network == packing.network:
             return packing
         return packing._replace(instructions=instructions, most=most, network=bool(network))
-
-
-def _holds(cut: WholeCut, counts: tuple[int, ...]) -> bool:
-    return sum(z * x for z, x in zip(cut.worth, counts, strict=True)) >= cut.demand
 
 
 def _fitting(packing: Packing, kind: int, rows: Ints) -> Longs:

@@ -1,14 +1,12 @@
 """Plan problems: a graph at a rate, the available machines, and the settings of the plan."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import exp, inf, log
-from numbers import Real
 
 import numpy as np
 
-from streamplace.errors import GraphError, SettingError
+from streamplace.errors import ProblemError, SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PLAN_SECONDS
 from streamplace.model.expansion import MOST_SUBTASKS
@@ -17,16 +15,14 @@ from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
-from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import ROOM
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.packing import SLACK, allowed
 from streamplace.planning.subtasks import least_parallelism
 
-ROUNDING = 1e-9
-"""Share by which rates may be exceeded by rounding."""
 HALVINGS = 60
-"""Bisection steps on the logarithm of the rate for the largest at which joins have equal inputs."""
+"""Steps of a bisection, after which a rate is exact up to rounding."""
 MOST_FREE = 1 - 1e-12
 """Largest share that stays free, so that the rest is not 0 by rounding."""
 FREE = "the share that stays free"
@@ -52,8 +48,6 @@ class PlanSettings:
     errors: PredictionErrors | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.headroom, Real) or isinstance(self.headroom, bool):
-            raise SettingError(f"headroom is {quoted(self.headroom)}; it must be a number")
         if not 0 <= self.headroom < 1:
             rule = "it must be at least 0 and less than 1"
             raise SettingError(f"headroom is {self.headroom:g}; {rule}")
@@ -85,6 +79,12 @@ class PlanProblem:
         settings: PlanSettings = USUAL_SETTINGS,
     ) -> "PlanProblem":
         """Return the problem of a graph on offers or on the machines of a cluster."""
+        if graph.operators.window and graph.operators.fires_all.any():
+            raise ProblemError(
+                f"{quoted(graph.name)} has windows and operators that fire once per set of tuples; "
+                "behind a window, the inputs of such an operator are equal at some rates only, and "
+                "a plan tries many; let the operators fire 'each'"
+            )
         headroom, reserves = _reserve(settings)
         if isinstance(machines, Catalogue):
             return cls(graph, settings, machines, headroom, reserves=reserves)
@@ -94,59 +94,37 @@ class PlanProblem:
     @cached_property
     def demand(self) -> Demand:
         """Demand of the graph at the rate divided by 1 − headroom."""
-        return demand_of(self._with_headroom, self.settings.keep_parallelism)
-
-    @cached_property
-    def _with_headroom(self) -> StreamGraph:
-        """The graph at the rate divided by 1 − headroom."""
-        return self.graph.at_rate(self.rate / (1 - self.headroom))
+        graph = self.graph.at_rate(self.rate / (1 - self.headroom))
+        return demand_of(graph, self.settings.keep_parallelism)
 
     @property
     def rate(self) -> float:
         """Tuples/s of all sources together."""
         return self.graph.source_rate
 
-    @cached_property
+    @property
     def rate_limit(self) -> float:
         """Rate above which, with the headroom, graphs may have tuples/s that they cannot have.
 
         The output of a window grows no faster than the rate, so the multiples of this graph are
         the largest.
         """
-        return min(self._usual_limit, self.join_limit)
-
-    @property
-    def _usual_limit(self) -> float:
         most = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
-        return most * (1 - self.headroom) * (1 - ROUNDING)
-
-    @cached_property
-    def join_limit(self) -> float:
-        """Rate up to which joins are found to have equal inputs, with the headroom.
-
-        The output of a window is not proportional to the rate, so a join behind it may have equal
-        inputs at some rates only. Infinite where no rate is too high.
-        """
-        operators, most = self.graph.operators, self._usual_limit
-        if not operators.window or not operators.fires_all.any() or self.possible_at(most):
-            return inf
-        low, high = log(self.rate), log(most)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.possible_at(exp(middle)) else (low, middle)
-        return max(self.rate, exp(low) * (1 - ROUNDING))
+        return most * (1 - self.headroom) * (1 - SLACK)
 
     def useful_offers(self) -> tuple[Offer, ...]:
         """Offers that are large enough for an operator at this rate (core speed, memory, tags)."""
         demand, may_run = self.demand, allowed(self.demand, self.catalogue)
+
+        def fits(v: int, offer: Offer) -> bool:
+            parts = int(demand.groups[v]) or int(demand.most[v]) or MOST_SUBTASKS
+            stored = demand.memory[v] <= float(ROOM) * float(offer.memory) * parts
+            return bool(least_parallelism(demand, v, offer.core_speed) and stored)
+
         return tuple(
             offer
             for offer, runs in zip(self.catalogue.offers, may_run, strict=True)
-            if any(
-                least_parallelism(demand, v, offer.core_speed)
-                and demand.memory[v] <= float(ROOM) * float(offer.memory) * _most_parts(demand, v)
-                for v in np.flatnonzero(runs).tolist()
-            )
+            if any(fits(v, offer) for v in np.flatnonzero(runs).tolist())
         )
 
     def with_useful_offers(self) -> "PlanProblem":
@@ -168,17 +146,13 @@ class PlanProblem:
         """Return the same problem at another rate."""
         return replace(self, graph=self.graph.at_rate(rate))
 
-    def possible_at(self, rate: float) -> "PlanProblem | None":
-        """Return the same problem at another rate; None if the graph has no rates there.
 
-        With the headroom or without it, a join behind a window may have unequal inputs.
-        """
-        try:
-            at = self.at_rate(rate)
-            # Making it checks it, and the demand needs it.
-            return at if at._with_headroom else None
-        except GraphError:
-            return None
+def bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
+    """Return the largest number that fits, between one that does and one that does not."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _reserve(settings: PlanSettings) -> tuple[float, dict[str, float]]:
@@ -191,11 +165,6 @@ def _reserve(settings: PlanSettings) -> tuple[float, dict[str, float]]:
             reserves[VARIED] = errors.of_spread
         share = min(MOST_FREE, 1 - (1 - share) * errors.least)
     return share, reserves
-
-
-def _most_parts(demand: Demand, v: int) -> int:
-    """Number of parts into which the memory of operator v is divided at most."""
-    return int(demand.groups[v]) or int(demand.most[v]) or MOST_SUBTASKS
 
 
 def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:

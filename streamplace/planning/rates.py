@@ -10,38 +10,34 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.contents import (
+from streamplace.planning.cuts import item_cuts, least_subtasks, resource_cuts
+from streamplace.planning.demand import Demand
+from streamplace.planning.deployment import deployed, fullest_link, has_loops
+from streamplace.planning.packing import (
     CORE,
     CPU,
     EGRESS,
     INGRESS,
     SLACK,
+    PackedMachines,
     Packing,
+    largest_use,
     packing_of,
+    without_idle,
 )
-from streamplace.planning.cuts import item_cuts, resource_cuts
-from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import has_loops
-from streamplace.planning.links import deployed, fullest_link, load_apart
-from streamplace.planning.packed import PackedMachines, largest_use, without_idle
-from streamplace.planning.problem import PlanProblem
+from streamplace.planning.problem import PlanProblem, bisected
 from streamplace.planning.search import PlanSearch
-from streamplace.planning.subtasks import least_parallelism
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources whose use grows with the rate."""
 LOWEST, HIGHEST = 1e-9, 1e12
 """Smallest and largest rate to try for any graph, in tuples/s."""
-PRECISE = 60
-"""Bisection steps after which a multiple of the rate is exact up to rounding."""
-HALVINGS = 60
-"""Bisection steps on the logarithm of the rate for the largest that the resources allow."""
+DIVISIONS = 20
+"""Most divisions of the rate by four until one is carried."""
 PROBES = 10
 """Rates to try between the largest that was carried and the smallest that was not."""
 CLOSE = 1e-4
 """Share by which these two rates may differ at the end."""
-DIVISIONS = 20
-"""Most divisions of the rate by four until one is carried."""
 PROBE_STEPS = 2_000
 """Moves of the walks that find the rate that machines carry."""
 LOOKS = 8
@@ -55,44 +51,36 @@ def never() -> bool:
     return False
 
 
-def highest_rate(problem: PlanProblem) -> float:
-    """Return the largest rate to try; it has six digits."""
-    return min(HIGHEST, _rounded_down(problem.rate_limit))
-
-
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     """Rate at which the first resource is full but for the headroom; infinite if none is used.
 
-    The output of a window grows no faster than the rate, so this is not an overestimate. It is
-    at most the rate up to which joins have equal inputs.
+    The output of a window grows no faster than the rate, so this is not an overestimate.
     """
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
     use = growing_use(problem.demand, packing, packed)
     if problem.cluster is not None:
-        made = deployed(problem, packed)
-        link = fullest_link(made.problem, made.placement)
+        link = fullest_link(deployed(problem, packed))
         use = max(use, 0.0 if link is None else link.use)
-    rate = min(problem.rate / use if use else inf, problem.join_limit)
+    rate = problem.rate / use if use else inf
     if has_loops(problem.demand, packed.parallelism):
         rate = _rate_apart(problem, packed, rate)
     return rate
 
 
 def _rate_apart(problem: PlanProblem, packed: PackedMachines, most: float) -> float:
-    """Rate up to ``most`` at which the first resource is full where partners are apart.
-
-    Messages grow with the rate, so that the load at the rate of the problem may tell too high a
-    one. What they take at that rate tells one that is carried.
-    """
-    load = load_apart(deployed(problem, packed))
+    """Rate up to ``most`` at which the first resource is full where partners are apart."""
+    load = deployed(problem, packed).load_apart
     rate = min(most, problem.rate / load) if load else most
-    for _ in range(0 if problem.demand.is_proportional or not load else LOOKS):
-        looked_at = min(rate, problem.rate_limit)
-        faster = problem.possible_at(looked_at)
-        load = 0.0 if faster is None else load_apart(deployed(faster, packed))
-        if load <= 1 + SLACK or looked_at <= problem.rate:
+    if problem.demand.is_proportional or not load:
+        return rate
+    # Messages and constant loads grow less than the rate, so the load at the problem's rate may
+    # overestimate the rate that is carried: compute it at the estimate until that fits.
+    for _ in range(LOOKS):
+        estimate = min(rate, problem.rate_limit)
+        load = deployed(problem.at_rate(estimate), packed).load_apart
+        if load <= 1 + SLACK or estimate <= problem.rate:
             break
-        rate = max(problem.rate, looked_at / load)
+        rate = max(problem.rate, estimate / load)
     return rate
 
 
@@ -119,10 +107,8 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
         low, high = high, 2 * high
         if min(high, high * demand.graph.source_rate) > HIGHEST:
             return 0.0
-    for _ in range(PRECISE):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return 1 / low if low else inf
+    times = bisected(low, high, fits)
+    return 1 / times if times else inf
 
 
 def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: float) -> Floats:
@@ -149,19 +135,17 @@ def largest_rate(
     Without numbers of machines of each type, `_several` gives them. ``most`` is the rate to try
     first, unless the resources exclude it.
     """
+    if stop():
+        return 0.0, None
+    limit = _highest_rate(problem)
 
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
-        at = problem.possible_at(rate)
-        if at is None:
-            return 0.0, None
+        at = problem.at_rate(rate)
         at = at if counts else at.with_useful_offers()
         packed = packed_at(at, counts, stop)
         return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
 
-    if stop():
-        return 0.0, None
-    limit = highest_rate(problem)
-    high = _excluded_rate(problem, counts, most)
+    high = _rate_not_excluded(problem, counts, min(most, limit))
     slightly_less = () if counts else (high / (1 + CLOSE),)
     for rate in (high, *slightly_less, *(high / 4**i for i in range(1, DIVISIONS))):
         if stop() or rate < LOWEST:
@@ -175,9 +159,10 @@ def largest_rate(
     for _ in range(PROBES):
         if stop() or high <= low * (1 + CLOSE):
             break
-        carried, packed = pack(sqrt(low * high))
+        middle = sqrt(low * high)
+        carried, packed = pack(middle)
         if packed is None:
-            high = sqrt(low * high)
+            high = middle
         else:
             low, best = max(carried, low), packed
     return low, best
@@ -194,17 +179,15 @@ def promised_rate(problem: PlanProblem) -> float:
         asked = _rounded_down(share * rate)
         if asked < LOWEST:
             break
-        at = problem.possible_at(asked)
-        if at is not None and packed_at(at.with_useful_offers()) is not None:
+        if packed_at(problem.at_rate(asked).with_useful_offers()) is not None:
             return asked
     return 0.0
 
 
 def highest_found(problem: PlanProblem) -> float:
     """Return the highest rate for which a plan is found; 0 if none is."""
-    fastest = problem.possible_at(highest_rate(problem))
-    rate = 0.0 if fastest is None else promised_rate(fastest)
-    return rate or promised_rate(problem)
+    fastest = problem.at_rate(_highest_rate(problem))
+    return promised_rate(fastest) or promised_rate(problem)
 
 
 def packed_at(
@@ -218,38 +201,28 @@ def packed_at(
     return None if packed is None else without_idle(packed, problem.catalogue)
 
 
-def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
-    """Return the largest rate that neither total resources nor core speeds exclude."""
+def _highest_rate(problem: PlanProblem) -> float:
+    """Largest rate to try; it has six digits."""
+    return min(HIGHEST, _rounded_down(problem.rate_limit))
+
+
+def _rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
+    """Largest rate up to ``most`` that neither total resources nor core speeds exclude."""
     numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
-    most = min(most, highest_rate(problem))
-    if _is_possible(problem.possible_at(most), numbers):
+
+    def is_possible(rate: float) -> bool:
+        return _is_possible(problem.at_rate(rate), numbers)
+
+    if is_possible(most):
         return most
-    low, high = log(LOWEST), log(most)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if _is_possible(problem.possible_at(exp(middle)), numbers):
-            low = middle
-        else:
-            high = middle
-    return exp(low)
+    return exp(bisected(log(LOWEST), log(most), lambda x: is_possible(exp(x))))
 
 
-def _is_possible(problem: PlanProblem | None, counts: tuple[int, ...]) -> bool:
-    """Whether neither the total resources of these machines nor their cores exclude the rate.
-
-    They exclude none that the graph cannot have.
-    """
-    if problem is None:
-        return True
+def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
+    """Whether neither the total resources of these machines nor their cores exclude the rate."""
     demand, catalogue = problem.demand, problem.catalogue
-    for v, required in enumerate(demand.requires):
-        speeds = [
-            offer.core_speed
-            for offer, n in zip(catalogue.offers, counts, strict=True)
-            if n and required <= offer.tags
-        ]
-        if not speeds or not least_parallelism(demand, v, max(speeds)):
-            return False
+    if not least_subtasks(demand, catalogue, counts).all():
+        return False
     cuts = chain(resource_cuts(demand, catalogue), item_cuts(demand, catalogue))
     return all(cut.holds(counts) for cut in cuts)
 

@@ -4,21 +4,24 @@ The variables are the share f(v) of each operator's tuples on the machine, and f
 part w(e) of it that stays local; streams whose parts are not those of their ends are left out. For
 shuffles w = f(u) · f(v), which McCormick's inequalities bound from above on the box of the shares;
 for forward streams w = min(f(u), f(v)).
+
+OR-tools' GLOP solves linear programs over them. No proof relies on the solver: its dual values only
+serve as multipliers of `Polytope.most`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamplace.model.arrays import Floats
-from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
 from streamplace.planning.cuts import ROOM
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.subtasks import busiest_share, least_parallelism, slot_groups
+from streamplace.planning.packing import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
+from streamplace.planning.subtasks import ROUNDING, busiest_share, least_parallelism, slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
@@ -26,6 +29,8 @@ LITTLE = 1e-3
 """Share of all tuples by which the relaxation may overestimate local streams."""
 NARROW = 1e-3
 """Width below which boxes are not split."""
+PENALTY = 1000.0
+"""Penalty for exceeding the resources by 100 %, as a multiple of all operators' worth."""
 
 
 class Box(NamedTuple):
@@ -210,7 +215,7 @@ class Relaxation:
             if not runs or not least_parallelism(demand, v, float(room[CORE])):
                 high[v] = 0.0
         groups = np.maximum(self.whole_groups, 1)
-        whole = np.floor(high * groups * (1 + 1e-9)) / groups
+        whole = np.floor(high * groups * (1 + ROUNDING)) / groups
         return Box(np.zeros(demand.n_operators), np.where(self.whole_groups > 0, whole, high))
 
 
@@ -247,3 +252,161 @@ def exact(worth: Floats) -> Fraction:
 
 def _rounded(value: float) -> Fraction:
     return Fraction(round(value * 2**DIGITS), 2**DIGITS)
+
+
+class Optimum(NamedTuple):
+    """Best contents of a machine, and the multipliers of the rows."""
+
+    value: float
+    shares: Floats  # [N]
+    multipliers: Floats  # one for each row
+
+
+class Separation(NamedTuple):
+    """Whether numbers of machines can hold all operators, in fractional shares."""
+
+    missing: float  # sum of missing and surplus shares; 0 if all operators fit
+    worth: Floats  # prices of the operators for a cut that excludes these numbers, [N]
+
+
+def best_contents(polytope: Polytope, worth: Floats) -> Optimum:
+    """Return the contents with the largest worth.
+
+    Resources may be exceeded at a penalty, so that every box has an optimum; its value is negative
+    if no contents within the box fit.
+    """
+    solver = new_solver()
+    variables, rows = _block(solver, polytope, 1.0)
+    for v in range(polytope.n_operators):
+        solver.Objective().SetCoefficient(variables[v], float(worth[v]))
+    exceeded = solver.NumVar(0.0, solver.infinity(), "")
+    solver.Objective().SetCoefficient(exceeded, -PENALTY * float(np.abs(worth).sum()))
+    for row, facts in zip(rows, polytope.rows, strict=True):
+        if facts.limit > 0:
+            row.SetCoefficient(exceeded, -1.0)
+    solver.Objective().SetMaximization()
+    if solver.Solve() != solver.OPTIMAL:
+        return Optimum(-np.inf, polytope.low[: polytope.n_operators], np.zeros(len(rows)))
+    shares = np.array([x.solution_value() for x in variables[: polytope.n_operators]])
+    multipliers = np.array([max(0.0, row.dual_value()) for row in rows])
+    return Optimum(solver.Objective().Value(), shares, multipliers)
+
+
+def cheapest_worth(polytopes: Sequence[Polytope], catalogue: Catalogue) -> Floats:
+    """Dual price of each operator in the cheapest fractional plan, [N]."""
+    solver, offers = new_solver(), catalogue.offers
+    counts = [solver.NumVar(float(o.at_least), float(o.at_most), "") for o in offers]
+    blocks = [
+        _block(solver, polytope, count)[0]
+        for polytope, count in zip(polytopes, counts, strict=True)
+    ]
+    for count, offer in zip(counts, offers, strict=True):
+        solver.Objective().SetCoefficient(count, float(offer.price))
+    penalty = float(10 * np.array([offer.price for offer in offers]).sum())
+    return _covered(solver, blocks, polytopes[0].n_operators, penalty).worth
+
+
+def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation:
+    """Test whether these numbers of machines can hold all operators in fractional shares."""
+    solver = new_solver()
+    blocks = [
+        _block(solver, polytope, float(count))[0]
+        for polytope, count in zip(polytopes, counts, strict=True)
+        if count
+    ]
+    return _covered(solver, blocks, polytopes[0].n_operators, 1.0)
+
+
+class MasterSolution(NamedTuple):
+    """Cost of the columns and penalties, and the dual values."""
+
+    cost: float
+    worth: Floats  # dual value of a unit of each operator, [N]
+    rent: Floats  # dual value of a machine of each type, if their numbers are limited, [T]
+
+
+def solve_master(
+    amounts: Sequence[float],
+    columns: Iterable[tuple[int, Sequence[float]]],
+    prices: Sequence[float],
+    penalty: float,
+    counts: Sequence[int] | None = None,
+) -> MasterSolution:
+    """Cover these amounts of every operator at least cost, with at most ``counts`` machines.
+
+    A column is a type of machine and contents. Missing and surplus units cost the penalty.
+    """
+    solver = new_solver()
+    cover = _covering_rows(solver, amounts, penalty)
+    limits = [solver.Constraint(-solver.infinity(), float(count)) for count in counts or ()]
+    for t, contents in columns:
+        column = solver.NumVar(0.0, solver.infinity(), "")
+        solver.Objective().SetCoefficient(column, float(prices[t]))
+        for v in np.flatnonzero(contents).tolist():
+            cover[v].SetCoefficient(column, float(contents[v]))
+        if limits:
+            limits[t].SetCoefficient(column, 1.0)
+    solver.Objective().SetMinimization()
+    if solver.Solve() != solver.OPTIMAL:
+        return MasterSolution(0.0, np.zeros(len(cover)), np.zeros(len(limits)))
+    return MasterSolution(solver.Objective().Value(), _duals(cover), -_duals(limits))
+
+
+def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Separation:
+    """Solve with every operator held once; missing and surplus shares cost the penalty."""
+    cover = _covering_rows(solver, [1.0] * n, penalty)
+    for v, row in enumerate(cover):
+        for block in blocks:
+            row.SetCoefficient(block[v], 1.0)
+    solver.Objective().SetMinimization()
+    if solver.Solve() != solver.OPTIMAL:
+        return Separation(0.0, np.zeros(n))
+    return Separation(solver.Objective().Value(), _duals(cover))
+
+
+def _duals(rows: list[Any]) -> Floats:
+    return np.array([row.dual_value() for row in rows])
+
+
+def _covering_rows(solver: Any, amounts: Sequence[float], penalty: float) -> list[Any]:
+    """Rows that require these amounts of every operator; gap and surplus cost the penalty."""
+    cover = []
+    for amount in amounts:
+        row = solver.Constraint(float(amount), float(amount))
+        for sign in (1.0, -1.0):
+            gap = solver.NumVar(0.0, solver.infinity(), "")
+            row.SetCoefficient(gap, sign)
+            solver.Objective().SetCoefficient(gap, penalty)
+        cover.append(row)
+    return cover
+
+
+def _block(solver: Any, polytope: Polytope, count: Any) -> tuple[list[Any], list[Any]]:
+    """Variables and rows of a number of machines, which may be a variable itself."""
+    fixed = isinstance(count, float)
+    highest = solver.infinity()
+    variables = [
+        solver.NumVar(
+            float(low) * count if fixed else 0.0, float(high) * count if fixed else highest, ""
+        )
+        for low, high in zip(polytope.low, polytope.high, strict=True)
+    ]
+    limits = [(row.coefficients, row.limit) for row in polytope.rows]
+    if not fixed:
+        limits += [({j: 1.0}, float(high)) for j, high in enumerate(polytope.high)]
+    rows = []
+    for coefficients, limit in limits:
+        row = solver.Constraint(-highest, limit * count if fixed else 0.0)
+        for j, a in coefficients.items():
+            row.SetCoefficient(variables[j], a)
+        if not fixed:
+            row.SetCoefficient(count, -limit)
+        rows.append(row)
+    return variables, rows
+
+
+def new_solver() -> Any:
+    """Return an empty linear program."""
+    from ortools.linear_solver import pywraplp
+
+    return pywraplp.Solver.CreateSolver("GLOP")

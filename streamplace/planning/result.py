@@ -1,35 +1,52 @@
-"""Result of ``plan``: machines, parallelism, placement, cost, bound, and the limiting resource."""
+"""Results of ``plan``: machines, parallelism, placement, cost, bound, and the limiting resource.
+
+`PlanResult` is the plan for one rate or for a trace with its hours, `PlanCurve` those for several
+rates. Both are shown as tables, pictures and JSON.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from math import ceil, isfinite, prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.io.graphs import graph_to_dict
 from streamplace.io.placements import prediction_facts
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.display import WIDEST, Pictured
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted, shown
 from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
 from streamplace.model.report import Bar, Brief, Detail, Part, Report, Sheet, percent, some
 from streamplace.model.units import digits, floor_digits
-from streamplace.planning.hours import PlanHour, hour_parts
-from streamplace.planning.subtasks import PlanSlots
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+HOUR = 3600
+DAY = 24 * HOUR
+EARLIEST_DATE = 1e8
+"""Seconds from which times are dates, since 1970."""
 MOST_ROWS = 6
-"""Rows of machines on a terminal without ``-v``."""
+"""Rows of machines or hours on a terminal without ``-v``."""
+MOST_BARS = 24
+"""Most machines that are drawn."""
+LEAST_SHOWN = 1e-6
+"""Use of a CPU below which nothing would be seen of a bar."""
 FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg", "report.html")
 """Files of a plan."""
 SIMULATE = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"
@@ -68,6 +85,56 @@ class PlanLimit:
     use: float
 
 
+@dataclass(frozen=True, slots=True)
+class PlanSlots:
+    """Number of slots that a plan needs."""
+
+    sharing: bool  # whether operators share slots in the plan
+    separate: int  # slots of the job if every subtask has one of its own
+    shared: int  # slots of the job if the operators of a slot sharing group share them
+    machines: Mapping[str, int]  # most slots in use on a machine of each type
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHour:
+    """The plan that an hour of a trace would need alone.
+
+    Attributes
+    ----------
+    start
+        Seconds at which the hour begins.
+    rate
+        Tuples/s of all sources together, each at its largest rate of the hour.
+    machines, cost, bound
+        Machines, cost and bound of the plan for this hour alone; no machines, None and None if no
+        such plan was found.
+    carried
+        Whether the plan for the trace carries the hour, with its confidence if it has one.
+    interval
+        What the plan for this hour alone carries, for a measured graph; None if it is unknown.
+    """
+
+    start: float
+    rate: float
+    machines: Mapping[str, int]
+    cost: float | None
+    bound: Fraction | None
+    carried: bool
+    interval: RateInterval | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the hour as a JSON document."""
+        return {
+            "start": plain(self.start),
+            "rate": plain(self.rate),
+            "machines": dict(self.machines),
+            "cost": None if self.cost is None else plain(self.cost),
+            "bound": None if self.bound is None else float(self.bound),
+            "carried": self.carried,
+            **({} if self.interval is None else {"interval": self.interval._asdict()}),
+        }
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanResult(Pictured):
     """Machines that carry a rate, the subtasks on them, and a lower bound of the cost.
@@ -102,8 +169,7 @@ class PlanResult(Pictured):
         Free share of each resource, over all machines that limit it.
     carries
         Rate at which the first resource is full, with this placement and without headroom; infinite
-        if no resource that grows with the rate is used. If a join is behind a window, it is at most
-        the rate up to which its inputs are equal.
+        if no resource that grows with the rate is used.
     slots
         The slots that the subtasks need.
     seed
@@ -182,8 +248,6 @@ class PlanResult(Pictured):
 
     def subtasks(self) -> dict[str, dict[str, int]]:
         """Subtasks of each operator on each machine; machines without any are left out."""
-        from streamplace.model.expansion import expand
-
         return expand(self.graph).fold_names(self.placement)
 
     def report(self) -> Report:
@@ -191,20 +255,24 @@ class PlanResult(Pictured):
         used = {name: 1 - share for name, share in self.free.items()}
         resources = tuple((name, Bar(use), percent(use)) for name, use in used.items())
         number = sum(self.machines.values())
+        costs = f"cost {self.cost:g} per hour on" if self.priced else "need"
+        rate = f"{digits(self.carries, 6)} tuples/s" if isfinite(self.carries) else "any rate"
         parts: list[Part] = [
             *self._machines(),
             Brief(f"Subtasks: {some(self._numbers(), separator=', ')}."),
-            f"{digits(self.rate, 6)} tuples/s {self._costs()} {counted(number, 'machine')}. "
-            f"{_proof(self)}",
-            f"The placement carries {_rate(self.carries)}{_likely(self)}. {_limit(self.limit)}",
+            f"{digits(self.rate, 6)} tuples/s {costs} {counted(number, 'machine')}. {_proof(self)}",
+            f"The placement carries {rate}{_likely(self)}. {_limit(self.limit)}",
             *_reserve(self),
             *self.notes,
             Detail(Sheet(("machines", "subtasks on them"), tuple(contents_of(self).items()))),
             Detail(Sheet(("resource", "", "in use"), resources)),
-            Detail(str(self.slots)),
+            Detail(
+                f"The job takes {self.slots.separate} slots if every subtask has its own, and "
+                f"{self.slots.shared} if operators share slots, as in Flink by default."
+            ),
         ]
         if self.hours:
-            parts += hour_parts(self.hours, self.cost, self.priced)
+            parts += _hours(self)
         return Report(tuple(parts), subject=self)
 
     def _machines(self) -> Iterator[Part]:
@@ -237,18 +305,33 @@ class PlanResult(Pictured):
         return [*(f"{name} {several[name]}" for name in ordered), *single]
 
     def figure(self) -> "Figure":
-        """Draw the machines and the subtasks on them."""
-        from streamplace.planning.pictures import PlanPicture, draw_machines
+        """Draw the CPU use of each machine by operator, and below it the hours of a trace."""
+        from streamplace.drawing.charts import bar_style, finish, legend_text
+        from streamplace.drawing.figures import GREY, new_figure
 
-        unit = "cost per hour" if self.priced else "machines"
+        use, names = _cpu_use(self), self.graph.operators.name
+        busy = np.flatnonzero(use.sum(axis=1))[:MOST_BARS]
+        figure, axes = new_figure(
+            1, rows=2 if self.hours else 1, width=6.4, height=1.2 + 0.22 * max(len(busy), 4)
+        )
+        bars, at, left = axes[0], np.arange(len(busy)), np.zeros(len(busy))
+        for i, name in enumerate((*names, "sending and receiving")):
+            width = use[busy, i]
+            if width.max(initial=0.0) > LEAST_SHOWN:
+                style = bar_style(i) if i < len(names) else {"color": GREY}
+                bars.barh(at, width, left=left, height=0.75, label=legend_text(name), **style)
+                left += width
+        bars.set_yticks(at, [legend_text(self.cluster.devices.name[d]) for d in busy.tolist()])
+        bars.invert_yaxis()
+        bars.axvline(1.0, color=GREY, linewidth=0.8)
+        bars.set(xlim=(0, 1.02), xlabel="CPU in use")
+        bars.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        if self.hours:
+            _draw_hours(axes[1], self)
         machines = counted(sum(self.machines.values()), "machine")
         cost = f"{self.cost:g} per hour, " if self.priced else ""
         title = f"{digits(self.rate, 6)} tuples/s: {cost}{machines}"
-        whole = (self.graph, self.cluster, self.placement)
-        return draw_machines(PlanPicture(*whole, title, self.hours, self.cost, unit))
-
-    def _costs(self) -> str:
-        return f"cost {self.cost:g} per hour on" if self.priced else "need"
+        return finish(figure, f"{legend_text(self.graph.name)}\n{title}")
 
     def files(self) -> dict[str, str]:
         """Files of a plan by name: plan, graph, cluster, placement, picture and report."""
@@ -294,23 +377,86 @@ class PlanResult(Pictured):
             "machines": dict(self.machines),
             "parallelism": dict(self.parallelism),
             "subtasks": self.subtasks(),
-            "limit": {
-                "resource": self.limit.resource,
-                "machine": self.limit.machine,
-                "operator": self.limit.operator,
-                "use": self.limit.use,
-            },
+            "limit": asdict(self.limit),
             "free": dict(self.free),
             "carries": self.carries if isfinite(self.carries) else None,
             **_likely_json(self),
-            "slots": self.slots.to_json(),
+            "slots": asdict(self.slots),
             **({"hours": [hour.to_json() for hour in self.hours]} if self.hours else {}),
             "seed": self.seed,
         }
 
 
-def _rate(rate: float) -> str:
-    return f"{digits(rate, 6)} tuples/s" if isfinite(rate) else "any rate"
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanCurve(Pictured):
+    """Cost and bound along a range of rates: the frontier.
+
+    Attributes
+    ----------
+    values
+        Rates in tuples/s, ascending.
+    results
+        The plan for each rate.
+    """
+
+    values: tuple[float, ...]
+    results: tuple[PlanResult, ...]
+
+    def __repr__(self) -> str:
+        first, last = self.results[0].cost, self.results[-1].cost
+        return f"<PlanCurve of {len(self.values)} plans: cost {first:g} to {last:g}>"
+
+    def report(self) -> Report:
+        """Cost and bound for each rate, and what the plan of a measured graph carries."""
+        first = self.results[0]
+        rows = tuple(
+            (
+                f"{value:g}",
+                f"{result.cost:g}",
+                floor_digits(result.bound),
+                gap_in_words(result.gap),
+                machines_in_words(result.machines),
+                *(() if result.interval is None else (ends_in_words(result.interval),)),
+            )
+            for value, result in zip(self.values, self.results, strict=True)
+        )
+        cost = "cost per hour" if first.priced else "machines"
+        carries = ("carries, tuples/s",) if first.interval is not None else ()
+        head = ("tuples/s", cost, "bound", "above the bound", "machines", *carries)
+        return Report((Sheet(head, rows),), subject=self)
+
+    def figure(self) -> "Figure":
+        """Return a plot of cost and proven bound against the rate."""
+        from streamplace.drawing.charts import PALETTE, finish, legend_text, panels
+
+        first = self.results[0]
+        costs = [result.cost for result in self.results]
+        bounds = [float(result.bound) for result in self.results]
+        unit = "cost per hour" if first.priced else "machines"
+        figure, (axis,) = panels([""])
+        axis.fill_between(self.values, bounds, costs, color=PALETTE[0], alpha=0.15, linewidth=0)
+        axis.plot(self.values, costs, color=PALETTE[0], marker="o", markersize=4, label="plan")
+        axis.plot(self.values, bounds, color=PALETTE[1], linestyle="--", label="proven bound")
+        axis.set(xlabel="tuples/s", ylabel=unit, ylim=(0, 1.08 * max(costs)))
+        axis.locator_params("x", nbins=6, integer=all(v.is_integer() for v in self.values))
+        axis.xaxis.set_major_formatter("{x:g}")
+        return finish(figure, f"Cost against rate\n{legend_text(first.graph.name)}")
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the plot (.svg, .png or .pdf) or the report (.html)."""
+        from streamplace.drawing.figures import save
+
+        if Path(path).suffix == ".html":
+            self.report().save(path)
+            return
+        save(self.figure(), Path(path))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the documents of the plans, each with its rate."""
+        return [
+            {"rate": plain(value), **result.to_json()}
+            for value, result in zip(self.values, self.results, strict=True)
+        ]
 
 
 def contents_of(result: PlanResult) -> dict[str, str]:
@@ -384,3 +530,102 @@ def gap_in_words(gap: float) -> str:
 def _limit(limit: PlanLimit) -> str:
     where = WORDS[limit.resource].format(machine=limit.machine, operator=limit.operator)
     return f"What limits is {where} ({percent(limit.use)} in use)."
+
+
+def _hours(plan: PlanResult) -> Iterator[Part]:
+    """Table of the hours, and their total cost beside that of the plan for all hours."""
+    hours = plan.hours
+    is_measured = any(hour.interval is not None for hour in hours)
+    rows = tuple(
+        (
+            moment(hour.start),
+            f"{hour.rate:g}",
+            "–" if hour.cost is None else f"{hour.cost:g}",
+            "–" if hour.bound is None else floor_digits(hour.bound),
+            _machines_of(hour),
+            *((ends_in_words(hour.interval),) if is_measured else ()),
+        )
+        for hour in hours
+    )
+    alone_head = "cost alone" if plan.priced else "machines alone"
+    carries = ("carries, tuples/s",) if is_measured else ()
+    table = Sheet(("hour", "tuples/s", alone_head, "bound", "machines", *carries), rows)
+    yield table if len(rows) <= MOST_ROWS else Detail(table)
+    alone = sum(hour.cost for hour in hours if hour.cost is not None)
+    unit = "costs" if plan.priced else "takes machine hours:"
+    words = (
+        f"In {counted(len(hours), 'hour')}, the plan {unit} {plan.cost * len(hours):g}. A plan for "
+        f"each hour alone would make {alone:g}, without what changing costs."
+    )
+    unknown = sum(hour.cost is None for hour in hours)
+    if unknown:
+        words += f" That is without {counted(unknown, 'hour')} for which no plan was found."
+    missed = sum(not hour.carried for hour in hours)
+    if missed:
+        words += f" The plan does not carry the largest rates of {counted(missed, 'hour')}."
+    yield words
+
+
+def _machines_of(hour: PlanHour) -> str:
+    if hour.cost is None:
+        return "no plan was found"
+    return machines_in_words(hour.machines) if hour.carried else "more than the plan carries"
+
+
+def ends_in_words(interval: RateInterval | None) -> str:
+    """Ends of an interval, in words; a dash if it is unknown."""
+    return "–" if interval is None else f"{digits(interval.low)} to {digits(interval.high)}"
+
+
+def machines_in_words(machines: Mapping[str, int]) -> str:
+    """Number of machines of each type, in words.
+
+    >>> machines_in_words({"small": 2, "large": 1})
+    '2 small, 1 large'
+    """
+    return ", ".join(f"{count} {name}" for name, count in machines.items())
+
+
+def moment(seconds: float) -> str:
+    """Time in words, to the minute: in the time of the trace, or a date.
+
+    >>> moment(5700), moment(90000), moment(1772323260)
+    ('1:35', '1 d 1:00', '2026-03-01 00:01')
+    """
+    if seconds >= EARLIEST_DATE:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+    days, rest = divmod(int(seconds), DAY)
+    text = f"{rest // HOUR}:{rest % HOUR // 60:02d}"
+    return f"{days} d {text}" if days else text
+
+
+def _cpu_use(plan: PlanResult) -> Floats:
+    """CPU use of each machine by operator, with streams in the last column, [D, N + 1]."""
+    from streamsim import resource_loads
+
+    expansion = expand(plan.graph)
+    instance = Problem(expansion.graph, plan.cluster, known=plan.placement).instance
+    place = plan.placement.index
+    whole = resource_loads(instance, place).devices
+    load = instance.full_load[np.arange(len(place)), instance.device_type[place]]
+    use = np.zeros((len(plan.cluster.devices), plan.graph.n_operators + 1))
+    np.add.at(use, (place, expansion.operator), load)
+    use[:, -1] = np.maximum(0.0, whole - use.sum(axis=1))
+    return use
+
+
+def _draw_hours(axis: "Axes", plan: PlanResult) -> None:
+    """Draw the cost of each hour alone, and of the plan."""
+    from streamplace.drawing.charts import PALETTE
+
+    hours = plan.hours
+    at = np.array([(hour.start - hours[0].start) / HOUR for hour in hours])
+    cost = [np.nan if hour.cost is None else hour.cost for hour in hours]
+    bound = [np.nan if hour.bound is None else float(hour.bound) for hour in hours]
+    axis.bar(
+        at, cost, width=1.0, align="edge", color=PALETTE[0], alpha=0.35, label="each hour alone"
+    )
+    axis.hlines(bound, at, at + 1, color=PALETTE[1], linewidth=1.4, label="its proven bound")
+    axis.axhline(plan.cost, color=PALETTE[0], linewidth=1.6, label="the plan")
+    unit = "cost per hour" if plan.priced else "machines"
+    axis.set(xlabel="hours", ylabel=unit, ylim=(0, 1.08 * np.nanmax([plan.cost, *cost])))

@@ -3,6 +3,11 @@
 Numbers of machines come from the cuts, cheapest first, or from the best plan so far with one
 machine removed or replaced by a cheaper one. For each, operators are packed at several levels of
 parallelism.
+
+Then the plan improves at its cost: fewer subtasks, and the contents that carry the largest rate.
+Every subtask takes threads, memory and connections that the model does not count, and costs may be
+higher than the graph says. The search for the cheapest machines neglects both: it tries few
+parallelisms, with one factor for all operators, and ends as soon as the rate is carried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,28 +15,30 @@ from math import gcd, inf
 
 import numpy as np
 
-from streamplace.model.arrays import Ints, Longs
+from streamplace.model.arrays import Bools, Ints, Longs
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.contents import Packing, packing_of
-from streamplace.planning.counts import cheapest_counts
+from streamplace.planning.cuts import cheapest_counts
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected
-from streamplace.planning.links import acceptor
+from streamplace.planning.deployment import acceptor
 from streamplace.planning.offers import Catalogue, Prices
-from streamplace.planning.packed import (
+from streamplace.planning.packing import (
     Accept,
     PackedMachines,
+    Packing,
     deal,
     first_fit,
     force,
     largest_use,
     machine_kinds,
+    packing_of,
     walk,
     without_idle,
 )
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.subtasks import (
+    ROUNDING,
     charged_need,
     choices,
     least_parallelism,
@@ -52,6 +59,12 @@ STEPS = 4_000
 ROUNDS = 4
 TRIES = 12
 """Most numbers of machines to try in each round."""
+FACTORS = 1, 1.5, 2, 3, 4, 6
+"""Multiples of the least parallelism to lower others to; the first that is carried is used."""
+IMPROVING_STEPS = 16_000
+"""Moves of each walk that improves a plan."""
+MOST_ROOM, ROOM_PROBES = 1.5, 6
+"""Largest multiple of the rate that a plan is improved for, and number of bisection steps."""
 
 
 def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
@@ -123,7 +136,7 @@ def least_of_each(
         fast = [speed for speed in speeds if speed >= slowest] or speeds
         tries = (least_parallelism(demand, v, speed, charged_need) for speed in fast)
         room = max((float(o.memory) for o in offers if required <= o.tags), default=np.inf)
-        stored = int(np.ceil(demand.memory[v] / room * (1 - 1e-9)))
+        stored = int(np.ceil(demand.memory[v] / room * (1 - ROUNDING)))
         least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
     return least
 
@@ -183,6 +196,7 @@ class PlanSearch:
         stop: Callable[[], bool] = lambda: False,
         moves: int | None = None,
     ) -> None:
+        self._problem = problem
         self._demand, self._catalogue = problem.demand, problem.catalogue
         self._seed = problem.settings.seed
         self._is_late, self._moves = stop, moves
@@ -321,6 +335,47 @@ class PlanSearch:
             force(packing, kinds, rows, left)
         return None if self.is_over else self.walked(packing, kinds, rows, steps)
 
+    def with_fewer_subtasks(
+        self, packed: PackedMachines, stop: Callable[[], bool]
+    ) -> PackedMachines:
+        """Return the same machines with as few subtasks as are found before ``stop``."""
+        demand, catalogue = self._demand, self._catalogue
+        if demand.fixed:
+            return packed
+        least = least_parallelisms(demand, catalogue, packed.counts(len(catalogue.offers)))
+        subtasks = inf
+        while packed.parallelism.sum() < subtasks:
+            subtasks = packed.parallelism.sum()
+            for members in _changing_together(demand, packed.parallelism):
+                lowest = int(least[members].max())
+                for vector in _coarser(demand, packed.parallelism, members, lowest):
+                    if stop():
+                        return packed
+                    rows = merged_rows(packed.rows, packed.parallelism, vector)
+                    packing = packing_of(demand, catalogue, vector)
+                    merged = self.walked(packing, packed.kinds, rows, IMPROVING_STEPS)
+                    if merged is not None:
+                        packed = merged
+                        break
+        return packed
+
+    def with_most_room(self, packed: PackedMachines, stop: Callable[[], bool]) -> PackedMachines:
+        """Return the same machines and subtasks, placed to carry the largest rate that is found."""
+        problem = self._problem
+        low, high = 1.0, min(MOST_ROOM, problem.rate_limit / problem.rate)
+        for _ in range(ROOM_PROBES):
+            if stop():
+                break
+            middle = (low + high) / 2
+            demand = problem.at_rate(middle * problem.rate).demand
+            packing = packing_of(demand, self._catalogue, packed.parallelism)
+            roomy = self.walked(packing, packed.kinds, packed.rows, IMPROVING_STEPS)
+            if roomy is None:
+                high = middle
+            else:
+                low, packed = middle, roomy
+        return packed
+
 
 def first_fit_machines(
     demand: Demand,
@@ -361,3 +416,42 @@ def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMa
         if counts[t] == most or number > 8 * int(vector.sum()):
             return None
         number *= 2
+
+
+def merged_rows(rows: Ints, before: Ints, after: Ints) -> Ints:
+    """Scale the subtasks on every machine [D, N] to other parallelisms, in proportion.
+
+    >>> merged_rows(np.array([[4], [3], [1]]), np.array([8]), np.array([3])).ravel().tolist()
+    [2, 1, 0]
+    """
+    quota = rows * (after / before)
+    merged = np.floor(quota + 1e-9).astype(np.int32)
+    for v in np.flatnonzero(before != after):
+        order = np.argsort(merged[:, v] - quota[:, v], kind="stable")
+        merged[order[: after[v] - merged[:, v].sum()], v] += 1
+    return merged
+
+
+def _changing_together(demand: Demand, vector: Ints) -> Iterator[Bools]:
+    """Operators whose parallelisms change together, groups with the most subtasks first.
+
+    Operators of equal parallelism that are connected one to one keep equal parallelism.
+    """
+    chain = one_to_one(demand)
+    is_even = [len(np.unique(vector[chain == g])) == 1 for g in range(chain.max() + 1)]
+    group = np.where(np.array(is_even)[chain], chain, len(chain) + demand.tied)
+    numbers = np.unique(group).tolist()
+    for g in sorted(numbers, key=lambda g: -int(vector[group == g].sum())):
+        yield group == g
+
+
+def _coarser(demand: Demand, vector: Ints, members: Bools, least: int) -> Iterator[Ints]:
+    """Vectors in which some operators have a lower parallelism, the lowest first."""
+    highest = int(vector[members].max())
+    possible = [set(choices(demand, v, highest)) for v in np.flatnonzero(members).tolist()]
+    tried = set[int]()
+    for factor in FACTORS:
+        lower = [p for p in set.intersection(*possible) if least * factor <= p < highest]
+        if lower and min(lower) not in tried:
+            tried.add(min(lower))
+            yield np.where(members, min(lower), vector).astype(np.int32)

@@ -9,9 +9,7 @@ sharing group, so a group needs as many slots as its largest operator has subtas
 every operator is a group of its own.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,24 +19,20 @@ from streamplace.model.key_groups import useful_parallelisms
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
 
-
-class SubtaskShares(NamedTuple):
-    """Largest and smallest shares of n subtasks of every operator; P is the largest parallelism."""
-
-    parallelism: Ints  # [N]
-    most: Floats  # [N, P + 1] of the n subtasks with the most tuples
-    least: Floats  # [N, P + 1] of the n subtasks with the fewest
-    memory: Floats  # [N, P + 1] memory of the n subtasks with the most
+ROUNDING = 1e-9
+"""Share by which a subtask may exceed the speed of a core, for rounding."""
 
 
-def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
-    """Compute the shares at these parallelisms.
+def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats]:
+    """Largest and smallest share of the tuples of n subtasks of every operator, and of memory.
+
+    Each has the shape [N, P + 1], with P the largest parallelism.
 
     >>> from streamplace.model import Operator, StreamGraph
     >>> from streamplace.planning.demand import demand_of
     >>> graph = StreamGraph.of("one", [Operator("a", ipt=1, rate=8, max_parallelism=8)])
-    >>> shares = shares_of(demand_of(graph), np.array([3], np.int32))
-    >>> shares.most[0].tolist(), shares.least[0].tolist()
+    >>> most, least, _ = shares_of(demand_of(graph), np.array([3], np.int32))
+    >>> most[0].tolist(), least[0].tolist()
     ([0.0, 0.375, 0.75, 1.0], [0.0, 0.25, 0.625, 1.0])
     """
     count = np.arange(parallelism.max() + 1)
@@ -50,7 +44,7 @@ def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
         for groups in _possible(dealing, p):
             high, low = _extremes(groups, p, count)
             most[v], least[v] = np.maximum(most[v], high), np.minimum(least[v], low)
-    return SubtaskShares(parallelism.astype(np.int32), most, least, memory)
+    return most, least, memory
 
 
 def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
@@ -76,23 +70,18 @@ def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
     Constant loads are divided evenly, and so may tuples be where the number of key groups is not
     unique. A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
     """
-    waiting = least_share(demand, v, parallelism) * speed * float(demand.at_max_rate[v])
-    return max(_least_instructions(demand, v, parallelism), waiting)
+    share, needed = least_share(demand, v, parallelism), float(demand.instructions[v])
+    waiting = share * speed * float(demand.at_max_rate[v])
+    constant = 0.0
+    if demand.constant[v]:
+        constant = needed * float(demand.constant[v] / demand.instructions[v])
+    return max(share * (needed - constant) + 1 / parallelism * constant, waiting)
 
 
 def least_share(demand: Demand, v: int, parallelism: int) -> float:
     """Share of the tuples of operator v below which that of its busiest subtask never is."""
     several = len(demand.dealing[v]) > 1
     return 1 / parallelism if several else busiest_share(demand, v, parallelism)
-
-
-def _least_instructions(demand: Demand, v: int, parallelism: int) -> float:
-    needed, even = float(demand.instructions[v]), 1 / parallelism
-    share = least_share(demand, v, parallelism)
-    if not demand.constant[v]:
-        return share * needed
-    constant = needed * float(demand.constant[v] / demand.instructions[v])
-    return share * (needed - constant) + even * constant
 
 
 def choices(demand: Demand, v: int, most: int) -> list[int]:
@@ -111,29 +100,25 @@ def least_parallelism(
     need_of: Callable[[Demand, int, int, float], float] = least_need,
 ) -> int:
     """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
-    need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))
+
+    def runs(p: int) -> bool:
+        return need_of(demand, v, p, speed) <= speed * (1 + ROUNDING)
+
+    limit = int(demand.most[v])
     if demand.keeps[v]:
-        p = int(demand.most[v])
-        return p if need_of(demand, v, p, speed) <= speed * (1 + 1e-9) else 0
+        return limit if runs(limit) else 0
+    need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))
     if need <= speed:
         return 1
-    least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
-    limit = int(demand.most[v])
+    least = int(np.ceil(need / speed * (1 - 2 * ROUNDING))) if speed > 0 else 0
     if not least or least > (limit or MOST_SUBTASKS):
         return 0
-    most = limit or min(4 * least, MOST_SUBTASKS)
-    every = range(least + 1, most + 1)  # constant loads differ at each
-    room = speed * (1 + 1e-9)
-    if need_of(demand, v, least, speed) <= room:
+    if runs(least):
         return least
-    return next(
-        (
-            p
-            for p in (every if demand.constant[v] else choices(demand, v, most))
-            if p > least and need_of(demand, v, p, speed) <= room
-        ),
-        0,
-    )
+    most = limit or min(4 * least, MOST_SUBTASKS)
+    # Constant loads differ at every parallelism, tuples only where the shares of key groups do.
+    more = range(least + 1, most + 1) if demand.constant[v] else choices(demand, v, most)
+    return next((p for p in more if p > least and runs(p)), 0)
 
 
 def _possible(dealing: frozenset[int], p: int) -> list[int]:
@@ -150,31 +135,6 @@ def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:
     high = n * few + np.minimum(n, larger)
     low = n * few + np.maximum(0, n - (p - larger))
     return high / groups, low / groups
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSlots:
-    """Number of slots that a plan needs."""
-
-    sharing: bool  # whether operators share slots in the plan
-    separate: int  # slots of the job if every subtask has one of its own
-    shared: int  # slots of the job if the operators of a slot sharing group share them
-    machines: Mapping[str, int]  # most slots in use on a machine of each type
-
-    def __str__(self) -> str:
-        return (
-            f"The job takes {self.separate} slots if every subtask has its own, and {self.shared} "
-            "if operators share slots, as in Flink by default."
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the slots as a JSON document."""
-        return {
-            "sharing": self.sharing,
-            "separate": self.separate,
-            "shared": self.shared,
-            "machines": dict(self.machines),
-        }
 
 
 def slot_groups(demand: Demand, catalogue: Catalogue) -> Ints:

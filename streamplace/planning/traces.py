@@ -8,6 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -15,6 +16,7 @@ from math import inf, isfinite
 from pathlib import Path
 
 import numpy as np
+from streamsim import bottleneck, resource_loads
 
 from streamplace.errors import FormatError, GraphError, SettingError, UnitError
 from streamplace.io.files import located, read_bytes, spot
@@ -26,8 +28,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST, tuple_rate
 from streamplace.planning.demand import unchained
 from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.hours import HOUR, PlanHour, moment
-from streamplace.planning.result import PlanResult
+from streamplace.planning.result import HOUR, PlanHour, PlanResult, moment
 
 TIME, TOTAL = "time", "rate"
 LARGEST_TRACE = 64 * 2**20
@@ -85,7 +86,8 @@ class RateTrace:
             )
         if self.time[-1] - self.time[0] > LONGEST * HOUR:
             raise SettingError(f"the trace covers more than {LONGEST} hours; split it")
-        if idle := _idle(self.sources, self.rates):
+        peaks = zip(self.sources, self.rates.max(axis=0), strict=True)
+        if idle := [name for name, peak in peaks if not peak]:
             raise SettingError(f"the trace has no rate above 0 for {listed(idle)}")
 
     def level(self, quantile: float) -> Floats:
@@ -174,11 +176,6 @@ def parse_trace(content: bytes, where: str) -> RateTrace:
         return RateTrace(values[:, 0], sources, values[:, 1:])
 
 
-def _idle(sources: Sequence[str], rates: Floats) -> list[str]:
-    """Names of sources whose rate [R, S] is 0 in all rows."""
-    return [name for name, peak in zip(sources, rates.max(axis=0), strict=True) if not peak]
-
-
 def _numbers(row: Sequence[str], cells: int, where: str) -> list[float]:
     if len(row) != cells:
         raise FormatError(f"{where}: has {len(row)} cells, and the first line {cells}")
@@ -197,21 +194,22 @@ def _time(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
-        seconds = _moment(text)
+        seconds = _of_date(text)
     if not isfinite(seconds) or abs(seconds) > LATEST:
         raise ValueError(f"time {quoted(text)} is too large; give seconds or a date")
     return seconds
 
 
-def _moment(text: str) -> float:
+def _of_date(text: str) -> float:
+    """Seconds since 1970 of a date, which is in UTC unless it says otherwise."""
     try:
-        moment = datetime.fromisoformat(text)
+        date = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"time {quoted(text)} is neither a number of seconds nor a date such as "
             "2026-03-01T07:00"
         ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def _rate(text: str) -> float:
@@ -221,18 +219,16 @@ def _rate(text: str) -> float:
     return rate
 
 
-PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult | None]]
-"""Returns the plans for graphs, in order; None where none is found."""
-
-
 def planned_for_trace(
     graph: StreamGraph,
     trace: RateTrace,
     quantile: float,
     plan_one: Callable[[StreamGraph], PlanResult],
-    plan_each: PlanEach,
+    plan_each: Callable[[list[StreamGraph]], Iterable[PlanResult | None]],
 ) -> PlanResult:
     """Return the plan for a quantile of the rates of each source, with the plan of every hour.
+
+    ``plan_each`` returns the plans for graphs, in order; None where none is found.
 
     Loads grow with the rate of every source, so the plan for the peaks carries the whole trace. An
     hour that has higher rates may have no plan, and one at whose rates a join would have unequal
@@ -241,16 +237,13 @@ def planned_for_trace(
     hours, level = list(trace.hours()), trace.level(quantile)
     peak = trace.graph(graph, level)
     plan = plan_one(peak)
-    distinct = {rates.tobytes(): rates for _, rates in hours}
-    distinct.pop(level.tobytes(), None)
-    graphs = {
-        key: possible
-        for key, rates in distinct.items()
-        if (possible := _possible(trace, graph, rates)) is not None
-    }
-    found = plan_each(list(graphs.values()))
-    alone = dict(zip(graphs, found, strict=True)) | {level.tobytes(): plan}
-    graphs[level.tobytes()] = peak
+    graphs: dict[bytes, StreamGraph] = {}
+    for _, rates in hours:
+        with suppress(GraphError):
+            graphs[rates.tobytes()] = trace.graph(graph, rates)
+    graphs.pop(level.tobytes(), None)
+    alone = dict(zip(graphs, plan_each(list(graphs.values())), strict=True))
+    graphs[level.tobytes()], alone[level.tobytes()] = peak, plan
     return replace(
         plan,
         hours=tuple(
@@ -258,14 +251,6 @@ def planned_for_trace(
             for start, rates in hours
         ),
     )
-
-
-def _possible(trace: RateTrace, graph: StreamGraph, rates: Floats) -> StreamGraph | None:
-    """Graph whose sources have these rates; None if a join would have unequal inputs."""
-    try:
-        return trace.graph(graph, rates)
-    except GraphError:
-        return None
 
 
 def _hour(
@@ -302,8 +287,6 @@ def share_carried(plan: PlanResult, graph: StreamGraph) -> float:
 
     Plans are made for the graph without chains.
     """
-    from streamsim import bottleneck, resource_loads
-
     parallelism = np.array([plan.parallelism[name] for name in graph.operators.name], np.int32)
     subtasks = expand(with_parallelism(unchained(graph), parallelism)).graph
     instance = Problem(subtasks, plan.cluster, known=plan.placement).instance

@@ -16,8 +16,7 @@ from streamplace.model.expansion import expand
 from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
-from streamplace.planning.curve import PlanCurve
-from streamplace.planning.result import PlanResult, contents_of
+from streamplace.planning.result import PlanCurve, PlanResult, contents_of
 from streamplace.report.document import ProblemPart, ReportDocument, column, finite
 from streamplace.report.placements import Shown
 from streamplace.report.problems import errors_part, objective_part, planning_title, problem_part

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from streamplace import Budget, Offer, Stream, plan_schedule
 from streamplace.control import day as days
-from streamplace.control.bounds import FINEST_ONE, MOST_BOUNDS
 from streamplace.control.day import (
+    FINEST_ONE,
+    MOST_BOUNDS,
     ControlDay,
     MoveTerms,
     TraceSlots,

@@ -12,7 +12,7 @@ from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.model.devices import Devices
 from streamplace.placers.registry import Budget
-from streamplace.planning import links
+from streamplace.planning import deployment
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
@@ -71,7 +71,7 @@ def test_machines_that_are_equal_in_all_links_are_not_swapped(
         sizes.append(len(placements))
         return throughput(instance, placements)
 
-    monkeypatch.setattr(links, "throughput", counted)
+    monkeypatch.setattr(deployment, "throughput", counted)
     with pytest.raises(ProblemError):
         planned(pair(100), linked(4, set()), ASKED)
     assert set(sizes) == {1}

@@ -11,10 +11,9 @@ import streamplace
 from streamplace import Budget, Operator, Stream, StreamGraph
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
-from streamplace.planning.contents import CPU, packing_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packed import uses
+from streamplace.planning.packing import CPU, packing_of, uses
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from planning_cases import (
     all_contents,
     carried,
-    carries_by_simulation,
     catalogues,
     cheapest_by_brute_force,
     pipeline,
@@ -20,15 +19,15 @@ from planning_cases import (
 
 from streamplace.errors import GraphError, ProblemError
 from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model.expansion import with_parallelism
 from streamplace.placers.registry import Budget
-from streamplace.planning.contents import packing_of
-from streamplace.planning.curve import PlanCurve
 from streamplace.planning.demand import demand_of
-from streamplace.planning.deployment import with_parallelism
+from streamplace.planning.deployment import deployment_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packed import uses
+from streamplace.planning.packing import PackedMachines, packing_of, uses
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
+from streamplace.planning.result import PlanCurve
 from streamplace.report.documents import document_of
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
@@ -210,7 +209,7 @@ def test_contents_that_fit_carry_the_rate(
     rows = contents[data.draw(st.integers(0, len(contents) - 1))]
     packing = packing_of(demand, offers, p)
     if uses(packing, kinds, rows).max() <= 1:
-        assert carries_by_simulation(demand, offers, p, kinds, rows)
+        assert deployment_of(demand, offers, PackedMachines(kinds, p, rows)).carries
 
 
 def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() -> None:

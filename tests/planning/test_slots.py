@@ -12,10 +12,9 @@ from planning_cases import all_contents, catalogues, plannable
 from streamplace.errors import ProblemError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.placers.registry import Budget
-from streamplace.planning.contents import SLOTS, packing_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packed import uses
+from streamplace.planning.packing import SLOTS, packing_of, uses
 from streamplace.planning.planner import planned
 from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult

@@ -16,11 +16,9 @@ from streamplace.model.devices import Device
 from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
-from streamplace.planning.contents import packing_of
 from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import ROUNDING, deployment_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packed import uses
+from streamplace.planning.packing import packing_of, uses
 from streamplace.planning.result import PlanResult
 
 MOST_MACHINES = 3
@@ -296,15 +294,6 @@ def tiny(seed: int) -> tuple[StreamGraph, Catalogue]:
         for t in range(2)
     ]
     return StreamGraph.of(f"tiny{seed}", operators, streams), Catalogue.of(offers)
-
-
-def carries_by_simulation(
-    demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Ints, rows: Ints
-) -> bool:
-    """Whether the closed form of the simulator reaches the rate."""
-    made = deployment_of(demand, catalogue, parallelism, kinds.tolist(), rows)
-    reached = throughput(made.problem.instance, made.placement.index[None])[0]
-    return bool(reached >= 1 - ROUNDING)
 
 
 def _counts(catalogue: Catalogue, most: int) -> Iterator[tuple[int, ...]]:
