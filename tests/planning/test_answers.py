@@ -204,39 +204,6 @@ def test_a_refusal_names_a_rate_that_is_carried(seed: int, factor: float) -> Non
         assert_kept({**question, "graph": slower}, result)
 
 
-@pytest.mark.parametrize(
-    ("operator", "offer", "rate", "message"),
-    [
-        pytest.param(
-            Operator("v", ipt=1e6, rate=1, max_parallelism=1),
-            Offer("a", 1.0, mips=7.0),
-            1e8,
-            "a plan was found for up to 7 tuples/s",
-            id="far below the rate",
-        ),
-        pytest.param(
-            Operator("v", ipt=1e6, rate=1),
-            Offer("a", 1.0, mips=1.0, at_most=2100),
-            2200,
-            "a plan was found for up to 2100 tuples/s",
-            id="thousands of machines",
-        ),
-        pytest.param(
-            Operator("v", ipt=3000, rate=1000),
-            Offer("a", 1.0, mips=1.0, at_most=5),
-            1e15,
-            "'v' needs more than 10000000 subtasks; a plan was",
-            id="more subtasks than memory",
-        ),
-    ],
-)
-def test_impossible_rates_are_refused_with_the_largest_one(
-    operator: Operator, offer: Offer, rate: float, message: str
-) -> None:
-    with pytest.raises(ProblemError, match=message):
-        streamplace.plan(StreamGraph.of("g", [operator]), rate=rate, offers=[offer])
-
-
 def test_a_machine_that_is_not_needed_is_left_out() -> None:
     """A short search finds four machines; one less is found to carry the rate, and is the plan."""
     ends = [Operator("u", ipt=1500, rate=1000), Operator("v", ipt=1500)]

@@ -10,7 +10,6 @@ from planning_cases import carried
 import streamplace
 from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, StreamGraph
 from streamplace.errors import GraphError
-from streamplace.model.operators import Window
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanResult
 
@@ -134,36 +133,6 @@ def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_k
     result = streamplace.plan(graph, cluster=cluster, budget=BUDGET)
     assert result.parallelism["join"] == 4
     assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
-
-
-def beside_a_window(window: Window) -> StreamGraph:
-    """A source whose tuples a join takes with the output of a window over them."""
-    operators = [
-        Operator("s", ipt=1e5, rate=50),
-        Operator("w", ipt=1e5, window=window),
-        Operator("j", ipt=1e5, fires="all"),
-    ]
-    return StreamGraph.of("j", operators, [Stream("s", "w"), Stream("s", "j"), Stream("w", "j")])
-
-
-@pytest.mark.parametrize("headroom", [0.0, 0.5])
-def test_a_plan_says_up_to_which_rate_a_window_gives_a_join_equal_inputs(headroom: float) -> None:
-    """The window emits at most 100 tuples/s; machines would carry more."""
-    graph = beside_a_window(Window(1.0, 1.0, base=0.0, factor=1.0, limit=100.0))
-    asked: dict[str, Any] = {"offers": [Offer("m", 1.0)], "headroom": headroom, "budget": BUDGET}
-    result = streamplace.plan(graph, **asked)
-    assert result.machines == {"m": 1}
-    assert result.carries == pytest.approx(100, rel=1e-5)
-    most = streamplace.plan(graph, rate="max", **asked)
-    assert most.rate == pytest.approx(100 * (1 - headroom), rel=1e-5)
-
-
-def test_a_join_behind_a_window_may_have_equal_inputs_at_one_rate_alone() -> None:
-    """The window emits 25 tuples/s and half of its input, which is the input at 50."""
-    graph = beside_a_window(Window(1.0, 1.0, base=25.0, factor=0.5))
-    result = streamplace.plan(graph, offers=[Offer("m", 1.0)], budget=BUDGET)
-    assert result.machines == {"m": 1}
-    assert result.carries == pytest.approx(50, rel=1e-5)
 
 
 def test_a_stream_is_hashed_to_key_groups_although_both_ends_keep_equal_parallelisms() -> None:

@@ -146,26 +146,6 @@ def test_a_graph_may_say_whose_parallelism_is_kept() -> None:
     assert result.parallelism == {"src": 1, "all": 3, "out": 1}
 
 
-def test_a_kept_parallelism_may_be_too_low() -> None:
-    """Two subtasks of 1.5 MIPS do not run on cores of 1 MIPS; four do."""
-    offers = Catalogue.of([Offer("a", 1.0, mips=1.0)])
-    settings = replace(ASKED, keep_parallelism=True)
-    two, four = (
-        StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000, parallelism=p)]) for p in (2, 4)
-    )
-    with pytest.raises(ProblemError, match="with parallelism 2, the busiest subtask"):
-        planned(two, offers, settings)
-    assert planned(four, offers, settings).machines == {"a": 4}
-
-
-def test_a_refusal_names_what_the_busiest_subtask_of_a_kept_parallelism_needs() -> None:
-    """Of three key groups, it has two."""
-    source = Operator("v", ipt=3000, rate=1000, parallelism=2, max_parallelism=3)
-    offers = Catalogue.of([Offer("a", 1.0, mips=1.75)])
-    with pytest.raises(ProblemError, match=r"'v' needs at least 2 MIPS, and .* 1\.75"):
-        planned(StreamGraph.of("g", [source]), offers, replace(ASKED, keep_parallelism=True))
-
-
 def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subtasks() -> None:
     """Ten bytes are divided among three machines of four."""
     graph = StreamGraph.of("state", [Operator("v", ipt=1, rate=1, memory=10)])
@@ -226,63 +206,6 @@ def test_a_machine_is_left_out_where_the_others_carry_the_rate_up_to_rounding() 
     assert result.carries < result.rate  # by the last bit
 
 
-@pytest.mark.parametrize(
-    ("graph", "offers", "message"),
-    [
-        (
-            StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000, max_parallelism=2)]),
-            [Offer("a", 1.0, mips=1.0)],
-            "busiest subtask of operator 'v' needs at least 1.5 MIPS, and the fastest core has 1;",
-        ),
-        (
-            StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)]),
-            [Offer("a", 1.0, mips=1.0, at_most=2)],
-            "the operators need 3 MIPS of CPU, most of it 'v', and all machines together have 2",
-        ),
-        (
-            StreamGraph.of("g", [Operator("v", ipt=1, rate=10, requires=frozenset({"gpu"}))]),
-            [Offer("a", 1.0)],
-            "operator 'v' requires gpu, which no offer has",
-        ),
-        (
-            StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000, requires=frozenset({"gpu"}))]),
-            [Offer("a", 1.0, mips=1.0), Offer("b", 1.0, mips=1.0, at_most=2, tags=GPU)],
-            "the operators that require gpu need 3 MIPS of CPU, most of it 'v', and all machines "
-            "that may run them together have 2",
-        ),
-        (
-            StreamGraph.of(
-                "g", [Operator(f"v{i}", 600, rate=1e3, max_parallelism=1) for i in "abc"]
-            ),
-            [Offer("a", 1.0, mips=1.0, at_most=2)],
-            "all machines together have enough CPU, but the parts of operators that cannot be",
-        ),
-        (
-            StreamGraph.of(
-                "g",
-                [
-                    Operator("u", rate=1000, payload=125, max_parallelism=4),
-                    Operator("v", max_parallelism=2),
-                ],
-                [Stream("u", "v", partitioning="hash")],
-            ),
-            [Offer("a", 1.0, egress="1 kbps", slots=1, at_most=2)],
-            "CPU, memory, slots and network cards of all machines together do not suffice at once",
-        ),
-        (
-            StreamGraph.of("g", [Operator("v", ipt=1, rate=10, memory=6, max_parallelism=2)]),
-            [Offer("a", 1.0, memory=2)],
-            "offer 'a' can never be used",
-        ),
-    ],
-)
-def test_what_nothing_can_carry_is_refused_with_the_reason(
-    graph: StreamGraph, offers: list[Offer], message: str
-) -> None:
-    with pytest.raises(ProblemError, match=message):
-        planned(graph, Catalogue.of(offers), ASKED)
-
-
 def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
     """Small machines are the cheapest at low rates; the highest rate is that of large ones."""
     graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=1)])
@@ -330,17 +253,6 @@ def test_an_operator_may_have_as_many_subtasks_as_its_rate_needs() -> None:
     result = planned(graph, Catalogue.of([Offer("large", 1.0, cores=64)]), ASKED)
     assert result.machines == {"large": 79}
     assert result.parallelism == {"a": 5000}
-
-
-@pytest.mark.slow
-def test_a_refusal_names_the_most_streams_between_subtasks() -> None:
-    """5,000 subtasks that send to 5,000 others have 25 million streams."""
-    operators = [Operator("a", ipt=1e6, rate=1.25e7), Operator("b", ipt=1e6)]
-    shuffle = Stream("a", "b", partitioning="rebalance")
-    graph = StreamGraph.of("shuffled", operators, [shuffle])
-    settings = replace(ASKED, budget=Budget(None, 1000))
-    with pytest.raises(ProblemError, match="at least 25000000 streams between subtasks, and at"):
-        planned(graph, Catalogue.of([Offer("large", 1.0, cores=64)]), settings)
 
 
 def test_parallelism_suits_the_fast_cores_where_slots_are_few() -> None:

@@ -115,14 +115,6 @@ def test_sharing_slots_never_costs_more(graph: StreamGraph, offers: Catalogue) -
             assert shared.subtasks() == own.subtasks()
 
 
-def test_slots_of_all_machines_may_be_too_few() -> None:
-    offers = [Offer("box", 1.0, mips=1.0, cores=16, slots=2, at_most=2)]
-    catalogue = Catalogue.of(offers, slot_sharing=True)
-    with pytest.raises(ProblemError, match="need 5 slots, most of them 'v1', and all machines"):
-        planned(chain([3, 5, 2]), catalogue, ASKED)
-    assert planned(chain([3, 4, 2]), catalogue, ASKED).cost == 2
-
-
 def test_a_plan_never_needs_more_slots_of_a_machine_than_it_has() -> None:
     graph = StreamGraph.of(
         "keyed",

@@ -9,7 +9,6 @@ from planning_cases import pipeline
 from streamplace import Offer, plan, plan_schedule
 from streamplace.errors import GraphError, ProblemError, SettingError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
-from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
 from streamplace.planning.traces import RateTrace, parse_trace
 
@@ -169,21 +168,6 @@ def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
     assert [hour.cost for hour in result.hours] == [0.1, None, 0.1]
     assert [hour.carried for hour in result.hours] == [True, False, True]
     assert result.hours[1].rate == 110
-
-
-def test_an_hour_that_a_window_keeps_from_a_join_has_no_plan() -> None:
-    """With the headroom, the window of the first hour emits 100 of 150 tuples/s."""
-    window = Window(1.0, 1.0, base=0.0, factor=1.0, limit=100.0)
-    operators = [
-        Operator("s", ipt=1e3, rate=80),
-        Operator("w", ipt=1e3, window=window),
-        Operator("j", ipt=1e3, fires="all"),
-    ]
-    streams = [Stream("s", "w"), Stream("s", "j"), Stream("w", "j")]
-    graph = StreamGraph.of("windowed", operators, streams)
-    trace = parse_trace(b"time,rate\n0,75\n3600,40\n7200,40\n", "rates.csv")
-    result = plan(graph, trace=trace, quantile=0.5, offers=[Offer("s", 0.1)], headroom=0.5)
-    assert [hour.cost for hour in result.hours] == [None, 0.1, 0.1]
 
 
 def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:

@@ -24,6 +24,12 @@ from streamplace.planning.result import PlanResult
 MOST_MACHINES = 3
 
 
+def chain(*operators: Operator, kind: str = "") -> StreamGraph:
+    """Operators one after the other, joined by streams of a kind."""
+    ends = itertools.pairwise(operator.name for operator in operators)
+    return StreamGraph.of("chain", operators, [Stream(a, b, partitioning=kind) for a, b in ends])
+
+
 @st.composite
 def catalogues(draw: st.DrawFn, most: int = 3) -> Catalogue:
     """Draw one to three types of machines; bigger ones are cheaper per core, or not."""

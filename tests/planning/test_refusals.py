@@ -1,0 +1,136 @@
+"""Refusals: why no machines carry a rate, and the largest rate for which a plan was found."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from planning_cases import chain
+
+import streamplace
+from streamplace import Budget, Offer, Operator, StreamGraph
+from streamplace.errors import ProblemError, StreamplaceError
+from streamplace.model.operators import Window
+from streamplace.planning.offers import Catalogue
+
+GPU = frozenset({"gpu"})
+ONE, TWO = Offer("a", 1.0, mips=1.0), Offer("b", 1.0, mips=1.0, at_most=2)
+THIN = Offer("a", 1.0, egress="1 kbps", slots=1, at_most=2)
+FAST, SLOW = (Offer(f"{m}", m, mips=m, slots=2, at_most=1) for m in (2.0, 0.5))
+SHARED = Catalogue.of([replace(TWO, cores=9, slots=2)], slot_sharing=True)
+PAIR = Operator("u", rate=1000, payload=125, max_parallelism=4), Operator("v", max_parallelism=2)
+ASKING = Operator("src", rate=1000), Operator("ask", max_rate=100, max_parallelism=4)
+THREE = StreamGraph.of("g", [Operator(v, 600, rate=1e3, max_parallelism=1) for v in "abc"])
+WINDOWED = Operator("s", rate=50), Operator("w", window=Window(1.0, 1.0, 25.0, 0.5))
+
+
+def one(ipt: float, **changes: Any) -> StreamGraph:
+    """An operator that reads 1000 tuples/s, unless it says otherwise."""
+    return StreamGraph.of("g", [Operator("v", ipt=ipt, **{"rate": 1000, **changes})])
+
+
+def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
+    """Arguments of a plan."""
+    return {"graph": graph, "offers": offers, "budget": Budget(None, 1000), **options}
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (
+            asked(one(3000, max_parallelism=2), ONE),
+            "busiest subtask of operator 'v' needs at least 1.5 MIPS, and the fastest core has 1;",
+        ),
+        (  # of three key groups, it has two
+            asked(one(3000, parallelism=2, max_parallelism=3), ONE, keep_parallelism=True),
+            "with parallelism 2, the busiest subtask of operator 'v' needs at least 2 MIPS",
+        ),
+        (
+            asked(chain(*ASKING, kind="rebalance"), ONE),
+            "with max_parallelism 4, the busiest subtask of operator 'ask' would read 250 "
+            "tuples/s, and its max_rate is 100; a plan was found for up to 400 tuples/s",
+        ),
+        (
+            asked(one(3000), TWO),
+            "the operators need 3 MIPS of CPU, most of it 'v', and all machines together have 2",
+        ),
+        (asked(one(1, requires=GPU), ONE), "operator 'v' requires gpu, which no offer has"),
+        (
+            asked(one(3000, requires=GPU), ONE, replace(TWO, tags=GPU)),
+            "the operators that require gpu need 3 MIPS of CPU, most of it 'v', and all machines "
+            "that may run them together have 2",
+        ),
+        (
+            asked(one(5000), offers=SHARED),
+            "need 5 slots, most of them 'v', and all machines together have 4",
+        ),
+        (
+            asked(THREE, TWO),
+            "all machines together have enough CPU, but the parts of operators that cannot be",
+        ),
+        (
+            asked(chain(*PAIR, kind="hash"), THIN),
+            "CPU, memory, slots and network cards of all machines together do not suffice at once",
+        ),
+        # there is CPU enough, but too few slots, at any parallelism
+        (asked(one(2500), FAST, SLOW), "no offers carry 1000 tuples/s: CPU, memory, slots and"),
+        (
+            asked(one(1, rate=10, memory=6, max_parallelism=2), Offer("a", 1.0, memory=2)),
+            "offer 'a' can never be used",
+        ),
+        (
+            asked(one(1e6, rate=1e8, max_parallelism=1), Offer("a", 1.0, mips=7.0)),
+            "a plan was found for up to 7 tuples/s",
+        ),
+        (
+            asked(one(1e6, rate=2200), replace(ONE, at_most=2100)),
+            "a plan was found for up to 2100 tuples/s",
+        ),
+        (
+            asked(one(3000, rate=1e15), replace(ONE, at_most=5)),
+            "'v' needs more than 10000000 subtasks; a plan was",
+        ),
+        (  # else the limit of the operator seems to be the reason
+            asked(one(8000, rate=500, max_parallelism=8), ONE, headroom=0.999),
+            "where room for 1000 times as much is reserved for the share that stays free",
+        ),
+        (  # the bound looks at every type many times, so that thousands would take minutes
+            asked(one(1), *(Offer(f"type{i}", 1.0) for i in range(501))),
+            "there are 501 offers, and a plan takes at most 500",
+        ),
+        (
+            asked(chain(*WINDOWED, Operator("j", fires="all")), ONE),
+            "behind a window, the inputs of such an operator are equal at some rates only",
+        ),
+        pytest.param(  # 5,000 subtasks that send to 5,000 others
+            asked(
+                chain(Operator("a", ipt=1e6, rate=1.25e7), Operator("b", 1e6), kind="rebalance"),
+                Offer("large", 1.0, cores=64),
+            ),
+            "at least 25000000 streams between subtasks, and at",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(  # 4,090 are required, and ten others are needed
+            asked(
+                chain(Operator("a", ipt=1e6, rate=1), Operator("b", ipt=10e6, requires=GPU)),
+                Offer("many", 1.0, mips=1.0, at_least=4090),
+                replace(ONE, tags=GPU),
+            ),
+            "are 4100, and a plan has at most 4096; add larger",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_nothing_can_carry_is_refused_with_the_reason(
+    question: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ProblemError, match=message):
+        streamplace.plan(**question)
+
+
+@pytest.mark.parametrize(
+    ("headroom", "message"),
+    [("high", "headroom: 'high' is not a share"), (1, "headroom is 1; it must be a share")],
+)
+def test_an_impossible_headroom_is_refused(headroom: Any, message: str) -> None:
+    with pytest.raises(StreamplaceError, match=message):
+        streamplace.plan(**asked(one(1), ONE, headroom=headroom))
