@@ -298,16 +298,19 @@ def test_the_bound_knows_that_policies_need_no_headroom() -> None:
     assert found.bound <= found.replays[0].cost
 
 
-def test_lateness_is_the_age_of_what_is_processed() -> None:
-    """Nothing arrives in the third step, so that what waits grows older."""
-    arrived, waiting = np.array([10.0, 10.0, 0.0, 0.0]), np.array([10.0, 15.0, 10.0, 0.0])
-    assert lateness(arrived, waiting).tolist() == [1.0, 1.5, 2.0, 0.0]
-
-
-def test_what_arrives_after_a_pause_is_no_older_than_its_arrival() -> None:
-    """Half of what arrives in the fourth step is processed in it, after two without arrivals."""
-    arrived, waiting = np.array([10.0, 0.0, 0.0, 10.0]), np.array([0.0, 0.0, 0.0, 5.0])
-    assert lateness(arrived, waiting).tolist() == [0.0, 0.0, 0.0, 0.5]
+@pytest.mark.parametrize(
+    ("arrived", "waiting", "late"),
+    [
+        # nothing arrives in the third step, so that what waits grows older
+        ([10.0, 10.0, 0.0, 0.0], [10.0, 15.0, 10.0, 0.0], [1.0, 1.5, 2.0, 0.0]),
+        # half of what arrives after a pause is processed at once
+        ([10.0, 0.0, 0.0, 10.0], [0.0, 0.0, 0.0, 5.0], [0.0, 0.0, 0.0, 0.5]),
+    ],
+)
+def test_lateness_is_the_age_of_what_is_processed(
+    arrived: list[float], waiting: list[float], late: list[float]
+) -> None:
+    assert lateness(np.array(arrived), np.array(waiting)).tolist() == late
 
 
 @given(

@@ -80,36 +80,23 @@ def test_the_highest_rate_is_one_that_is_carried_at_the_lower_end() -> None:
     assert ERRORS.at_least(confident.carries) >= 1.1 * confident.rate * (1 - 1e-6)
 
 
-def test_the_reserve_is_told_part_by_part() -> None:
-    result = planned(pipeline(), OFFERS, CONFIDENT)
-    told = " ".join(str(result.report()).split())
-    assert (
-        "The plan is for 1.38 times the rate: 1.1 for the share that stays free, times 1.25 for "
-        "what the profile does not know."
-    ) in told
-    assert result.to_json()["reserves"] == pytest.approx(
-        {"the share that stays free": 1.1, "what the profile does not know": 1.25}
-    )
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_the_reserve_is_told_part_by_part(spread: float) -> None:
+    """For an unsteady profile there is one part more, and the rest is as for a steady one."""
+    asked = replace(ASKED, errors=ERRORS.for_spread(spread) if spread else ERRORS)
+    result = planned(pipeline(), OFFERS, asked)
+    parts = {"the share that stays free": 1.1, "what the profile does not know": 1.25}
+    if spread:
+        more = 1.25 ** (np.hypot(0.1, spread) / np.hypot(0.1, 0.03) - 1)
+        parts["CPU per tuple that varied in the profile"] = more
+    assert result.to_json()["reserves"] == pytest.approx(parts)
+    assert result.headroom == pytest.approx(1 - 1 / np.prod([*parts.values()]))
+    told = ", times ".join(f"{factor:.3g} for {purpose}" for purpose, factor in parts.items())
+    whole = f"The plan is for {np.prod([*parts.values()]):.3g} times the rate: {told}."
+    assert whole in " ".join(str(result.report()).split())
     assert result.interval is not None
     assert result.interval.value == result.carries
-    assert result.interval.low == pytest.approx(0.8 * result.carries)
-
-
-def test_the_reserve_for_an_unsteady_profile_is_told_apart() -> None:
-    """The rest of the reserve is as for a steady one."""
-    unsteady = replace(ASKED, errors=ERRORS.for_spread(0.1))
-    result = planned(pipeline(), OFFERS, unsteady)
-    steady, more = 1.25, 1.25 ** (np.hypot(0.1, 0.1) / np.hypot(0.1, 0.03) - 1)
-    assert result.to_json()["reserves"] == pytest.approx(
-        {
-            "the share that stays free": 1.1,
-            "what the profile does not know": steady,
-            "CPU per tuple that varied in the profile": more,
-        }
-    )
-    assert result.headroom == pytest.approx(1 - 1 / (1.1 * steady * more))
-    told = " ".join(str(result.report()).split())
-    assert f"times {more:.3g} for CPU per tuple that varied in the profile." in told
+    assert spread or result.interval.low == pytest.approx(0.8 * result.carries)
 
 
 def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: None) -> None:
@@ -130,12 +117,6 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: 
     assert half.errors.least > sure.errors.least
     with pytest.raises(SettingError, match="was not measured"):
         streamplace.plan(pipeline(), confidence=0.9, **bare)
-
-
-def test_curves_are_confident_too(ledger: None) -> None:
-    asked = {"offers": OFFERS, "budget": Budget(None, 5_000), "jobs": 1}
-    frontier = streamplace.plan_frontier(MEASURED, [500.0, 900.0], **asked)
-    assert all(result.errors is not None for result in frontier.results)
 
 
 def test_a_refusal_says_that_its_rate_is_to_hold() -> None:
@@ -175,8 +156,7 @@ def test_a_placement_carries_what_its_constant_loads_leave(ledger: None) -> None
 
 def test_other_objectives_have_no_interval_of_a_rate(ledger: None) -> None:
     cluster = streamplace.Cluster.uniform(2, mips=40.0)
-    result = streamplace.place(MEASURED, cluster, objective="latency")
-    assert result.interval is None
+    assert streamplace.place(MEASURED, cluster, objective="latency").interval is None
 
 
 @pytest.mark.slow

@@ -1,11 +1,10 @@
 """Plans of operators whose subtasks are joined one to one."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from planning_cases import carried
+from planning_cases import carried, chain
 
 import streamplace
 from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, StreamGraph
@@ -61,10 +60,11 @@ def test_a_loop_whose_partners_are_apart_carries_less() -> None:
     assert result.limit.use == pytest.approx(1000 / result.carries)
 
 
-def loop_of_one_packing(messages: float = 0.0) -> dict[str, Any]:
-    """A loop of which memory allows a single packing, in which some streams cross.
+def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rate() -> None:
+    """There are more messages than at the rate that was asked for.
 
-    Contents count a pair of ``c`` and ``d`` on one machine, which the other streams keep apart.
+    Memory allows a single packing, in which some streams cross. Contents count a pair of ``c`` and
+    ``d`` on one machine, which the other streams keep apart.
     """
     memory = {"a": 3, "b": 30, "c": 300, "d": 3000}
     operators = [
@@ -73,40 +73,28 @@ def loop_of_one_packing(messages: float = 0.0) -> dict[str, Any]:
         for name, m in memory.items()
     ]  # fmt: skip
     streams = [Stream(*ends, partitioning="forward") for ends in ("ab", "ac", "bd", "cd")]
-    offers = [
-        Offer(name, 1.0, mips=mips, memory=m, at_most=1)
-        for name, mips, m in (("x", 9.2, 2021), ("y", 4.7, 111), ("z", 8.0, 1201))
-    ]
-    costs = {"message ipt": messages, "buffer timeout": 0.1}
-    return {
-        "graph": StreamGraph.of("loop", operators, streams, costs),
-        "offers": Catalogue.of(offers, 1.5e-4),
-        "keep_parallelism": True,
-        "budget": Budget(None, 10**6),
-    }
-
-
-def test_a_loop_whose_partners_are_apart_carries_what_messages_leave_at_that_rate() -> None:
-    """There are more than at the rate that was asked for."""
-    result = streamplace.plan(**loop_of_one_packing(messages=1e4))
+    costs = {"message ipt": 1e4, "buffer timeout": 0.1}
+    graph = StreamGraph.of("loop", operators, streams, costs)
+    machines = (("x", 9.2, 2021), ("y", 4.7, 111), ("z", 8.0, 1201))
+    offers = [Offer(name, 1.0, mips=mips, memory=m, at_most=1) for name, mips, m in machines]
+    catalogue, budget = Catalogue.of(offers, 1.5e-4), Budget(None, 10**6)
+    result = streamplace.plan(graph, offers=catalogue, keep_parallelism=True, budget=budget)
     assert result.cost == 3
     assert result.carries > 1.1 * result.rate
     assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
 
 
+def joined(groups: int, join: Operator, kind: str) -> StreamGraph:
+    """Two sources, and what joins one tuple of each; the first is joined one to one."""
+    sources = [Operator("a", rate=1000, max_parallelism=groups), Operator("b", rate=1000)]
+    streams = [Stream("a", "join", partitioning="forward"), Stream("b", "join", partitioning=kind)]
+    return StreamGraph.of("joined", [*sources, join], streams)
+
+
 @pytest.mark.parametrize("bought", [True, False])
 def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool) -> None:
     """Of two subtasks, one would get two of three key groups of one input, half of the other."""
-    operators = [
-        Operator("a", rate=1000, max_parallelism=3),
-        Operator("b", rate=1000),
-        Operator("join", ipt=1.5e6, fires="all"),
-    ]
-    streams = [
-        Stream("a", "join", partitioning="forward"),
-        Stream("b", "join", partitioning="rebalance"),
-    ]
-    graph = StreamGraph.of("pairs", operators, streams)
+    graph = joined(3, Operator("join", ipt=1.5e6, fires="all"), "rebalance")
     offers = [Offer("m", 1.0, mips=1000, cores=4)] if bought else None
     cluster = None if bought else Cluster.of([Device("m", mips=1000, cores=4)])
     result = streamplace.plan(graph, offers=offers, cluster=cluster, budget=BUDGET)
@@ -119,16 +107,7 @@ def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool)
 
 def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_key_groups() -> None:
     """Three subtasks would do, but get 43, 43 and 42 of 128 key groups."""
-    operators = [
-        Operator("a", rate=1000),
-        Operator("b", rate=1000),
-        Operator("join", ipt=2.4e6, fires="all", max_parallelism=128),
-    ]
-    streams = [
-        Stream("a", "join", partitioning="forward"),
-        Stream("b", "join", partitioning="hash"),
-    ]
-    graph = StreamGraph.of("keyed", operators, streams)
+    graph = joined(0, Operator("join", ipt=2.4e6, fires="all", max_parallelism=128), "hash")
     cluster = Cluster.of([Device("m", mips=1000, cores=4)])
     result = streamplace.plan(graph, cluster=cluster, budget=BUDGET)
     assert result.parallelism["join"] == 4
@@ -137,11 +116,10 @@ def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_k
 
 def test_a_stream_is_hashed_to_key_groups_although_both_ends_keep_equal_parallelisms() -> None:
     """The source's subtasks have two and one of three splits, and the receiver's equal parts."""
-    operators = [
+    graph = chain(
         Operator("source", ipt=10, rate=1000, parallelism=2, max_parallelism=3),
         Operator("sum", ipt=1000, parallelism=2, max_parallelism=4),
-    ]
-    graph = StreamGraph.of("keyed", operators, [Stream("source", "sum")])
+    )
     offers = [Offer("m", 1.0, mips=0.6, cores=2)]
     result = streamplace.plan(graph, offers=offers, keep_parallelism=True, budget=BUDGET)
     assert result.machines == {"m": 1}

@@ -15,7 +15,6 @@ from streamplace.placers.registry import Budget
 from streamplace.planning import deployment
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
-from streamplace.planning.result import PlanResult
 
 ASKED = PlanSettings(budget=Budget(None, 200_000))
 
@@ -145,21 +144,3 @@ def test_a_cluster_is_said_to_be_too_small_only_where_that_is_proven(
     cluster = Cluster.of([Device("a", memory=100), Device("b", memory=100)])
     with pytest.raises(ProblemError, match=told):
         planned_most(StreamGraph.of("three", operators), cluster, PlanSettings(budget=budget))
-
-
-def test_the_subtasks_of_a_plan_are_found_once_for_all_machines(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Every machine of a cluster has a row, and finding subtasks expands the whole graph."""
-    result = planned(uneven_job(2000.0), UNEVEN, ASKED)
-    assert len(result.machines) > 1
-    found = PlanResult.subtasks
-    calls: list[PlanResult] = []
-
-    def counted(plan: PlanResult) -> dict[str, dict[str, int]]:
-        calls.append(plan)
-        return found(plan)
-
-    monkeypatch.setattr(PlanResult, "subtasks", counted)
-    result.report()
-    assert len(calls) == 1

@@ -2,18 +2,15 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from planning_cases import carried
+from planning_cases import carried, chain
 from streamsim import bottleneck, resource_loads
 
 import streamplace
 from streamplace import Budget, Operator, Stream, StreamGraph
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
-from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packing import CPU, packing_of, uses
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions
@@ -55,12 +52,12 @@ def test_headroom_is_for_more_tuples_and_not_for_more_constant_loads() -> None:
 
 
 def test_machines_are_needed_for_constant_loads_alone() -> None:
-    operators = [
-        Operator("src", ipt=1, rate=1.0, constant=700, max_parallelism=1),
-        Operator("sink", ipt=1, constant=700, max_parallelism=1),
-    ]
-    both = StreamGraph.of("two", operators, [Stream("src", "sink")])
-    result = few(both)
+    result = few(
+        chain(
+            Operator("src", ipt=1, rate=1.0, constant=700, max_parallelism=1),
+            Operator("sink", ipt=1, constant=700, max_parallelism=1),
+        )
+    )
     assert sum(result.machines.values()) == 2
     assert result.bound == 2
 
@@ -79,28 +76,30 @@ def test_a_machine_that_constant_loads_fill_limits_no_rate() -> None:
     assert result.carries == float("inf")
 
 
-def test_what_limits_is_what_is_full_first() -> None:
-    """The machine that is 80 % full of constant loads is full later than the one at 70 %."""
-    operators = [
-        Operator("src", ipt=1e5, rate=1000.0, constant=700, max_parallelism=1),
-        Operator("sink", ipt=7e5, max_parallelism=1),
-    ]
-    both = StreamGraph.of("two", operators, [Stream("src", "sink")])
-    result = few(both)
-    assert result.limit.operator == "sink"
-    assert result.limit.use == pytest.approx(0.7)
-    assert result.carries == pytest.approx(1000 / 0.7, rel=1e-9)
-
-
-def test_a_machine_that_constant_loads_fill_is_not_what_limits() -> None:
-    operators = [
-        Operator("timer", ipt=0, rate=1.0, constant=1000, max_parallelism=1),
-        Operator("sink", ipt=7e5, rate=1000.0, max_parallelism=1),
-    ]
-    result = few(StreamGraph.of("two", operators))
-    assert result.limit.operator == "sink"
-    assert result.limit.use == pytest.approx(0.7)
-    assert result.carries == pytest.approx(1001 / 0.7, rel=1e-9)
+@pytest.mark.parametrize(
+    ("operators", "carries"),
+    [
+        (  # the machine that is 80 % full of constant loads is full later than the one at 70 %
+            [
+                Operator("src", ipt=1e5, rate=1000.0, constant=700, max_parallelism=1),
+                Operator("sink", ipt=7e5, max_parallelism=1),
+            ],
+            1000 / 0.7,
+        ),
+        (  # a machine that constant loads fill is not what limits
+            [
+                Operator("timer", ipt=0, rate=1.0, constant=1000, max_parallelism=1),
+                Operator("sink", ipt=7e5, rate=1000.0, max_parallelism=1),
+            ],
+            1001 / 0.7,
+        ),
+    ],
+)
+def test_what_limits_is_what_is_full_first(operators: list[Operator], carries: float) -> None:
+    is_chain = not operators[1].rate
+    result = few(chain(*operators) if is_chain else StreamGraph.of("two", operators))
+    assert (result.limit.operator, result.limit.use) == ("sink", pytest.approx(0.7))
+    assert result.carries == pytest.approx(carries, rel=1e-9)
 
 
 def sending(ipt: float = 2e6) -> StreamGraph:
@@ -145,12 +144,3 @@ def test_the_check_of_a_plan_counts_messages_at_the_rate_that_it_carries() -> No
     assert not list(contradictions(asked, dear))
     (reason,) = contradictions(asked, replace(dear, carries=1.0001 * dear.carries))
     assert reason.startswith("it says that it carries")
-
-
-def test_a_packing_charges_the_messages_of_its_parallelism() -> None:
-    """Four channels of 250 tuples/s."""
-    demand, p = demand_of(sending()), np.array([2, 2], np.int32)
-    rows, kinds = np.array([[1, 1], [1, 1]], np.int32), np.zeros(2, np.int32)
-    each = (1450 + 4 * 250 / 26) / 2
-    used = uses(packing_of(demand, OFFERS, p), kinds, rows)
-    assert used[:, CPU].tolist() == pytest.approx([2 * each / 1000] * 2)

@@ -113,20 +113,3 @@ def test_sharing_slots_never_costs_more(graph: StreamGraph, offers: Catalogue) -
         assert shared.cost <= own.cost
         if all(math.isinf(offer.slots) for offer in offers.offers):
             assert shared.subtasks() == own.subtasks()
-
-
-def test_a_plan_never_needs_more_slots_of_a_machine_than_it_has() -> None:
-    graph = StreamGraph.of(
-        "keyed",
-        [
-            Operator("a", ipt=4000, rate=1000, max_parallelism=128),
-            Operator("b", ipt=3500, max_parallelism=128),
-            Operator("c", ipt=100, max_parallelism=1),
-        ],
-        [Stream("a", "b", partitioning="hash"), Stream("b", "c", partitioning="hash")],
-    )
-    offer = Offer("box", 1.0, mips=1.0, cores=2, slots=2)
-    result = planned(graph, Catalogue.of([offer], slot_sharing=True), ASKED)
-    assert result.is_cheapest
-    assert result.cost == 4
-    assert max(max(places.values()) for places in result.subtasks().values()) <= 2

@@ -86,16 +86,6 @@ def test_every_hour_is_planned_alone() -> None:
 @pytest.mark.parametrize(
     ("operators", "stream", "offer", "rates", "carried"),
     [
-        (  # together, the ends of the chain would need 12 GB
-            [
-                Operator("a", ipt=1e5, rate=1, memory="6 GB", max_parallelism=1),
-                Operator("b", ipt=1e5, memory="6 GB", max_parallelism=1),
-            ],
-            Stream("a", "b", partitioning="chained"),
-            Offer("m", 1.0, memory="8 GB"),
-            [1000],
-            [True],
-        ),
         (  # rescaled to three subtasks, one of them would receive a half
             [Operator("a", ipt=2e5, rate=1), Operator("b", ipt=3.5e5)],
             Stream("a", "b", partitioning="rescale"),
@@ -185,23 +175,17 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
     ("text", "message"),
     [
         ("", "the first line must be time,rate"),
-        ("time\n1", "the first line must be time,rate"),
-        ("seconds,rate\n0,1", "the first line must be time,rate"),
         ("time,a,a\n0,1,1", "the first line must be time,rate"),
         ("time,rate\n", "has no rates"),
         ("time,rate\n0,1,2", "rates.csv:2: has 3 cells, and the first line 2"),
         ("time,rate\n0,1\n0,2", "rates.csv:3: the time is not after"),
-        ("time,rate\n0,1\n9,2\n5,3", "rates.csv:4: the time is not after"),
-        ("time,rate\n\n0,1\n\n0,2", "rates.csv:5: the time is not after"),
         ('time,rate\n"0\n",1\n0,2', "rates.csv:4: the time is not after"),
         ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),
         ("time,rate\ninf,1", "time 'inf' is too large"),
         ("time,rate\n1772323200000,1", "time '1772323200000' is too large; give seconds"),
         ("time,rate\n20260301,1", "write a date as 2026-03-01, and seconds as 20260301.0"),
         ("time,rate\n0,-1", "rates.csv:2: rate '-1'"),
-        ("time,rate\n0,", "rates.csv:2: rate ''"),
         ("time,rate\n0,5 kB", "rate '5 kB'"),
-        ("time,rate\n0,nan", "rate"),
         ("time,a,b\n0,1,0", "the trace has no rate above 0 for 'b'"),
         ("time,rate\n0,1\n1e9,1", "covers more than 2000 hours"),
         ('time,rate\n0,"1', "is not a CSV file"),
@@ -219,7 +203,6 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
     [
         ([], [], "the trace has no rows"),
         ([0.0, 60.0, 60.0], [1.0, 2.0, 3.0], r"time\[2\] of the trace is not after time\[1\]"),
-        ([60.0, 0.0], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
         ([0.0, math.nan], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
         ([1.7e12, 1.8e12], [1.0, 2.0], r"time\[0\] of the trace is 1.7e\+12; give seconds"),
         ([0.0, math.inf], [1.0, 2.0], r"time\[1\] of the trace is inf; give seconds"),
