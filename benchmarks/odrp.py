@@ -82,8 +82,8 @@ def _multisets(demand: Demand, v: int, offer: Offer, machines: int) -> list[Mult
     """Machines of the replicas: from the fewest that the cores allow to one more than machines."""
     least = least_parallelism(demand, v, offer.core_speed)
     most = max(least, machines)
-    if demand.most[v]:
-        most = min(most, int(demand.most[v]))
+    if demand.parallelism_limit[v]:
+        most = min(most, int(demand.parallelism_limit[v]))
     return [
         u
         for p in range(least, most + 1)

@@ -116,17 +116,17 @@ def _simulated_use(made: PlannedDeployment, packed: PackedMachines) -> Floats:
 def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, ...], PlanSlots]:
     """Names of the machines in order, and the slots of the job and of machines or their types."""
     demand, catalogue = problem.demand, problem.catalogue
-    taken = slots_of(slot_groups(demand, catalogue), packed.rows)
+    slots = slots_of(slot_groups(demand, catalogue), packed.rows)
     if problem.cluster is None or packed.devices is None:
         names = machine_names(catalogue, packed.kinds.tolist())
         largest = {
-            offer.name: int(taken[packed.kinds == t].max())
+            offer.name: int(slots[packed.kinds == t].max())
             for t, offer in enumerate(catalogue.offers)
             if (packed.kinds == t).any()
         }
     else:
         names = tuple(problem.cluster.devices.name[d] for d in packed.devices.tolist())
-        largest = dict(zip(names, taken.tolist(), strict=True))
+        largest = dict(zip(names, slots.tolist(), strict=True))
     separate = int(packed.parallelism.sum())
     shared = int(slots_of(demand.slot_group, packed.parallelism[None])[0])
     return names, PlanSlots(catalogue.slot_sharing, separate, shared, largest)
@@ -342,7 +342,7 @@ def slow_operator(problem: PlanProblem) -> str:
     if subtasks.all():
         return ""
     v = int(np.argmin(subtasks != 0))
-    name, most = quoted(demand.name[v]), int(demand.most[v])
+    name, most = quoted(demand.name[v]), int(demand.parallelism_limit[v])
     if not most:
         return f"operator {name} needs more than {MOST_SUBTASKS} subtasks"
     limit = "parallelism" if demand.keeps[v] else "max_parallelism"

@@ -39,7 +39,7 @@ class Demand:
     # Numbers of key groups by which the tuples of an operator may be distributed to its subtasks; 0
     # stands for equal parts. If there are several, each resource is charged for the worst.
     dealing: tuple[frozenset[int], ...]
-    most: Ints  # [N] largest parallelism; 0 where any is possible
+    parallelism_limit: Ints  # [N] largest parallelism; 0 where any is possible
     keeps: Bools  # [N] whether the largest parallelism of an operator is its only one
     tied: Ints  # [N] group numbers; operators of a group must have equal parallelism
     slot_group: Ints  # [N] group numbers; operators of a group may share slots
@@ -86,7 +86,7 @@ class Demand:
         return bool(self.keeps.all())
 
     @property
-    def groups(self) -> Ints:
+    def key_groups(self) -> Ints:
         """Key groups of each operator, by which its memory is divided; 0 for equal parts, [N]."""
         return self.graph.operators.max_parallelism
 
@@ -96,10 +96,10 @@ class Demand:
 
     def memory_pieces(self, v: int) -> int:
         """Equal pieces of operator v's memory that no subtask splits; 0 if there are none."""
-        return self._pieces(v, int(self.groups[v]))
+        return self._pieces(v, int(self.key_groups[v]))
 
     def _pieces(self, v: int, groups: int) -> int:
-        kept = int(self.most[v])
+        kept = int(self.parallelism_limit[v])
         return kept if self.keeps[v] and groups % kept == 0 else groups
 
     @property
@@ -118,13 +118,15 @@ class Demand:
         """Bytes of each operator that its shares of tuples take at least, [N]."""
         least = self.memory.copy()
         for v in np.flatnonzero(self.memory).tolist():
-            if self.dealing[v] != {int(self.groups[v])}:
-                least[v] *= self._least_part(v, int(self.groups[v]))
+            if self.dealing[v] != {int(self.key_groups[v])}:
+                least[v] *= self._least_part(v, int(self.key_groups[v]))
         return least
 
     def _least_part(self, v: int, groups: int) -> float:
         """Least ratio of a part by key groups to the part of the tuples of the same subtasks."""
-        return _least_part(self.dealing[v], groups, int(self.most[v]), bool(self.keeps[v]))
+        return _least_part(
+            self.dealing[v], groups, int(self.parallelism_limit[v]), bool(self.keeps[v])
+        )
 
 
 def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Demand:
@@ -162,7 +164,7 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=dealing,
-        most=_limits(graph, tied, named),
+        parallelism_limit=_limits(graph, tied, named),
         keeps=keeps,
         tied=tied,
         slot_group=_slot_groups(graph),

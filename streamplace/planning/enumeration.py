@@ -145,12 +145,12 @@ class Enumeration:
         low, high = [], []
         for group in range(int(demand.tied.max()) + 1):
             members = np.flatnonzero(demand.tied == group).tolist()
-            least, most = 1, min(slots, *(int(demand.most[v]) or inf for v in members))
+            least, most = 1, min(slots, *(int(demand.parallelism_limit[v]) or inf for v in members))
             for v in members:
                 speeds = [o.core_speed for o in there if demand.requires[v] <= o.tags]
-                own = least_parallelism(demand, v, max(speeds, default=0.0))
-                least, most = max(least, own), most if own else 0
-            kept = [int(demand.most[v]) for v in members if demand.keeps[v]]
+                lowest = least_parallelism(demand, v, max(speeds, default=0.0))
+                least, most = max(least, lowest), most if lowest else 0
+            kept = [int(demand.parallelism_limit[v]) for v in members if demand.keeps[v]]
             low.append(max([least, *kept]))
             high.append(most)
         top = float(FINEST)
@@ -241,9 +241,9 @@ def _back(rows: Ints, remaining: list[Longs], fitting: list[Longs]) -> Ints:
     """Contents of each machine, from the remainders that each of them may leave, [D, N]."""
     contents, target = [], 0
     for before, fits in zip(reversed(remaining[:-1]), reversed(fitting), strict=True):
-        taken = np.intersect1d(before - target, fits)
-        fine = (rows[taken] + rows[target] <= rows[-1]).all(axis=1)
-        chosen = int(taken[fine][0])
+        possible = np.intersect1d(before - target, fits)
+        fine = (rows[possible] + rows[target] <= rows[-1]).all(axis=1)
+        chosen = int(possible[fine][0])
         contents.append(rows[chosen])
         target += chosen
     return np.array(contents[::-1], np.int32)

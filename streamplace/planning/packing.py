@@ -160,15 +160,15 @@ def _add_streams(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
             continue
         if packing.forward[e]:
             sent = packing.most[u, max(0, a - b)]
-            taken = packing.most[v, max(0, b - a)]
+            received = packing.most[v, max(0, b - a)]
         else:
             sent = packing.most[u, a] * (1.0 - packing.least[v, b])
-            taken = packing.most[v, b] * (1.0 - packing.least[u, a])
+            received = packing.most[v, b] * (1.0 - packing.least[u, a])
         handling = packing.per_tuple[kind] * packing.tuples[e]
         handling += packing.per_bit[kind] * packing.bits[e]
-        use[CPU] += handling * (sent + taken)
+        use[CPU] += handling * (sent + received)
         use[EGRESS] += packing.bits[e] * sent
-        use[INGRESS] += packing.bits[e] * taken
+        use[INGRESS] += packing.bits[e] * received
 
 
 @inlined_kernel

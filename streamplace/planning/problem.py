@@ -117,7 +117,7 @@ class PlanProblem:
         demand, may_run = self.demand, allowed(self.demand, self.catalogue)
 
         def fits(v: int, offer: Offer) -> bool:
-            parts = int(demand.groups[v]) or int(demand.most[v]) or MOST_SUBTASKS
+            parts = int(demand.key_groups[v]) or int(demand.parallelism_limit[v]) or MOST_SUBTASKS
             stored = demand.memory[v] <= float(ROOM) * float(offer.memory) * parts
             return bool(least_parallelism(demand, v, offer.core_speed) and stored)
 

@@ -180,12 +180,12 @@ class Relaxation:
         if not np.isfinite(room):
             return []
         need = self._slots / room
-        taken = dict(enumerate(need.tolist()))
+        slots = dict(enumerate(need.tolist()))
         rows = []
         for i, group in enumerate(self._sharing, first):
-            rows += [Inequality({v: taken.pop(v), i: -1.0}, 0.0) for v in group]
-            taken[i] = 1.0
-        return [Inequality(taken, 1.0), *rows]
+            rows += [Inequality({v: slots.pop(v), i: -1.0}, 0.0) for v in group]
+            slots[i] = 1.0
+        return [Inequality(slots, 1.0), *rows]
 
     def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Inequality]:
         """Upper bounds of the parts of streams that stay local (McCormick)."""

@@ -77,7 +77,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     to one. Vectors that need too many slots are skipped.
     """
     if demand.fixed:
-        yield demand.most
+        yield demand.parallelism_limit
         return
     tried: set[bytes] = set()
     chains = one_to_one(demand)
@@ -121,7 +121,7 @@ def _streams(demand: Demand, vector: Ints) -> float:
 def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
     if demand.fixed:
-        return demand.most
+        return demand.parallelism_limit
     return _raised(demand, least_of_each(demand, catalogue, counts), demand.tied, inf)
 
 
@@ -148,16 +148,16 @@ def one_to_one(demand: Demand) -> Ints:
 
 
 def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
-    """Round parallelisms up to the next that differ in some share, equal within a group.
+    """Round up to the next parallelism that changes the largest share, equal within a group.
 
     If the next one is above ``most``, take the largest up to ``most``. Joins get one at which their
     inputs are distributed alike.
     """
-    vector = np.ones(demand.n_operators, np.int64)
+    limit, vector = demand.parallelism_limit, np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):
         target = int(wanted[v])
         if 0 in demand.dealing[v] and not demand.keeps[v]:
-            vector[v] = min(target, int(demand.most[v]) or target)  # the shares of all differ
+            vector[v] = min(target, int(limit[v]) or target)  # any parallelism changes the share
             continue
         possible = choices(demand, v, max(2 * target, 1))
         vector[v] = next((p for p in possible if p >= target), possible[-1])
@@ -169,7 +169,7 @@ def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
         group = together[v]
         highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
     vector = highest[together]
-    return np.where(demand.most > 0, np.minimum(vector, demand.most), vector).astype(np.int32)
+    return np.where(limit > 0, np.minimum(vector, limit), vector).astype(np.int32)
 
 
 def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:

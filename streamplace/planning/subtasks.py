@@ -40,7 +40,7 @@ def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats
     least, memory = np.ones_like(most), np.zeros_like(most)
     for v, dealing in enumerate(demand.dealing):
         p = int(parallelism[v])
-        memory[v] = _extremes(int(demand.groups[v]), p, count)[0]
+        memory[v] = _extremes(int(demand.key_groups[v]), p, count)[0]
         for groups in _possible(dealing, p):
             high, low = _extremes(groups, p, count)
             most[v], least[v] = np.maximum(most[v], high), np.minimum(least[v], low)
@@ -87,8 +87,8 @@ def least_share(demand: Demand, v: int, parallelism: int) -> float:
 def choices(demand: Demand, v: int, most: int) -> list[int]:
     """Return the parallelisms of operator v, up to ``most``, that differ in some share."""
     if demand.keeps[v]:
-        return [int(demand.most[v])]
-    limit = min(most, int(demand.most[v]) or most)
+        return [int(demand.parallelism_limit[v])]
+    limit = min(most, int(demand.parallelism_limit[v]) or most)
     useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
     return sorted(map(int, useful))
 
@@ -104,7 +104,7 @@ def least_parallelism(
     def runs(p: int) -> bool:
         return need_of(demand, v, p, speed) <= speed * (1 + ROUNDING)
 
-    limit = int(demand.most[v])
+    limit = int(demand.parallelism_limit[v])
     if demand.keeps[v]:
         return limit if runs(limit) else 0
     need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))

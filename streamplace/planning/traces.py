@@ -125,8 +125,8 @@ class RateTrace:
                 f"one column {TOTAL!r} for all together"
             )
         least = little * self.rates.max(axis=0)
-        given = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
-        column = [given.get(name, 0.0) for name in operators.name]
+        by_source = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
+        column = [by_source.get(name, 0.0) for name in operators.name]
         return graph.with_operators(replace(operators, rate=np.array(column, np.float64)))
 
     def graph_at(self, time: float, graph: StreamGraph, rates: Floats) -> StreamGraph:

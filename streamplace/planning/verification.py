@@ -69,7 +69,7 @@ def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         return
     if result.parallelism != dict(zip(after.name, after.parallelism.tolist(), strict=True)):
         yield "its graph has other parallelisms"
-    if (asked.demand.most != after.parallelism)[asked.demand.keeps].any():
+    if (asked.demand.parallelism_limit != after.parallelism)[asked.demand.keeps].any():
         yield "it does not keep the parallelism of the graph"
     limited = before.max_parallelism > 0
     if (after.parallelism[limited] > before.max_parallelism[limited]).any():
@@ -92,12 +92,13 @@ def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> It
     """Check the slots of every bought machine."""
     if asked.cluster is not None:
         return
-    slots = {offer.name: float(offer.slots) for offer in asked.catalogue.offers}
+    slots_of_offer = {offer.name: float(offer.slots) for offer in asked.catalogue.offers}
     names = result.cluster.devices.name
-    limits = np.array([slots.get(name.rpartition("-")[0], np.inf) for name in names], np.float64)
+    limits = np.array(
+        [slots_of_offer.get(name.rpartition("-")[0], np.inf) for name in names], np.float64
+    )
     groups = slot_groups(asked.demand, asked.catalogue)
-    taken = slots_of(groups, subtasks.fold(result.placement).T)
-    if (taken > limits).any():
+    if (slots_of(groups, subtasks.fold(result.placement).T) > limits).any():
         yield "a machine has too few slots"
 
 

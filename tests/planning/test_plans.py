@@ -161,7 +161,9 @@ def test_contents_that_fit_carry_the_rate(
 ) -> None:
     """What a machine's contents take is no less than what the simulator says, in any order."""
     demand = demand_of(graph)
-    p = np.array([data.draw(st.integers(1, int(most))) for most in demand.most], np.int32)
+    p = np.array(
+        [data.draw(st.integers(1, int(most))) for most in demand.parallelism_limit], np.int32
+    )
     kinds = np.zeros(data.draw(st.integers(1, 2)), np.int32)
     contents = list(all_contents(p, len(kinds)))
     rows = contents[data.draw(st.integers(0, len(contents) - 1))]

@@ -71,7 +71,9 @@ def test_no_slot_holds_two_subtasks_of_an_operator(
 ) -> None:
     """Subtasks that are put into slots one by one need as many as the kernel counts."""
     demand = demand_of(graph)
-    p = np.array([data.draw(st.integers(1, int(most))) for most in demand.most], np.int32)
+    p = np.array(
+        [data.draw(st.integers(1, int(most))) for most in demand.parallelism_limit], np.int32
+    )
     kinds = np.zeros(2, np.int32)
     contents = list(all_contents(p, len(kinds)))
     rows = contents[data.draw(st.integers(0, len(contents) - 1))]

@@ -226,7 +226,7 @@ def cheapest_by_brute_force(
 
     Operators that may have any parallelism have up to ``finest``, by default as many as machines.
     """
-    limits = [p or finest or most for p in demand.most.tolist()]
+    limits = [p or finest or most for p in demand.parallelism_limit.tolist()]
     numbers = [
         range(limit if keeps else 1, limit + 1)
         for limit, keeps in zip(limits, demand.keeps.tolist(), strict=True)
