@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ from streamplace.planning.offers import Catalogue
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.result import PlanCurve, PlanResult
-from streamplace.planning.traces import RateTrace, planned_for_trace
+from streamplace.planning.traces import planned_for_trace
 from streamplace.settings.plan import PlanningSettings
 
 R = TypeVar("R")
@@ -51,28 +52,9 @@ class PlanRequest:
         errors = errors_for(read, asked.confidence)
         return cls(read, machines, replace(asked.of_plans(), errors=errors), asked.jobs)
 
-    def at_rate(self, rate: float) -> "PlanRequest":
-        """Return the same request at another rate of the graph."""
-        return replace(self, graph=self.graph.at_rate(rate))
-
     def plan(self) -> PlanResult:
         """Plan for the rate of the graph."""
         return planned(self.graph, self.machines, self.settings)
-
-    def single(self, asked: PlanningSettings) -> PlanResult:
-        """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
-        rates = asked.rate or ()
-        if len(rates) > 1:
-            raise SettingError("a plan has one rate; plan_frontier plans for several")
-        if asked.trace is not None:
-            return self.for_trace(asked.trace, asked.quantile)
-        if rates == (inf,):
-            return planned_most(self.graph, self.machines, self.settings)
-        return (self.at_rate(*rates) if rates else self).plan()
-
-    def for_trace(self, trace: RateTrace, quantile: float) -> PlanResult:
-        """Plan for a quantile of the rates of a trace, and for each of its hours."""
-        return planned_for_trace(self.graph, trace, quantile, self._plan_of, self._plans_found)
 
     def plan_if_any(self) -> PlanResult | None:
         """Plan for the rate of the graph; None if none is found, or the graph cannot have it."""
@@ -81,32 +63,49 @@ class PlanRequest:
         except (ProblemError, GraphError):
             return None
 
+    def single(self, asked: PlanningSettings) -> PlanResult:
+        """Plan for the trace, for the rate, for the highest one, or for that of the graph."""
+        rates = asked.rate or ()
+        if len(rates) > 1:
+            raise SettingError("a plan has one rate; plan_frontier plans for several")
+        if asked.trace is not None:
+            each = partial(self._each, PlanRequest.plan_if_any)
+            return planned_for_trace(self.graph, asked.trace, asked.quantile, self._of, each)
+        if rates == (inf,):
+            return planned_most(self.graph, self.machines, self.settings)
+        return self._of(self.graph.at_rate(*rates)) if rates else self.plan()
+
     def frontier(self, rates: Iterable[float]) -> PlanCurve:
         """Plan for several rates."""
         values = sorted(set(rates))
         if not values:
             raise SettingError("there are no rates; give at least one")
-        results = _all_plans([self.at_rate(value) for value in values], self.jobs)
+        results = self._each(PlanRequest.plan, map(self.graph.at_rate, values))
         return PlanCurve(tuple(values), tuple(results))
 
     def schedule(self, asked: PlanningSettings) -> PlanSchedule:
         """Find the cheapest sequence of plans for a trace, and replay policies against it."""
         assert asked.trace is not None  # a schedule without one is refused
-        day = control_day(
-            self.graph, asked.trace, asked.slot, asked.moves(), self._plan_each, self._bound
-        )
+        each = partial(self._each, PlanRequest.plan)
+        day = control_day(self.graph, asked.trace, asked.slot, asked.moves(), each, self._bound)
         replays = tuple(replay(day, name, make) for name, make in asked.policies)
         return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
 
-    def _plan_each(self, graphs: Iterable[StreamGraph]) -> Iterable[PlanResult]:
-        return _all_plans([replace(self, graph=graph) for graph in graphs], self.jobs)
-
-    def _plan_of(self, graph: StreamGraph) -> PlanResult:
+    def _of(self, graph: StreamGraph) -> PlanResult:
+        """Plan for another graph."""
         return replace(self, graph=graph).plan()
 
-    def _plans_found(self, graphs: Iterable[StreamGraph]) -> Iterable[PlanResult | None]:
+    def _each(
+        self, function: Callable[["PlanRequest"], R], graphs: Iterable[StreamGraph]
+    ) -> Iterator[R]:
+        """Results for other graphs, in order.
+
+        Without a number of jobs, processes start where they pay off.
+        """
         requests = [replace(self, graph=graph) for graph in graphs]
-        return _mapped(PlanRequest.plan_if_any, requests, self.jobs)
+        if self.jobs is None:
+            return parallel_map(function, requests, seconds=SOON)
+        return parallel_map(function, requests, self.jobs, few=1)
 
     def _bound(self, graph: StreamGraph) -> float:
         """Cost that no plan for a graph is below, also without any headroom."""
@@ -114,16 +113,3 @@ class PlanRequest:
         problem = PlanProblem.of(graph, self.machines, bare)
         bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
         return 0.0 if bound is None else float(bound.value)
-
-
-def _all_plans(requests: list[PlanRequest], jobs: int | None) -> Iterable[PlanResult]:
-    return _mapped(PlanRequest.plan, requests, jobs)
-
-
-def _mapped(
-    function: Callable[[PlanRequest], R], requests: list[PlanRequest], jobs: int | None
-) -> Iterator[R]:
-    """Results in order; without a number of jobs, processes start where they pay off."""
-    if jobs is None:
-        return parallel_map(function, requests, seconds=SOON)
-    return parallel_map(function, requests, jobs, few=1)
