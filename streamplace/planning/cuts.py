@@ -273,9 +273,8 @@ def least_cost(
     single = max([0, *(goal if cost is None else cost for cost in costs)])
     fixed = prices.cost([offer.at_least for offer in catalogue.offers])
     floor = min(goal, max(single, fixed))
-    search = _Refutation(prices, singles, catalogue, stop)
-    low = goal if floor < goal and search.refutes(goal) else floor
-    return low * prices.unit
+    is_refuted = floor < goal and _is_refuted(goal, prices, singles, catalogue, stop)
+    return (goal if is_refuted else floor) * prices.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,60 +311,41 @@ class _SingleCut:
         return None
 
 
-class _Rest(NamedTuple):
-    """Money and needs that remain for the types of machines from ``first`` on."""
+def _is_refuted(
+    goal: int,
+    prices: Prices,
+    cuts: list[_SingleCut],
+    catalogue: Catalogue,
+    stop: Callable[[], bool],
+) -> bool:
+    """Whether a depth-first search shows that no numbers below the goal satisfy the cuts."""
 
-    first: int
-    money: int
-    needs: list[int]
+    def is_too_dear(t: int, money: int, needs: list[int]) -> bool:
+        each = zip(cuts, needs, strict=True)
+        costs = (cut.least_cost(t, need) for cut, need in each)
+        return money < 0 or any(cost is None or cost > money for cost in costs)
 
-
-class _Refutation:
-    """Depth-first search for numbers of machines that cost less than a goal."""
-
-    def __init__(
-        self,
-        prices: Prices,
-        cuts: list[_SingleCut],
-        catalogue: Catalogue,
-        stop: Callable[[], bool],
-    ) -> None:
-        self._prices, self._cuts, self._catalogue = prices, cuts, catalogue
-        self._stop, self._steps = stop, 0
-
-    def refutes(self, goal: int) -> bool:
-        """Whether no numbers of machines satisfy the cuts below the goal."""
-        # A loop, since there may be more types than Python allows calls within calls.
-        self._steps = 0
-        whole = _Rest(0, goal - 1, [cut.demand for cut in self._cuts])
-        waiting: list[Iterator[_Rest]] = [iter([whole])]
-        while waiting:
-            rest = next(waiting[-1], None)
-            if rest is None:
-                waiting.pop()
-                continue
-            self._steps += 1
-            if self._steps > MOST_STEPS:
-                return False
-            if self._is_too_dear(rest):
-                continue
-            if rest.first == len(self._prices.numbers) or self._stop():
-                return False
-            waiting.append(self._parts(rest))
-        return True
-
-    def _is_too_dear(self, rest: _Rest) -> bool:
-        """Whether a single cut shows that the rest costs more than is left."""
-        if rest.money < 0:
-            return True
-        each = zip(self._cuts, rest.needs, strict=True)
-        costs = (cut.least_cost(rest.first, need) for cut, need in each)
-        return any(cost is None or cost > rest.money for cost in costs)
-
-    def _parts(self, rest: _Rest) -> Iterator[_Rest]:
-        """Remainders after each number of machines of the next type, the largest number first."""
-        t, money, needs = rest
-        offer, number = self._catalogue.offers[t], self._prices.numbers[t]
+    def rests(t: int, money: int, needs: list[int]) -> Iterator[tuple[int, int, list[int]]]:
+        """The next type, and money and needs after each number of this one, the largest first."""
+        offer, number = catalogue.offers[t], prices.numbers[t]
         for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):
-            left = [need - n * cut.worth[t] for cut, need in zip(self._cuts, needs, strict=True)]
-            yield _Rest(t + 1, money - n * number, left)
+            rest = [need - n * cut.worth[t] for cut, need in zip(cuts, needs, strict=True)]
+            yield t + 1, money - n * number, rest
+
+    # A loop, since there may be more types than Python allows calls within calls.
+    waiting: list[Iterator[tuple[int, int, list[int]]]]
+    steps, waiting = 0, [iter([(0, goal - 1, [cut.demand for cut in cuts])])]
+    while waiting:
+        rest = next(waiting[-1], None)
+        if rest is None:
+            waiting.pop()
+            continue
+        steps += 1
+        if steps > MOST_STEPS:
+            return False
+        if is_too_dear(*rest):
+            continue
+        if rest[0] == len(prices.numbers) or stop():
+            return False
+        waiting.append(rests(*rest))
+    return True
