@@ -7,7 +7,7 @@ is the cost of the cheapest of them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import inf, prod
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.cuts import WholeCut
+from streamplace.planning.cuts import WholeCut, least_subtasks
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
     CPU,
@@ -30,7 +30,7 @@ from streamplace.planning.packing import (
     uses,
 )
 from streamplace.planning.problem import PlanProblem
-from streamplace.planning.subtasks import least_parallelism, slot_groups, slots_of
+from streamplace.planning.subtasks import slot_groups, slots_of
 
 MOST_OPERATORS, MOST_TYPES, MOST_MACHINES = 6, 3, 8
 MOST_COUNTS = 20_000
@@ -49,14 +49,6 @@ EACH = 50_000
 """Comparisons that take as long as making the arrays for one vector of parallelisms."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Enumerated:
-    """What an enumeration found."""
-
-    packed: PackedMachines | None  # the cheapest plan, None if none is cheaper than the known one
-    bound: CostBound | None  # None if it is proven that there is no plan
-
-
 def is_small(problem: PlanProblem) -> bool:
     """Whether there are few enough operators and types of machines to try all plans."""
     types = len(problem.catalogue.offers)
@@ -71,8 +63,13 @@ class Enumeration:
         self._prices = Prices.of(problem.catalogue)
         self._accept, self._stop, self._work = accept, stop, WORK
 
-    def run(self, bound: CostBound, below: int | None) -> Enumerated:
-        """Find the cheapest plan that costs less than ``below`` units, and raise the bound."""
+    def run(
+        self, bound: CostBound, below: int | None
+    ) -> tuple[PackedMachines | None, CostBound | None]:
+        """Return the cheapest plan that costs less than ``below`` units, and a higher bound.
+
+        The plan is None if there is none; the bound is None if it is proven that there is no plan.
+        """
         offers, numbers = self._catalogue.offers, self._prices.numbers
         highest = [
             min(o.at_most, MOST_MACHINES if below is None else (below - 1) // n)
@@ -80,7 +77,7 @@ class Enumeration:
         ]
         ranges = [range(o.at_least, h + 1) for o, h in zip(offers, highest, strict=True)]
         if prod(map(len, ranges)) > MOST_COUNTS:
-            return Enumerated(None, bound)
+            return None, bound
         # Without a known plan, more machines of a type are not tried: they remain open.
         beyond = [
             self._prices.cost(
@@ -102,12 +99,12 @@ class Enumeration:
             packed, is_excluded = self._try(counts)
             if packed is not None:
                 least = cost if least_open is None else least_open
-                return Enumerated(packed, self._raised(bound, least))
+                return packed, self._raised(bound, least)
             if not is_excluded and least_open is None:
                 least_open = cost
         known = (cost for cost in (least_open, untried, below) if cost is not None)
         cheapest = next(known, None)
-        return Enumerated(None, None if cheapest is None else self._raised(bound, cheapest))
+        return None, None if cheapest is None else self._raised(bound, cheapest)
 
     def _raised(self, bound: CostBound, cost: int) -> CostBound:
         """Bound that is at least a cost in units."""
@@ -140,19 +137,15 @@ class Enumeration:
     def _vectors(self, counts: tuple[int, ...]) -> tuple[list[Ints], bool]:
         """Parallelisms to try, fewest subtasks first, and whether these are all that may do."""
         demand, offers = self._demand, self._catalogue.offers
-        there = [offer for offer, count in zip(offers, counts, strict=True) if count]
         slots = sum(o.slots * n for o, n in zip(offers, counts, strict=True) if n)
+        lowest = least_subtasks(demand, self._catalogue, counts)
         low, high = [], []
         for group in range(int(demand.tied.max()) + 1):
             members = np.flatnonzero(demand.tied == group).tolist()
-            least, most = 1, min(slots, *(int(demand.parallelism_limit[v]) or inf for v in members))
-            for v in members:
-                speeds = [o.core_speed for o in there if demand.requires[v] <= o.tags]
-                lowest = least_parallelism(demand, v, max(speeds, default=0.0))
-                least, most = max(least, lowest), most if lowest else 0
+            most = min(slots, *(int(demand.parallelism_limit[v]) or inf for v in members))
             kept = [int(demand.parallelism_limit[v]) for v in members if demand.keeps[v]]
-            low.append(max([least, *kept]))
-            high.append(most)
+            low.append(max([1, *lowest[members].tolist(), *kept]))
+            high.append(most if lowest[members].all() else 0)
         top = float(FINEST)
         while prod(max(0.0, min(h, top) - n + 1) for n, h in zip(low, high, strict=True)) > (
             MOST_VECTORS

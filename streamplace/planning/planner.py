@@ -125,11 +125,11 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
     cheapest, is_over = search.run(bound), search.is_over
     cost, unit = search.cost, Prices.of(problem.catalogue).unit
     if is_small(problem) and (cost is None or cost * unit > bound.value):
-        found = Enumeration(problem, acceptor(problem), stop).run(bound, cost)
-        if found.bound is None:
+        cheaper, raised = Enumeration(problem, acceptor(problem), stop).run(bound, cost)
+        if raised is None:
             return _Cheapest([], None, is_over)
-        search.offer(found.packed)
-        cheapest, bound = search.best, found.bound
+        search.offer(cheaper)
+        cheapest, bound = search.best, raised
     if cheapest is None and search.offer(packed_at(problem)):
         search.shrink(STEPS)
         cheapest = search.best
