@@ -17,11 +17,11 @@ class RisingPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._last = 0.0
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The cheapest plan that carries what is expected."""
-        rise = max(0.0, seen.rate - self._last) if self._last else 0.0
-        self._last = seen.rate
-        return seen.least_level((seen.rate + rise) / 0.9)
+        rise = max(0.0, observed.rate - self._last) if self._last else 0.0
+        self._last = observed.rate
+        return observed.least_level((observed.rate + rise) / 0.9)
 
 
 graph = StreamGraph.of("clicks", [Operator("count", ipt=2e5, rate=1e4)])

@@ -46,7 +46,7 @@ class ErrorQuantiles:
 
     def __init__(self, shape: tuple[int, int], quantile: float, memory: int) -> None:
         self._quantile, self._memory = quantile, memory
-        self._seen, self._loss = np.zeros(shape), np.zeros(shape)
+        self._count, self._loss = np.zeros(shape), np.zeros(shape)
         self._error, self._deviation = np.full(shape, FIRST), np.full(shape, FIRST)
 
     def learn(self, actual: Floats, forecast: Floats, is_known: Bools) -> None:
@@ -54,8 +54,8 @@ class ErrorQuantiles:
         safe = np.where(is_known, forecast, 1.0)
         beyond = np.where(is_known, np.log(actual[None, :] / safe), 0.0) - self._error
         part = self._quantile
-        self._seen += is_known
-        weight = is_known / np.clip(self._seen, 1, self._memory)
+        self._count += is_known
+        weight = is_known / np.clip(self._count, 1, self._memory)
         pinball = np.maximum(part * beyond, (part - 1) * beyond)
         self._loss += weight * (pinball - self._loss)
         self._deviation += weight * (np.abs(beyond) - self._deviation)
@@ -64,7 +64,7 @@ class ErrorQuantiles:
 
     def best(self, is_known: Bools) -> Ints:
         """Predictor of least loss for each period; the first where none has been judged."""
-        loss = np.where(is_known & (self._seen > 0), self._loss, np.inf)
+        loss = np.where(is_known & (self._count > 0), self._loss, np.inf)
         return np.asarray(loss.argmin(axis=0))
 
     def raised(self, forecast: Floats, is_known: Bools) -> Floats:
@@ -99,7 +99,7 @@ class NeedForecast:
         self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
 
     def after(self, rate: float) -> Floats:
-        """[B] what is needed in the periods to come, now that this rate has been seen."""
+        """[B] what is needed in the periods to come, now that this rate has been observed."""
         self._rates.append(rate)
         sums = itertools.accumulate(reversed(self._rates[-self._recent :]))
         demands = (total / n * self._due[n - 1] for n, total in enumerate(sums, 1))

@@ -44,14 +44,14 @@ class SlotObservation:
 
 
 class Policy(Protocol):
-    """A rule that chooses plans; it may remember what it has seen."""
+    """A rule that chooses plans; it may remember what it has observed."""
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation, /) -> int:
         """Number of the plan that the job should run from now on."""
 
 
 MakePolicy = Callable[[PlanChoice], Policy]
-"""Returns a policy for plans, which has seen nothing yet."""
+"""Returns a policy for plans, which has observed nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,14 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     policy, run = make(choice), _Run(day)
     for slot in range(len(day.slots)):
         run.pass_slot(slot)
-        seen = SlotObservation(
+        observed = SlotObservation(
             (slot + 1) * day.slots.seconds,
             float(day.offered[slot]),
             run.backlog,
             run.level,
             capacity[slot],
         )
-        target = policy.choose(seen)
+        target = policy.choose(observed)
         if not isinstance(target, Integral) or not 0 <= target < len(day.plans):
             raise SettingError(
                 f"policy {quoted(name)} chose {quoted(target)}; it must choose a plan from 0 to "

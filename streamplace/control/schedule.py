@@ -35,7 +35,6 @@ FILES = ("schedule.json", "schedule.svg")
 """Files of a schedule, beside a folder for each of its plans."""
 MOST_STEPS = 40
 """Steps that the terminal shows."""
-DAY = 86_400.0
 
 
 def cheapest_levels(day: ControlDay) -> Ints:
@@ -197,7 +196,7 @@ class PlanSchedule(Pictured):
         )
 
     def _policies(self) -> Sheet:
-        days = len(self.level) * self.day.slots.seconds / DAY
+        days = len(self.level) * self.day.slots.seconds / (24 * HOUR)
         rows = tuple(
             (
                 one.name,

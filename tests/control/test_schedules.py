@@ -54,7 +54,7 @@ class Always:
     def __init__(self, level: int) -> None:
         self.level = level
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """Choose that plan."""
         return self.level
 
@@ -137,8 +137,8 @@ def test_a_plan_that_carries_nothing_is_left_as_soon_as_something_arrives(
     name: str, rate: float, level: int
 ) -> None:
     plans = PlanChoice(np.arange(1.0, 3.0), np.zeros((2, 2)), 60.0, 60.0, 5.0, 60.0)
-    seen = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
-    assert POLICIES[name].make(plans).choose(seen) == level
+    observed = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
+    assert POLICIES[name].make(plans).choose(observed) == level
 
 
 def test_what_waits_is_processed_while_nothing_arrives() -> None:
@@ -152,8 +152,8 @@ def autoscaled(rates: list[float], capacities: list[float], level: int, slot: fl
     plans = PlanChoice(np.arange(1.0, 4.0), np.zeros((3, 3)), slot, 60.0, 5.0, 60.0)
     chooser, levels = POLICIES["autoscaler"].make(plans), []
     for number, rate in enumerate(rates, 1):
-        seen = SlotObservation(number * slot, rate, 0.0, level, np.array(capacities))
-        level = chooser.choose(seen)
+        observed = SlotObservation(number * slot, rate, 0.0, level, np.array(capacities))
+        level = chooser.choose(observed)
         levels.append(level)
     return levels
 
@@ -206,11 +206,11 @@ class Cheat(Always):
             with pytest.raises(ValueError, match="read-only"):
                 prices[:] = 0.0
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """Choose the plan of level 1."""
         with pytest.raises(ValueError, match="read-only"):
-            seen.capacity[:] = 0.0
-        return super().choose(seen)
+            observed.capacity[:] = 0.0
+        return super().choose(observed)
 
 
 def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
@@ -261,9 +261,9 @@ class Told:
         needed = day.carries.argmax(axis=1).tolist()
         self.levels = [min(2, max(0, n + m)) for n, m in zip(needed[1:], more, strict=False)]
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """Choose the plan whose turn it is."""
-        return self.levels.pop(0) if self.levels else seen.level
+        return self.levels.pop(0) if self.levels else observed.level
 
 
 @given(

@@ -27,22 +27,22 @@ class AutoscalerPolicy:
         self._wanted: deque[int] = deque(maxlen=max(1, round(DOWN_INTERVAL / plans.seconds)))
         self._moved, self._level = float("-inf"), -1
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The plan whose utilization would be the target."""
-        if seen.level != self._level:
-            self._moved, self._level = seen.time, seen.level
+        if observed.level != self._level:
+            self._moved, self._level = observed.time, observed.level
             self._rates.clear()
-        self._rates.append(seen.rate)
-        if seen.time - self._moved < STABLE + WINDOW:
-            return seen.level
+        self._rates.append(observed.rate)
+        if observed.time - self._moved < STABLE + WINDOW:
+            return observed.level
         rate = sum(self._rates) / len(self._rates)
-        pending, restart = seen.backlog / CATCH_UP, rate * RESTART / CATCH_UP
-        wanted = seen.least_level(rate / TARGET + restart + pending)
+        pending, restart = observed.backlog / CATCH_UP, rate * RESTART / CATCH_UP
+        wanted = observed.least_level(rate / TARGET + restart + pending)
         self._wanted.append(wanted)
-        capacity = float(seen.capacity[seen.level])
-        if capacity < rate / HIGHEST + pending and wanted > seen.level:
+        capacity = float(observed.capacity[observed.level])
+        if capacity < rate / HIGHEST + pending and wanted > observed.level:
             return wanted
         enough = capacity > rate / LOWEST + restart + pending
         if enough and len(self._wanted) == self._wanted.maxlen:
-            return min(max(self._wanted), seen.level)
-        return seen.level
+            return min(max(self._wanted), observed.level)
+        return observed.level

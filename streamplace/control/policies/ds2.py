@@ -14,6 +14,6 @@ class Ds2Policy:
     def __init__(self, plans: PlanChoice) -> None:
         pass
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The cheapest plan that carries what has arrived in the last interval."""
-        return seen.least_level(seen.rate)
+        return observed.least_level(observed.rate)

@@ -21,10 +21,10 @@ class HpaPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._wanted: deque[int] = deque(maxlen=max(1, round(WINDOW / plans.seconds)))
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The plan at which the utilization is at most the target."""
-        level, aim = seen.level, TARGET * float(seen.capacity[seen.level])
-        if abs(seen.rate - aim) > TOLERANCE * aim:
-            level = seen.least_level(seen.rate / TARGET)
+        level, aim = observed.level, TARGET * float(observed.capacity[observed.level])
+        if abs(observed.rate - aim) > TOLERANCE * aim:
+            level = observed.least_level(observed.rate / TARGET)
         self._wanted.append(level)
-        return level if level > seen.level else min(max(self._wanted), seen.level)
+        return level if level > observed.level else min(max(self._wanted), observed.level)

@@ -10,6 +10,6 @@ class StaticPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._largest = len(plans) - 1
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The largest plan."""
         return self._largest

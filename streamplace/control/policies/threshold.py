@@ -15,14 +15,14 @@ class ThresholdPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._seconds, self._below = plans.seconds, 0.0
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The next larger or smaller plan, or the present one."""
-        capacity = float(seen.capacity[seen.level])
-        is_low = seen.rate < DOWN * capacity
+        capacity = float(observed.capacity[observed.level])
+        is_low = observed.rate < DOWN * capacity
         self._below = self._below + self._seconds if is_low else 0.0
-        if seen.rate > UP * capacity or seen.backlog > seen.rate * self._seconds:
-            return min(seen.level + 1, len(seen.capacity) - 1)
+        if observed.rate > UP * capacity or observed.backlog > observed.rate * self._seconds:
+            return min(observed.level + 1, len(observed.capacity) - 1)
         if self._below >= PATIENCE:
             self._below = 0.0
-            return max(seen.level - 1, 0)
-        return seen.level
+            return max(observed.level - 1, 0)
+        return observed.level

@@ -54,22 +54,22 @@ class WorkFunctionPolicy:
         self._allowed = MOVES * float(plans.price.max())
         self._counted: tuple[int, int, Floats] | None = None
 
-    def choose(self, seen: SlotObservation) -> int:
+    def choose(self, observed: SlotObservation) -> int:
         """The plan that the forecast advises, or that of the rule."""
         plans = self._plans
-        needs = self._needs(seen)
-        fits = _fitting(seen.capacity, float(needs[0]))
+        needs = self._needs(observed)
+        fits = _fitting(observed.capacity, float(needs[0]))
         cost = self._costs(fits) * self._hours
-        before, self._rule = self._rule, self._ruled(seen, cost, fits)
+        before, self._rule = self._rule, self._ruled(observed, cost, fits)
         moved = 0.0 if before < 0 else float(plans.price[before, self._rule])
         self._rule_cost += moved + float(cost[self._rule])
-        self._cost -= self._unspent(seen.level)
-        level = self._advised(seen, needs, fits)
-        spent = self._cost + plans.price[seen.level, level] + cost[level]
+        self._cost -= self._unspent(observed.level)
+        level = self._advised(observed, needs, fits)
+        spent = self._cost + plans.price[observed.level, level] + cost[level]
         if spent + plans.price[level, self._rule] > FACTOR * self._rule_cost + self._allowed:
             level = self._rule
-            spent = self._cost + plans.price[seen.level, level] + cost[level]
-        self._cost, self._counted = float(spent), (seen.level, level, cost)
+            spent = self._cost + plans.price[observed.level, level] + cost[level]
+        self._cost, self._counted = float(spent), (observed.level, level, cost)
         return level
 
     def _unspent(self, level: int) -> float:
@@ -81,10 +81,10 @@ class WorkFunctionPolicy:
             return 0.0
         return float(self._plans.price[before, after] + cost[after] - cost[before])
 
-    def _needs(self, seen: SlotObservation) -> Floats:
+    def _needs(self, observed: SlotObservation) -> Floats:
         """Tuples/s that the periods to come may bring, the first with what waits."""
-        needs = self._forecast.after(seen.rate)
-        needs[0] += seen.backlog / CATCH_UP
+        needs = self._forecast.after(observed.rate)
+        needs[0] += observed.backlog / CATCH_UP
         return needs
 
     def _period_hours(self) -> Floats:
@@ -100,27 +100,27 @@ class WorkFunctionPolicy:
         """Cost of each plan per hour, prohibitive where it does not carry what is needed."""
         return np.where(fits, self._plans.cost, OVERLOAD * self._plans.cost[-1])
 
-    def _ruled(self, seen: SlotObservation, cost: Floats, fits: Bools) -> int:
+    def _ruled(self, observed: SlotObservation, cost: Floats, fits: Bools) -> int:
         """The plan of least work function and price from where the rule is."""
         price = self._plans.price
-        at = seen.level if self._rule < 0 else self._rule
+        at = observed.level if self._rule < 0 else self._rule
         stayed = (price[at] if self._work is None else self._work) + cost
         work = (stayed[:, None] + price).min(axis=0)
         self._work = work - work.min()
         ends = stayed <= work + 1e-12 * abs(work.max())  # the best past does not leave these
         return int(np.where(ends & fits, work + price[at], np.inf).argmin())
 
-    def _advised(self, seen: SlotObservation, needs: Floats, fits: Bools) -> int:
+    def _advised(self, observed: SlotObservation, needs: Floats, fits: Bools) -> int:
         """The first plan of the cheapest sequence for the periods to come."""
         price = PATIENCE * self._plans.price
         hours = self._lengths
         rest = np.zeros(len(self._plans))
         for need, length in zip(needs[:0:-1].tolist(), hours[:0:-1].tolist(), strict=True):
-            carried = _fitting(seen.capacity, need)
+            carried = _fitting(observed.capacity, need)
             rest = (price + (self._costs(carried) * length + rest)[None, :]).min(axis=1)
-        total = price[seen.level] + self._costs(fits) * float(hours[0]) + rest
+        total = price[observed.level] + self._costs(fits) * float(hours[0]) + rest
         best = int(total.argmin())
-        return seen.level if total[seen.level] <= total[best] * (1 + 1e-12) else best
+        return observed.level if total[observed.level] <= total[best] * (1 + 1e-12) else best
 
 
 def _fitting(capacity: Floats, need: float) -> Bools:
