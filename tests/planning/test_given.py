@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planning_cases import carried
+from planning_cases import carried, chain
 from streamsim import throughput
 
 from streamplace.errors import ProblemError
@@ -21,11 +21,10 @@ ASKED = PlanSettings(budget=Budget(None, 200_000))
 
 def pair(payload: float) -> StreamGraph:
     """Two operators that cannot be divided, 0.6 of a box each, and the stream between them."""
-    ends = [
+    return chain(
         Operator("a", ipt=600, payload=payload, rate=1000, max_parallelism=1),
         Operator("b", ipt=600, max_parallelism=1),
-    ]
-    return StreamGraph.of("pair", ends, [Stream("a", "b")])
+    )
 
 
 def linked(n: int, wide: set[tuple[int, int]]) -> Cluster:
@@ -47,13 +46,10 @@ def test_a_plan_takes_the_machines_whose_links_carry_it() -> None:
 
 def test_plans_whose_links_are_too_slow_are_cut_off() -> None:
     """A shuffle of 8 kbit/s over n boxes takes 8 / n² of each link: three boxes, where two do."""
-    shuffle = StreamGraph.of(
-        "shuffle",
-        [
-            Operator("a", ipt=100, payload=1, rate=1000, max_parallelism=6),
-            Operator("b", ipt=1400, max_parallelism=6),
-        ],
-        [Stream("a", "b", partitioning="hash")],
+    shuffle = chain(
+        Operator("a", ipt=100, payload=1, rate=1000, max_parallelism=6),
+        Operator("b", ipt=1400, max_parallelism=6),
+        kind="hash",
     )
     result = planned(shuffle, linked(5, set()), ASKED)
     assert (result.bound, result.cost) == (2, 3)

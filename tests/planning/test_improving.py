@@ -1,11 +1,10 @@
 """What a plan gains at its cost: fewer subtasks, and contents that carry most."""
 
-from itertools import pairwise
-
 import pytest
+from planning_cases import chain
 
 import streamplace
-from streamplace import Offer, Operator, Stream, StreamGraph
+from streamplace import Offer, Operator, StreamGraph
 from streamplace.placers.registry import Budget
 
 RATE = 1000.0
@@ -13,13 +12,11 @@ RATE = 1000.0
 
 def pipeline(*cores: float, most: int = 0) -> StreamGraph:
     """Operators that fill so many cores of 1000 MIPS, each behind a hash."""
-    names = [f"v{i}" for i in range(len(cores))]
     operators = [
-        Operator(name, ipt=1e6 * share, rate=0 if i else RATE, max_parallelism=most)
-        for i, (name, share) in enumerate(zip(names, cores, strict=True))
+        Operator(f"v{i}", ipt=1e6 * share, rate=0 if i else RATE, max_parallelism=most)
+        for i, share in enumerate(cores)
     ]
-    streams = [Stream(a, b, partitioning="hash") for a, b in pairwise(names)]
-    return StreamGraph.of("pipeline", operators, streams)
+    return chain(*operators, kind="hash")
 
 
 def test_operators_that_fit_whole_are_not_split() -> None:

@@ -3,19 +3,21 @@
 from math import inf
 
 import pytest
+from planning_cases import chain
 
-from streamplace import Budget, Offer, Operator, Stream, StreamGraph, plan
+from streamplace import Budget, Offer, Operator, StreamGraph, plan
 
 QUICK = Budget(evaluations=2000)
 
 
 def parsed(kind: str, needs: tuple[float, float], most: int = 0) -> StreamGraph:
     """Two operators that need so many MIPS, joined by a stream of a kind."""
-    ends = [
-        Operator("parse", ipt=1000 * needs[0], rate=1000, payload=10, max_parallelism=most),
+    first = 1000 * needs[0]
+    ends = (
+        Operator("parse", ipt=first, rate=1000, payload=10, max_parallelism=most),
         Operator("rule", ipt=1000 * needs[1]),
-    ]
-    return StreamGraph.of("parsed", ends, [Stream("parse", "rule", partitioning=kind)])
+    )
+    return chain(*ends, kind=kind)
 
 
 @pytest.mark.parametrize("kind", ["forward", "chained"])
@@ -50,8 +52,7 @@ def test_a_broken_chain_is_named() -> None:
 def test_what_nobody_stated_is_said_beside_the_proof(
     memory: float, payload: float, told: str
 ) -> None:
-    ends = [Operator("a", ipt=10, rate=10, payload=payload), Operator("b", ipt=10)]
-    graph = StreamGraph.of("pair", ends, [Stream("a", "b")])
+    graph = chain(Operator("a", ipt=10, rate=10, payload=payload), Operator("b", ipt=10))
     result = plan(graph, offers=[Offer("one", 1.0, memory=memory)], budget=QUICK)
     assert result.notes == (f"Assumed: {told}",)
     assert "No plan costs less." in str(result)

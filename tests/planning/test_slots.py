@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_cases import all_contents, catalogues, plannable
+from planning_cases import all_contents, catalogues, chain, plannable
 
 from streamplace.errors import ProblemError
-from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model import Operator, StreamGraph
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
@@ -23,23 +23,19 @@ from streamplace.planning.subtasks import slot_groups, slots_of
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 
 
-def chain(needs: list[int]) -> StreamGraph:
+def needing(*needs: int) -> StreamGraph:
     """Operators that need so many MIPS each, one after the other."""
     operators = [
-        Operator(f"v{i}", ipt=1000 * need, rate=1000 if i == 0 else 0)
-        for i, need in enumerate(needs)
+        Operator(f"v{i}", ipt=1000 * need, rate=0 if i else 1000) for i, need in enumerate(needs)
     ]
-    streams = [
-        Stream(f"v{i}", f"v{i + 1}", partitioning="rebalance") for i in range(len(needs) - 1)
-    ]
-    return StreamGraph.of("chain", operators, streams)
+    return chain(*operators, kind="rebalance")
 
 
 @pytest.mark.parametrize(("sharing", "machines"), [(False, 5), (True, 3)])
 def test_where_slots_limit_a_plan_needs_as_many_as_its_groups(sharing: bool, machines: int) -> None:
     """Operators of 3, 5 and 2 subtasks need ⌈10 / 2⌉ machines of two slots, or ⌈5 / 2⌉."""
     offer = Offer("box", 1.0, mips=1.0, cores=16, slots=2)
-    result = planned(chain([3, 5, 2]), Catalogue.of([offer], slot_sharing=sharing), ASKED)
+    result = planned(needing(3, 5, 2), Catalogue.of([offer], slot_sharing=sharing), ASKED)
     assert (result.cost, result.bound) == (machines, machines)
     assert (result.slots.separate, result.slots.shared) == (10, 5)
     assert result.slots.machines == {"box": 2}
@@ -54,11 +50,9 @@ def test_where_slots_limit_a_plan_needs_as_many_as_its_groups(sharing: bool, mac
 
 def test_groups_share_no_slots_with_each_other() -> None:
     """Of 3, 5 and 2 subtasks, the last operator's do not share: 5 + 2 slots, or 4 machines."""
-    graph = chain([3, 5, 2])
+    graph = needing(3, 5, 2)
     groups = ["", "default", "own"]
-    operators = replace(graph.operators, slot_sharing_group=groups)
-    streams = replace(graph.streams, operators=operators)
-    apart = replace(graph, operators=operators, streams=streams)
+    apart = graph.with_operators(replace(graph.operators, slot_sharing_group=groups))
     offer = Offer("box", 1.0, mips=1.0, cores=16, slots=2)
     result = planned(apart, Catalogue.of([offer], slot_sharing=True), ASKED)
     assert (result.cost, result.bound, result.slots.shared) == (4, 4, 7)

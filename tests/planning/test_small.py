@@ -4,9 +4,9 @@ from contextlib import suppress
 from math import inf
 
 import pytest
-from planning_cases import cheapest_by_brute_force, tiny
+from planning_cases import chain, cheapest_by_brute_force, tiny
 
-from streamplace import Budget, Offer, Operator, Stream, StreamGraph, plan
+from streamplace import Budget, Offer, Operator, StreamGraph, plan
 from streamplace.errors import ProblemError
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue
@@ -17,11 +17,11 @@ QUICK = Budget(evaluations=2000)
 
 def pair(first: float, second: float, most: int = 0) -> StreamGraph:
     """Two operators that need so many MIPS."""
-    ends = [
+    ends = (
         Operator("u", ipt=1000 * first, rate=1000),
         Operator("v", ipt=1000 * second, max_parallelism=most),
-    ]
-    return StreamGraph.of("pair", ends, [Stream("u", "v", partitioning="rebalance")])
+    )
+    return chain(*ends, kind="rebalance")
 
 
 def answer(graph: StreamGraph, *offers: Offer) -> PlanResult:
