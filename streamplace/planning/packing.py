@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.equation import handling_load
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.rows import copy_rows
 
@@ -164,8 +165,8 @@ def _add_streams(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         else:
             sent = packing.most[u, a] * (1.0 - packing.least[v, b])
             received = packing.most[v, b] * (1.0 - packing.least[u, a])
-        handling = packing.per_tuple[kind] * packing.tuples[e]
-        handling += packing.per_bit[kind] * packing.bits[e]
+        per_tuple, per_bit = packing.per_tuple[kind], packing.per_bit[kind]
+        handling = handling_load(packing.tuples[e], packing.bits[e], per_tuple, per_bit, 1.0)
         use[CPU] += handling * (sent + received)
         use[EGRESS] += packing.bits[e] * sent
         use[INGRESS] += packing.bits[e] * received

@@ -46,11 +46,6 @@ MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
 
 
-def never() -> bool:
-    """Do not stop."""
-    return False
-
-
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     """Rate at which the first resource is full but for the headroom; infinite if none is used.
 
@@ -127,7 +122,7 @@ def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: floa
 def largest_rate(
     problem: PlanProblem,
     counts: tuple[int, ...] | None = None,
-    stop: Callable[[], bool] = never,
+    stop: Callable[[], bool] = lambda: False,
     most: float = inf,
 ) -> tuple[float, PackedMachines | None]:
     """Return the largest rate for which a packing is found, and the packing; 0 if none is.
@@ -191,7 +186,9 @@ def highest_found(problem: PlanProblem) -> float:
 
 
 def packed_at(
-    problem: PlanProblem, counts: tuple[int, ...] | None = None, stop: Callable[[], bool] = never
+    problem: PlanProblem,
+    counts: tuple[int, ...] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> PackedMachines | None:
     """Pack the operators of a problem onto machines without minimising the cost."""
     numbers = counts or _several(problem)
