@@ -15,12 +15,12 @@ from streamplace.api.arguments import (
 )
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import only
-from streamplace.model import what_if as what_ifs
 from streamplace.model.expansion import Expansion
 from streamplace.model.expansion import expand as expanded
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
+from streamplace.model.what_if import changed_graph, changed_problem
 from streamplace.settings.convert import FilePath, is_path, wrong
 
 if TYPE_CHECKING:
@@ -73,7 +73,10 @@ def what_if(
     >>> busier.operators.ipt.tolist(), busier.source_rate
     ([5.0, 20.0], 100000.0)
     """
-    return what_ifs.what_if(_graph_or_problem(graph), scale=scale or {}, change=change or {})
+    original, factors, values = _graph_or_problem(graph), scale or {}, change or {}
+    if isinstance(original, StreamGraph):
+        return changed_graph(original, factors, values)
+    return changed_problem(original, factors, values)
 
 
 def expand(graph: GraphLike, shares: Mapping[str, Sequence[float]] | None = None) -> Expansion:

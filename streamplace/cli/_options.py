@@ -195,15 +195,15 @@ def read_problem(
 ) -> "Problem":
     """Read a graph or a problem, with a cluster, a rate and constraints for it.
 
-    ``changes`` are arguments of `streamplace.model.what_if.what_if`.
+    ``changes`` are factors and values as for `streamplace.what_if`.
     """
     from streamplace.io.graphs import only
-    from streamplace.model.what_if import what_if
+    from streamplace.model.what_if import changed_problem
 
     graphs = data_set(graph, cluster=cluster, constraints=constraints)
     problem = only(iter(graphs), graph, "graph")
     if changes:
-        problem = what_if(problem, **changes)
+        problem = changed_problem(problem, **changes)
     if rate is not None:
         problem = problem.at_rate(rate)
     LOG.info(

@@ -49,11 +49,11 @@ def command(graph: Path, asked: PlanningSettings, as_json: bool, output: Path | 
     """
     from streamplace.api.arguments import planned_graph
     from streamplace.api.plan_request import PlanRequest
-    from streamplace.model.what_if import what_if
+    from streamplace.model.what_if import changed_graph
 
     rates = asked.rate or ()
     _check_output(output, is_curve=len(rates) > 1, is_schedule=asked.schedule)
-    whole = what_if(planned_graph(graph), **asked.changes())
+    whole = changed_graph(planned_graph(graph), **asked.changes())
     say_trust(whole, trusts=asked.trust_profile)
     request = PlanRequest.of(whole, asked)
     answer: PlanResult | PlanCurve | PlanSchedule

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -45,50 +45,37 @@ STREAM: dict[str, Callable[[Quantity], float]] = {
 """Numbers of a stream that can be set, and their parsers."""
 
 
-@overload
-def what_if(
-    graph: StreamGraph, *, scale: Mapping[str, float] = ..., change: Mapping[str, Quantity] = ...
-) -> StreamGraph: ...
-@overload
-def what_if(
-    graph: Problem, *, scale: Mapping[str, float] = ..., change: Mapping[str, Quantity] = ...
-) -> Problem: ...
-def what_if(
-    graph: StreamGraph | Problem,
-    *,
-    scale: Mapping[str, float] | None = None,
-    change: Mapping[str, Quantity] | None = None,
-) -> StreamGraph | Problem:
-    """Copy of a graph or a problem with changed numbers; see `streamplace.what_if`."""
-    factors, values = dict(scale or {}), dict(change or {})
-    if isinstance(graph, StreamGraph):
-        return _changed(graph, factors, values)
-    seconds = graph.seconds
+def changed_problem(
+    problem: Problem, scale: Mapping[str, float], change: Mapping[str, Quantity]
+) -> Problem:
+    """Copy of a problem with changed numbers; see `streamplace.what_if`."""
+    seconds = problem.seconds
     if seconds is not None:
-        for key in values:
+        for key in change:
             name, _, field = key.rpartition(".")
-            if field == "ipt" and not _is_stream(graph.graph, name):
+            if field == "ipt" and not _is_stream(problem.graph, name):
                 raise ProblemError(
                     f"the problem states the CPU of its operators in seconds, so {key} has no "
                     "effect; scale the operator instead"
                 )
         seconds = np.array(seconds)
-        for name, factor in factors.items():
-            seconds[_row(graph.graph, name)] *= _factor(name, factor)
-    changed = _changed(graph.graph, factors, values)
-    return Problem(changed, graph.cluster, graph.constraints, seconds, graph.moving)
+        for name, factor in scale.items():
+            seconds[_row(problem.graph, name)] *= _factor(name, factor)
+    graph = changed_graph(problem.graph, scale, change)
+    return Problem(graph, problem.cluster, problem.constraints, seconds, problem.moving)
 
 
-def _changed(
-    graph: StreamGraph, factors: Mapping[str, float], values: Mapping[str, Quantity]
+def changed_graph(
+    graph: StreamGraph, scale: Mapping[str, float], change: Mapping[str, Quantity]
 ) -> StreamGraph:
-    if not factors and not values:
+    """Copy of a graph with changed numbers; see `streamplace.what_if`."""
+    if not scale and not change:
         return graph
     operators, streams = list(graph.operators), list(graph.streams)
-    for name, factor in factors.items():
+    for name, factor in scale.items():
         v = _row(graph, name)
         operators[v] = replace(operators[v], ipt=operators[v].ipt * _factor(name, factor))
-    for key, value in values.items():
+    for key, value in change.items():
         name, dot, field = key.rpartition(".")
         if not dot:
             raise GraphError(

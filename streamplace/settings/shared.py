@@ -155,7 +155,7 @@ class WhatIfs(VerbSettings):
     ] = ()
 
     def changes(self) -> dict[str, Any]:
-        """Arguments of `streamplace.model.what_if.what_if`."""
+        """Arguments of `streamplace.what_if`."""
         factors = {}
         for name, text in self._pairs("scale", self.scale, "enrich=2").items():
             try:
