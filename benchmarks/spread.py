@@ -24,8 +24,17 @@ from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.packing import CPU, EGRESS, INGRESS, Packing, packing_of
-from streamplace.planning.search import PackedMachines, PlanSearch, largest_use
+from streamplace.planning.packing import (
+    CPU,
+    EGRESS,
+    INGRESS,
+    PackedMachines,
+    Packing,
+    largest_use,
+    packing_of,
+)
+from streamplace.planning.problem import PlanProblem, PlanSettings
+from streamplace.planning.search import PlanSearch
 
 SLOTS = {4: 8, 16: 64}
 """Slots of each worker, by the number of workers."""
@@ -62,14 +71,20 @@ def worker(workers: int) -> Catalogue:
     return Catalogue.of([offer], OVERHEAD)
 
 
-def least_load(demand: Demand, catalogue: Catalogue, fluid: float) -> PackedMachines:
+def asked(graph: StreamGraph, catalogue: Catalogue, times: float) -> PlanProblem:
+    """The problem of a plan for a multiple of the rate, with the subtasks of the graph."""
+    faster = graph.at_rate(times * graph.source_rate)
+    return PlanProblem.of(faster, catalogue, PlanSettings(keep_parallelism=True))
+
+
+def least_load(graph: StreamGraph, catalogue: Catalogue, fluid: float) -> PackedMachines:
     """Return the placement whose most loaded worker has the least load that was found."""
     carried, most, workers = 0.0, (1 + EQUAL) / fluid, catalogue.offers[0].at_most
+    demand = asked(graph, catalogue, 1.0).demand
     best: PackedMachines | None = None
     for _ in range(PROBES):
         probe = (carried + most) / 2
-        search = PlanSearch(demand.at_rate(probe), catalogue, 0)
-        packed = search.pack((workers,), STEPS)
+        packed = PlanSearch(asked(graph, catalogue, probe)).pack((workers,), STEPS)
         if packed is None:
             most = probe
             continue
@@ -84,12 +99,13 @@ def load_of(demand: Demand, catalogue: Catalogue, packed: PackedMachines) -> flo
     return float(largest_use(packing, packed)[:, [CPU, EGRESS, INGRESS]].max())
 
 
-def load_bound(demand: Demand, catalogue: Catalogue, reached: float, fluid: float) -> float:
+def load_bound(graph: StreamGraph, catalogue: Catalogue, reached: float, fluid: float) -> float:
     """Return a load that no placement is below, by bisection of the rates with a bound."""
     low, excluded = 1 / reached, (1 + EQUAL) / fluid
     probe = low * (1 + EQUAL)
     for _ in range(PROBES):
-        if proven_bound(demand.at_rate(probe), catalogue, most_nodes=NODES) is None:
+        demand = asked(graph, catalogue, probe).demand
+        if proven_bound(demand, catalogue, most_nodes=NODES) is None:
             excluded = probe
         else:
             low = probe
@@ -155,10 +171,10 @@ def compared(path: Path, workers: int) -> None:
     demand, catalogue = demand_of(graph, fixed=True), worker(workers)
     fluid = load(graph) / (workers * slots)
     begin = time.process_time()
-    packed = least_load(demand, catalogue, fluid)
+    packed = least_load(graph, catalogue, fluid)
     ours = load_of(demand, catalogue, packed)
     searched = time.process_time() - begin
-    bound = load_bound(demand, catalogue, ours, fluid)
+    bound = load_bound(graph, catalogue, ours, fluid)
     proven = time.process_time() - begin - searched
     line = (
         f"{graph.name:10s} {packed.parallelism.sum():5d} subtasks, {workers} x {slots}: load "
