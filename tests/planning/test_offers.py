@@ -65,7 +65,7 @@ def test_offers_may_be_called_as_machines_of_others() -> None:
         ("[[offers]]\nname = 'a'\nprice = nan", "price is nan"),
         (
             "".join(f"[[offers]]\nname = 'm{i}'\nprice = 1\n" for i in range(1001)),
-            "are 1001",
+            "are 1001 offers, and a plan takes at most 500",
         ),
         ("[[offers]]\nname = 'a'\nprice = 5e-324", "price is .*; it must be > 0, from 1e-15 to"),
     ],
