@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from hypothesis import settings
 from numba.core.dispatcher import _FunctionCompiler
 
 from streamplace.cli.main import main
+from streamplace.engines.flink.local.dist import VERSION, Flink, fetch_flink, fetched_home
 
 # First calls may compile; the same examples every time make a failure reproducible. `make test-all`
 # asks for the thorough profile.
@@ -32,6 +34,8 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 OF_CRASHES = {signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS}
 """Signals by which pytest and Ray print where a process crashed."""
+FETCHED = fetched_home(VERSION).parents[2]
+"""The user's cache folder, as it is before tests get one of their own."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -199,3 +203,23 @@ def refusal(run: Callable[..., Answer]) -> Callable[..., str]:
 def contents() -> dict[Path, bytes | None]:
     """What lies in and below the working folder."""
     return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
+
+
+@pytest.fixture(scope="session")
+def fetched() -> Callable[[str], Flink]:
+    """Flink in a version, downloaded once per machine; tests that need it are skipped sans Java."""
+    if shutil.which("javac") is None:
+        pytest.skip("there is no Java (JDK) on this machine")
+
+    def fetch(version: str) -> Flink:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(FETCHED))
+            return fetch_flink(version)
+
+    return fetch
+
+
+@pytest.fixture(scope="session")
+def flink(fetched: Callable[[str], Flink]) -> Flink:
+    """Flink in the version that streamplace is made for."""
+    return fetched(VERSION)

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.dist import VERSION, Flink, fetch_flink, fetched_home
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar
@@ -26,28 +25,6 @@ collect_ignore = ["golden"]
 
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
-FETCHED = fetched_home(VERSION).parents[2]
-"""The user's cache folder, as it is before tests get one of their own."""
-
-
-@pytest.fixture(scope="session")
-def fetched() -> Callable[[str], Flink]:
-    """Flink in a version, downloaded once per machine; tests that need it are skipped sans Java."""
-    if shutil.which("javac") is None:
-        pytest.skip("there is no Java (JDK) on this machine")
-
-    def fetch(version: str) -> Flink:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_CACHE_HOME", str(FETCHED))
-            return fetch_flink(version)
-
-    return fetch
-
-
-@pytest.fixture(scope="session")
-def flink(fetched: Callable[[str], Flink]) -> Flink:
-    """Flink in the version that streamplace is made for."""
-    return fetched(VERSION)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from threading import Timer
+from typing import Any, NamedTuple
 
 from flink_clusters import free_port
 
@@ -19,6 +21,7 @@ VARIABLE = "STREAMPLACE_KAFKA"
 SOURCES = Path(__file__).parents[1] / "kafka"
 WHY_SKIPPED = f"needs Kafka: mvn -f tests/kafka/pom.xml package, and {VARIABLE} set to its jars"
 START_SECONDS = 60.0
+ENDLESS = 10**12
 CLIENT = (
     "kafka-clients-",
     "lz4-java-",
@@ -49,10 +52,18 @@ LOGGING = """<Configuration><Appenders><Console name="out"/></Appenders>
 """
 
 
+@cache
 def kafka_jars() -> list[Path]:
     """Jars of Kafka and of Flink's connector; none where there is no Kafka."""
     folder = os.environ.get(VARIABLE)
-    return sorted(Path(folder).rglob("*.jar")) if folder else []
+    return sorted(Path(folder).resolve().rglob("*.jar")) if folder else []
+
+
+@dataclass
+class Feed:
+    """Records that are written to a topic while a block runs."""
+
+    number: int = 0  # how many were, when all are
 
 
 class Output(NamedTuple):
@@ -71,6 +82,7 @@ class Broker:
     classes: str  # class path of Kafka's own programs, and of those that feed and check
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    coming: Timer | None = None  # starts it again after it was killed
 
     @property
     def address(self) -> str:
@@ -104,41 +116,65 @@ class Broker:
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
-    def kill(self) -> None:
-        """Kill the broker, as a crash would."""
+    def kill(self, away: float | None = None) -> None:
+        """Kill the broker, as a crash would; it may come back after so many seconds."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+        if away is not None:
+            self.coming = Timer(away, self.start)
+            self.coming.start()
 
-    def create(self, topic: str, partitions: int = 4, *configuration: str) -> None:
-        """Create a topic."""
-        self._java("Topics", self.address, topic, str(partitions), *configuration)
+    def await_return(self) -> None:
+        """Wait until a broker that was killed for some time is back."""
+        if self.coming is not None:
+            self.coming.join()
+
+    def end(self) -> None:
+        """Kill the broker for good."""
+        if self.coming is not None:
+            self.coming.cancel()
+        self.await_return()
+        self.kill()
+
+    def create(self, *topics: str, partitions: int = 4) -> None:
+        """Create topics, or add partitions to those that exist."""
+        self._java("Topics", self.address, str(partitions), *topics)
+
+    def delete(self, *topics: str) -> None:
+        """Delete topics."""
+        self._java("Topics", self.address, "0", *topics)
 
     @contextmanager
     def fed(
         self,
         topic: str,
-        number: int,
+        number: int | None = None,
         *,
         rate: float = 0.0,
         first: int = 0,
         shares: str = "1:1:1:1",
         keys: int = 100,
         end: bool = True,
-    ) -> Iterator["subprocess.Popen[bytes]"]:
-        """Write so many records to a topic while the block runs; wait for the last one after it."""
-        words = (topic, first, number, rate, shares, keys, "end" if end else "on")
+    ) -> Iterator[Feed]:
+        """Write records to a topic while the block runs, or so many, whose last it waits for."""
+        words = (topic, first, number or ENDLESS, rate, shares, keys, "end" if end else "on")
         command = self._command("Feeder", self.address, *map(str, words))
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        feed = Feed()
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         try:
-            yield process
-            assert process.wait() == 0
+            yield feed
+            written, _ = process.communicate("" if number else "enough\n")
+            assert process.returncode == 0
+            feed.number = int(written)
         finally:
             process.kill()
 
-    def feed(self, topic: str, number: int, **facts: object) -> None:
+    def feed(self, topic: str, number: int, **facts: Any) -> None:
         """Write so many records to a topic."""
-        with self.fed(topic, number, **facts):  # type: ignore[arg-type]
+        with self.fed(topic, number, **facts):
             pass
 
     def committed(self, topic: str, *, last: bool = False) -> Output:
@@ -153,7 +189,7 @@ class Broker:
         deadline = time.monotonic() + seconds
         while (found := self.committed(topic, last=last)).total < total:
             assert time.monotonic() < deadline, found
-            time.sleep(1.0)
+            time.sleep(2.0)
         return found
 
     def _command(self, main: str, *words: str) -> list[str]:
@@ -175,7 +211,7 @@ def broker(folder: Path, jar: Path) -> Iterator[Broker]:
         made.start()
         yield made
     finally:
-        made.kill()
+        made.end()
 
 
 def kafka_flink(flink: Flink, home: Path) -> Flink:

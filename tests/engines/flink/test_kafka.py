@@ -1,11 +1,18 @@
 """Jobs that read a real Kafka: measured by their lag, and moved without losing a record."""
 
-from collections.abc import Iterator
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from command_lines import settings_file
 from kafka import WHY_SKIPPED, Broker, broker, kafka_flink, kafka_jars, kafka_jobs
 
 from streamplace.engines.flink.engine import FlinkEngine
@@ -15,7 +22,9 @@ from streamplace.engines.flink.local.session import LocalCluster, local_cluster
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.io.graphs import read_graph
 
 pytestmark = [
     pytest.mark.xdist_group("flink"),
@@ -24,6 +33,8 @@ pytestmark = [
 ]
 DEVICES = ("dev-0", "dev-1")
 RATE, ORDERS = 1_000, 60_000
+SETTLE = 6.0
+"""Seconds after which a checkpoint is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,72 +45,198 @@ class Shop:
     cluster: LocalCluster
     jar: Path
 
-    def program(self, main: str) -> Program:
-        """A job of two subtasks, as it is submitted."""
-        return Program(self.jar, main, (self.broker.address,), parallelism=2)
+    @property
+    def rest(self) -> Rest:
+        """Client of the cluster."""
+        return self.cluster.rest
 
-    def started(self, main: str) -> str:
-        """Submit a job as others do; returns its id when it runs."""
-        rest = self.cluster.rest
-        uploaded = quote(rest.upload(self.jar), safe="")
+    def submitted(self, main: str, *arguments: str, parallelism: int = 2) -> str:
+        """Submit a job as others do, and return its id."""
+        uploaded = quote(self.rest.upload(self.jar), safe="")
         request = {
             "entryClass": main,
-            "programArgsList": [self.broker.address],
-            "parallelism": 2,
+            "programArgsList": [self.broker.address, *arguments],
+            "parallelism": parallelism,
         }
-        job = str(rest.post(f"/jars/{uploaded}/run", request)["jobid"])
-        rest.wait_running(job, 120)
+        return str(self.rest.post(f"/jars/{uploaded}/run", request)["jobid"])
+
+    def started(self, main: str, *arguments: str, parallelism: int = 2) -> str:
+        """Submit a job, and return its id when it runs."""
+        job = self.submitted(main, *arguments, parallelism=parallelism)
+        self.rest.wait_running(job, 120)
         return job
+
+    def moved(
+        self, job: str, device: str, settle: float, tell: Callable[[str], None] = print
+    ) -> str:
+        """Move all of the job with windows to a TaskManager; returns its id there."""
+        moves = MoveSettings(settle=settle, least_rate=0.0)
+        engine = FlinkEngine(self.rest, home=self.cluster.flink.home, moves=moves, tell=tell)
+        there = layout_of(self.rest, job, self.rest.running_job(job))
+        target = Layout({name: [device] * len(own) for name, own in there.items()})
+        program = Program(self.jar, "WindowsJob", (self.broker.address,), parallelism=2)
+        return engine.move(job, program, target).job
+
+    @contextmanager
+    def one_copy(self) -> Iterator[None]:
+        """Check all the time that one job runs at most."""
+        numbers, over = [0], Event()
+
+        def look() -> None:
+            rest = self.rest
+            while not over.wait(0.2):
+                with suppress(FlinkError):
+                    numbers.append(len(rest.live_jobs()))
+
+        watch = Thread(target=look)
+        watch.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watch.join()
+        assert max(numbers) == 1
+
+    def tells_all(self, number: int, seconds: float = 120) -> None:
+        """Wait until so many orders are counted in windows, each of them once."""
+        windows = self.broker.await_total("windows", number, seconds=seconds)
+        assert (windows.total, windows.repeated) == (number, 0)
 
 
 @pytest.fixture(scope="module")
-def shop(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A broker, and a cluster with Kafka's connector."""
-    folder = tmp_path_factory.mktemp("kafka")
-    flink = kafka_flink(flink, folder / "flink")
-    jar = kafka_jobs(flink, folder / "jobs.jar")
-    (folder / "broker").mkdir()
+def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster with Kafka's connector, on which jobs restart as by default elsewhere."""
+    folder = tmp_path_factory.mktemp("flink")
     settings = {
         "taskmanager.numberOfTaskSlots": 4,
         "env.java.opts.taskmanager": "-XX:TieredStopAtLevel=1",
         "execution.checkpointing.interval": "2 s",
         "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
         "execution.checkpointing.savepoint-dir": (folder / "savepoints").as_uri(),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 1000,
     }
-    with (
-        broker(folder / "broker", jar) as made,
-        local_cluster(flink, DEVICES, settings=settings) as cluster,
-    ):
-        for topic in ("orders", "payments", "windows", "paid", "large"):
-            made.create(topic)
-        made.create("totals", 4, "cleanup.policy=compact")
-        yield Shop(made, cluster, jar)
+    own = kafka_flink(flink, folder / "flink")
+    kafka_jobs(own, folder / "jobs.jar")
+    with local_cluster(own, DEVICES, settings=settings) as cluster:
+        yield cluster
 
 
-def test_a_job_is_moved_under_load_to_the_last_record(shop: Shop) -> None:
-    """Exactly once, five times in a row; its lag says that it keeps up before."""
-    rest, job = shop.cluster.rest, shop.started("WindowsJob")
-    engine = FlinkEngine(rest, home=shop.cluster.flink.home, moves=MoveSettings(settle=2.0))
-    with shop.broker.fed("orders", ORDERS, rate=RATE):
-        flow = source_flow(rest, job, 10.0)
+@pytest.fixture
+def shop(kafka_cluster: LocalCluster, tmp_path: Path) -> Iterator[Shop]:
+    """A broker of its own with empty topics; no job is left."""
+    jar = kafka_cluster.flink.home.parent / "jobs.jar"
+    with broker(tmp_path, jar) as made:
+        made.create("orders", "payments", "windows", "paid", "large", "totals")
+        yield Shop(made, kafka_cluster, jar)
+        for job in kafka_cluster.rest.live_jobs():
+            kafka_cluster.rest.cancel(job)
+
+
+def test_a_job_is_moved_twenty_times_under_load_to_the_last_record(shop: Shop) -> None:
+    """Exactly once; its lag says that it keeps up before."""
+    job = shop.started("WindowsJob")
+    with shop.broker.fed("orders", rate=RATE) as feed, shop.one_copy():
+        flow = source_flow(shop.rest, job, 10.0)
         assert flow is not None
         assert flow.keeps_up
         assert flow.offered == pytest.approx(RATE, rel=0.3)
-        for turn in range(5):
-            there = layout_of(rest, job, rest.running_job(job))
-            target = {name: [DEVICES[turn % 2]] * len(own) for name, own in there.items()}
-            job = engine.move(job, shop.program("WindowsJob"), Layout(target)).job
-    windows = shop.broker.await_total("windows", ORDERS)
-    assert (windows.total, windows.repeated) == (ORDERS, 0)
-    rest.cancel(job)
+        for turn in range(20):
+            job = shop.moved(job, DEVICES[turn % 2], settle=2.0)
+    shop.tells_all(feed.number)
+
+
+@pytest.mark.parametrize("away", [5.0, 120.0])
+@pytest.mark.parametrize("moment", ["checking", "stopping", "starting it", "watching"])
+def test_a_broker_that_dies_in_a_move_costs_no_record(
+    shop: Shop,
+    run: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    away: float,
+) -> None:
+    """The job runs in the end, by itself or by the line that is printed: one copy, exactly once."""
+    monkeypatch.setenv("FLINK_HOME", str(shop.cluster.flink.home))
+    job, steps = shop.started("WindowsJob"), list[str]()
+
+    def tell(step: str) -> None:
+        steps.append(step)
+        if step.startswith(moment) and shop.broker.coming is None:
+            time.sleep(0.1 * (moment == "stopping"))
+            shop.broker.kill(away)
+
+    with shop.broker.fed("orders", rate=RATE) as feed, shop.one_copy():
+        time.sleep(5.0)
+        line = None
+        try:
+            shop.moved(job, DEVICES[0], SETTLE, tell)
+        except FlinkError as error:
+            steps.append(str(error))
+            line = re.search(r"streamplace flink move .* --resume.*", str(error))
+        shop.broker.await_return()
+        if line is not None:
+            answer = run(*shlex.split(line[0])[1:])
+            steps.append(answer.err)
+        (job,) = shop.rest.live_jobs()
+        shop.rest.wait_running(job, 120)
+        time.sleep(5.0)
+    print(*steps, sep="\n")
+    shop.tells_all(feed.number, 240)
+
+
+def test_partitions_that_are_added_are_read_and_moved_too(shop: Shop) -> None:
+    """Their number is told by the metrics of the source."""
+    job = shop.started("WindowsJob")
+    shop.broker.feed("orders", ORDERS, end=False)
+    shop.broker.create("orders", partitions=6)
+    with shop.broker.fed("orders", first=ORDERS, rate=RATE, shares="1:1:1:1:1:1") as feed:
+        time.sleep(10.0)
+        flow = source_flow(shop.rest, job, 10.0)
+        assert flow is not None
+        assert flow.sources["orders"].partitions == 6
+        shop.moved(job, DEVICES[1], settle=2.0)
+    shop.tells_all(ORDERS + feed.number)
+
+
+def test_a_profile_names_the_subtask_that_falls_behind(
+    shop: Shop, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Of a fifth subtask without a partition, nothing is reported; the first reads 7 of 10."""
+    shop.started("WindowsJob", "400", parallelism=5)
+    with shop.broker.fed("orders", rate=RATE, shares="7:1:1:1"):
+        time.sleep(10.0)
+        given = settings_file(tmp_path, patience=0)
+        answer = run("flink", "profile", "--rest", shop.cluster.url, *given, "-o", "graph.json")
+    assert answer.status == 0, answer.err
+    (told,) = re.findall(r"^lag of orders: (.*)", answer.err, re.MULTILINE)
+    ((growth),) = re.findall(r"; orders#\d falls behind by (\d+) tuples/s", told)
+    assert int(growth) == pytest.approx(300, rel=0.3)
+    assert read_graph(tmp_path / "graph.json").operators.max_parallelism.tolist()[0] == 5
+
+
+@pytest.mark.parametrize("trouble", ["unreachable", "deleted"])
+def test_a_source_that_cannot_read_is_told_in_a_line(
+    shop: Shop, refusal: Callable[..., str], tmp_path: Path, trouble: str
+) -> None:
+    """Whether Flink still waits for the broker, or has failed and starts the job again."""
+    if trouble == "unreachable":
+        shop.broker.kill()
+    else:
+        shop.broker.delete("orders")
+    shop.submitted("WindowsJob")
+    time.sleep(10.0)
+    given = settings_file(tmp_path, patience=0, seconds=2)
+    told = refusal("flink", "profile", "--rest", shop.cluster.url, *given)
+    assert re.search("sent nothing|not RUNNING|not running|restarted", told)
 
 
 def test_a_join_and_a_table_read_every_record_once(shop: Shop) -> None:
     """Their counts add up without moves, so that what a move breaks is the move's doing."""
-    jobs = [shop.started("JoinJob"), shop.started("SqlJob")]
-    shop.broker.feed("payments", ORDERS)
+    for job in ("JoinJob", "SqlJob"):
+        shop.started(job)
+    for topic in ("orders", "payments"):
+        shop.broker.feed(topic, ORDERS)
     paid = shop.broker.await_total("paid", ORDERS * (ORDERS - 1) // 2)
     assert (paid.records, paid.repeated) == (ORDERS, 0)
     assert shop.broker.await_total("totals", ORDERS, last=True).total == ORDERS
-    for job in jobs:
-        shop.cluster.rest.cancel(job)

@@ -1,4 +1,5 @@
-/* Writes orders, or payments of them, to a topic: one record per millisecond of event time.
+/* Writes orders, or payments of them, to a topic: one record per millisecond of event time. Prints
+ * how many it has written when as many are written as shall be, or a line comes from standard input.
  * Arguments: address of the broker; topic; number of the first record; how many; records per second,
  * 0 for as many as possible; shares of the partitions, as in 4:2:1:1; number of keys; end, to close
  * all windows by a record per partition that is far ahead. */
@@ -11,6 +12,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public final class Feeder {
     static final long AHEAD = 1L << 40;
 
+    /** Milliseconds for which it waits for a broker that is away. */
+    static final int PATIENCE = 900_000;
+
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
         long first = Long.parseLong(arguments[2]);
@@ -20,24 +24,34 @@ public final class Feeder {
         int keys = Integer.parseInt(arguments[6]);
         int[] turn = turns(shares);
         Map<String, Object> settings =
-                Map.of("bootstrap.servers", arguments[0], "linger.ms", 5, "acks", "all");
+                Map.of(
+                        "bootstrap.servers", arguments[0],
+                        "linger.ms", 5,
+                        "acks", "all",
+                        "delivery.timeout.ms", PATIENCE,
+                        "max.block.ms", PATIENCE);
+        long written = 0;
         try (KafkaProducer<byte[], byte[]> producer =
                 new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
             long began = System.nanoTime();
-            for (long i = 0; i < number; i++) {
-                long id = first + i;
-                send(producer, topic, turn[(int) (id % turn.length)], id, "k" + id % keys, id);
-                if (rate > 0 && i % 50 == 0) {
-                    long early = (long) (1e9 * i / rate) - (System.nanoTime() - began);
+            for (; written < number; written++) {
+                if (rate > 0 && written % 50 == 0) {
+                    long early = (long) (1e9 * written / rate) - (System.nanoTime() - began);
                     if (early > 0) {
                         Thread.sleep(early / 1_000_000);
                     }
+                    if (System.in.available() > 0) {
+                        break;
+                    }
                 }
+                long id = first + written;
+                send(producer, topic, turn[(int) (id % turn.length)], id, "k" + id % keys, id);
             }
             for (int p = 0; arguments[7].equals("end") && p < shares.length; p++) {
-                send(producer, topic, p, -1, "end", first + number + AHEAD);
+                send(producer, topic, p, -1, "end", first + written + AHEAD);
             }
         }
+        System.out.println(written);
     }
 
     /** Partitions of one turn of records. */
@@ -67,7 +81,12 @@ public final class Feeder {
                         "{\"id\":%d,\"key\":\"%s\",\"amount\":%d,\"time\":%d}",
                         id, key, Math.floorMod(id, 100), time);
         producer.send(
-                new ProducerRecord<>(
-                        topic, partition, null, text.getBytes(StandardCharsets.UTF_8)));
+                new ProducerRecord<>(topic, partition, null, text.getBytes(StandardCharsets.UTF_8)),
+                (where, error) -> {
+                    if (error != null) {
+                        error.printStackTrace();
+                        Runtime.getRuntime().halt(1);
+                    }
+                });
     }
 }

@@ -35,7 +35,7 @@ public final class JoinJob {
             StreamExecutionEnvironment env, String broker, String topic) {
         return env.fromSource(
                         WindowsJob.source(broker, topic), WatermarkStrategy.noWatermarks(), topic)
-                .map(new WindowsJob.Parse())
+                .map(new WindowsJob.Parse(1e9))
                 .name("parse " + topic)
                 .filter(one -> !one.f0.equals("end"))
                 .name(topic + " only");

@@ -1,21 +1,32 @@
-/* Creates a topic.
- * Arguments: address of the broker; topic; number of partitions; settings, as in cleanup.policy=compact. */
-import java.util.HashMap;
+/* Creates topics, gives those that exist so many partitions, or deletes them if that is 0.
+ * Arguments: address of the broker; number of partitions; topics. */
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 
 public final class Topics {
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> settings = new HashMap<>();
-        for (int i = 3; i < arguments.length; i++) {
-            String[] pair = arguments[i].split("=");
-            settings.put(pair[0], pair[1]);
-        }
-        NewTopic topic = new NewTopic(arguments[1], Integer.parseInt(arguments[2]), (short) 1);
+        int partitions = Integer.parseInt(arguments[1]);
+        List<String> topics = Arrays.asList(arguments).subList(2, arguments.length);
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
-            admin.createTopics(List.of(topic.configs(settings))).all().get();
+            if (partitions == 0) {
+                admin.deleteTopics(topics).all().get();
+                return;
+            }
+            Set<String> there = admin.listTopics().names().get();
+            for (String topic : topics) {
+                if (there.contains(topic)) {
+                    var more = Map.of(topic, NewPartitions.increaseTo(partitions));
+                    admin.createPartitions(more).all().get();
+                } else {
+                    var made = new NewTopic(topic, partitions, (short) 1);
+                    admin.createTopics(List.of(made)).all().get();
+                }
+            }
         }
     }
 }

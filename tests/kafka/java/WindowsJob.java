@@ -1,8 +1,9 @@
 /* Orders of a topic: counted by key and second into a topic, exactly once; large ones into another.
- * Arguments: address of the broker. */
+ * Arguments: address of the broker; records per second that a subtask reads at most, by default any. */
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.functions.OpenContext;
@@ -24,13 +25,14 @@ import org.apache.flink.util.Collector;
 public final class WindowsJob {
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        double most = arguments.length > 1 ? Double.parseDouble(arguments[1]) : 1e9;
         DataStream<Tuple3<String, Long, Long>> orders =
                 env.fromSource(
                                 source(arguments[0], "orders"),
                                 WatermarkStrategy.<String>forMonotonousTimestamps()
                                         .withTimestampAssigner((text, before) -> time(text)),
                                 "orders")
-                        .map(new Parse())
+                        .map(new Parse(most))
                         .name("parse");
         orders.filter(one -> !one.f0.equals("end"))
                 .name("orders only")
@@ -54,6 +56,7 @@ public final class WindowsJob {
                 .setBootstrapServers(broker)
                 .setTopics(topic)
                 .setGroupId("streamplace-" + topic)
+                .setProperty("partition.discovery.interval.ms", "2000")
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setValueOnlyDeserializer(new SimpleStringSchema())
                 .build();
@@ -78,7 +81,13 @@ public final class WindowsJob {
     }
 
     static final class Parse extends RichMapFunction<String, Tuple3<String, Long, Long>> {
+        private final long pause;
         private transient ObjectMapper mapper;
+
+        /** Reads so many records per second at most. */
+        Parse(double most) {
+            pause = (long) (1e9 / most);
+        }
 
         @Override
         public void open(OpenContext context) {
@@ -87,6 +96,9 @@ public final class WindowsJob {
 
         @Override
         public Tuple3<String, Long, Long> map(String text) throws Exception {
+            if (pause > 1) {
+                LockSupport.parkNanos(pause);
+            }
             JsonNode tree = mapper.readTree(text);
             return Tuple3.of(
                     tree.get("key").asText(), tree.get("amount").asLong(), tree.get("id").asLong());
