@@ -10,19 +10,22 @@ import io
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+from kafka import WHY_SKIPPED, kafka_jars
 from module_files import module_of
 
 from streamplace.cli.main import main
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.registry import EXPORTS
 from streamplace.families.registry import FAMILIES
 from streamplace.io.registry import FORMATS
@@ -36,9 +39,11 @@ BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re
 COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
 """Commands of a reader's shell that have no place in a test."""
+KAFKA = "docs/how-to/kafka.md"
 SLOW = frozenset(
     {
         "docs/how-to/cluster-run.md",
+        KAFKA,
         "docs/how-to/neural-networks.md",
         "docs/how-to/plan.md",
         "docs/how-to/problems.md",
@@ -48,7 +53,7 @@ SLOW = frozenset(
         "docs/library.md",
     }
 )
-"""They start a Ray, export networks, train models, plan or prove bounds, each for long."""
+"""They start a Ray or a Kafka, export networks, train models, plan or prove bounds: all long."""
 SHELL = frozenset({"|", ">", ">>", "<", ";", "&&", "||"})
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -80,18 +85,38 @@ def name_of(page: Path) -> str:
 
 def marks(page: Path) -> list[pytest.MarkDecorator]:
     """Each page in whatever process is free."""
-    group = pytest.mark.xdist_group(name_of(page))
-    return [group, pytest.mark.slow] if name_of(page) in SLOW else [group]
+    found = [pytest.mark.xdist_group(name_of(page))]
+    if name_of(page) in SLOW:
+        found.append(pytest.mark.slow)
+    if name_of(page) == KAFKA:
+        found.append(pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED))
+        found.append(pytest.mark.usefixtures("libraries"))
+    return found
 
 
 @pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty working folder, and registries that forget what a page adds."""
     for registry in (EXPORTS, FAMILIES, FORMATS, OBJECTIVES, PLACERS):
         assert list(registry)
         monkeypatch.setattr(registry, "_found", dict(registry._found))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    for file in tmp_path.glob("*.pid"):  # of processes that a page did not come to end
+        with suppress(ProcessLookupError):
+            os.kill(int(file.read_text()), signal.SIGKILL)
+
+
+@pytest.fixture
+def libraries(
+    flink: Flink, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders that a page names by variables."""
+    folder = tmp_path_factory.mktemp("jars")
+    for jar in kafka_jars():
+        (folder / jar.name).symlink_to(jar)
+    for name, value in {"KAFKA": folder, "FLINK": flink.home, "FLINK_HOME": flink.home}.items():
+        monkeypatch.setenv(name, str(value))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +150,7 @@ def check_command(entry: str) -> None:
     if command.startswith(SKIPPED):
         return
     words = shlex.split(command)
-    plain = words[0] == "streamplace" and not SHELL.intersection(words)
+    plain = words[0] == "streamplace" and not SHELL.intersection(words) and "$" not in command
     check_outcome(entry, *(in_process(words[1:]) if plain else in_shell(command)))
 
 
