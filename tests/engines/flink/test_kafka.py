@@ -124,10 +124,10 @@ def kafka_cluster(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture
-def shop(kafka_cluster: LocalCluster, tmp_path: Path) -> Iterator[Shop]:
+def shop(kafka_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """A broker of its own with empty topics; no job is left."""
     jar = kafka_cluster.flink.home.parent / "jobs.jar"
-    with broker(tmp_path, jar) as made:
+    with broker(tmp_path_factory.mktemp("broker"), jar) as made:
         made.create("orders", "payments", "windows", "paid", "large", "totals")
         yield Shop(made, kafka_cluster, jar)
         for job in kafka_cluster.rest.live_jobs():
