@@ -1,6 +1,7 @@
 """A Kafka broker on this machine, jobs that read it, what feeds them, and what was committed."""
 
 import os
+import random
 import socket
 import subprocess
 import time
@@ -59,6 +60,15 @@ def kafka_jars() -> list[Path]:
     return sorted(Path(folder).resolve().rglob("*.jar")) if folder else []
 
 
+def kept_port() -> int:
+    """A free port below those that systems give to clients, which could take it meanwhile."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
+
+
 @dataclass
 class Feed:
     """Records that are written to a topic while a block runs."""
@@ -80,7 +90,7 @@ class Broker:
 
     folder: Path
     classes: str  # class path of Kafka's own programs, and of those that feed and check
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=kept_port)
     process: subprocess.Popen[bytes] | None = None
     coming: Timer | None = None  # starts it again after it was killed
 
