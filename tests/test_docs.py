@@ -90,7 +90,6 @@ def marks(page: Path) -> list[pytest.MarkDecorator]:
         found.append(pytest.mark.slow)
     if name_of(page) == KAFKA:
         found.append(pytest.mark.skipif(not kafka_jars(), reason=WHY_SKIPPED))
-        found.append(pytest.mark.usefixtures("libraries"))
     return found
 
 
@@ -127,8 +126,12 @@ def libraries(
         if any(blocks(page))
     ],
 )
-def test_what_a_page_shows_happens(page: Path, empty_folder: Path) -> None:
+def test_what_a_page_shows_happens(
+    page: Path, empty_folder: Path, request: pytest.FixtureRequest
+) -> None:
     """Run everything on the page in one folder, as a reader would."""
+    if name_of(page) == KAFKA:
+        request.getfixturevalue("libraries")
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
         if block.title:
