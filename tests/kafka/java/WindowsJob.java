@@ -57,6 +57,8 @@ public final class WindowsJob {
                 .setTopics(topic)
                 .setGroupId("streamplace-" + topic)
                 .setProperty("partition.discovery.interval.ms", "2000")
+                // Lag is what was known at the last fetch, and falls until the next one.
+                .setProperty("max.partition.fetch.bytes", "8192")
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setValueOnlyDeserializer(new SimpleStringSchema())
                 .build();
