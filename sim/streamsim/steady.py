@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
-from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources, pressures
+from streamsim.equation import link_load, n_resources, pressures
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import inlined_kernel, kernel, patient
@@ -90,10 +90,10 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     """Load of every resource under one placement (shape [N]) at full rate."""
     place = writable(placement)
     d = instance.n_devices
-    flat = np.empty(n_resources(d))
+    flat = np.empty(d * (d + 3))
     full_rate_loads(instance, place, flat)
-    links, egress, ingress = link_at(d, 0, 0), egress_at(d, 0), ingress_at(d, 0)
-    devices = pressed = flat[:links]
+    devices, links, egress, ingress = np.split(flat, np.cumsum([d, d * d, d]))  # as in `equation`
+    pressed = devices
     rows = np.arange(len(place)), instance.device_type[place]
     constants, core_pressures = np.zeros(d), _largest(instance.core_pressure[rows], place, d)
     cores = core_pressures
@@ -104,9 +104,9 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
         cores = _largest(instance.full_core_load[rows][limits], place[limits], d)
     return Loads(
         devices=devices,
-        links=flat[links:egress].reshape(d, d),
-        egress=flat[egress:ingress],
-        ingress=flat[ingress:],
+        links=links.reshape(d, d),
+        egress=egress,
+        ingress=ingress,
         cores=cores,
         constants=constants,
         pressures=pressed,
