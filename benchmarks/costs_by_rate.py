@@ -25,7 +25,6 @@ import click
 from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
 from measured_rows import append_row, read_rows
 
-from streamplace.engines.flink.cpu.task_cpu import cpu_by_subtask
 from streamplace.engines.flink.cpu.threads import (
     COMPILERS,
     NETWORK,
@@ -38,7 +37,7 @@ from streamplace.engines.flink.cpu.threads import (
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.measure.fit import Observation, constant_cores
-from streamplace.engines.flink.measure.job_windows import JobWindows
+from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.streams import (
     BYTES_OF_A_TUPLE,
     remote_shares,
@@ -124,9 +123,8 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
             "task": one.vertex, "number": one.number, "device": one.device,
             "read": one.read, "wrote": one.wrote, "cores": cpu.cores,
             "own": cpu.thread.cores if cpu.thread else None,
-            "wakes": cpu.thread.wakes if cpu.thread else None,
         }
-        for one, cpu in cpu_by_subtask(started, seen.interval, seen.activity, {})
+        for one, cpu in seen.subtasks
     ]  # fmt: skip
     return {
         "job": name,
@@ -143,14 +141,10 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         "edges": [[edge.source, edge.target, edge.partitioning] for edge in windows.edges],
         "subtasks": subtasks,
         "threads": {
-            device: [
-                [load.name, round(load.cores, 6), round(load.wakes, 2)]
-                for load in loads
-                if load.cores > 1e-5
-            ]
-            for device, loads in seen.interval.loads.items()
+            device: [[load.name, round(load.cores, 6)] for load in loads if load.cores > 1e-5]
+            for device, loads in seen.cluster.loads.items()
         },
-        "kinds": {device: cores_by_kind(own) for device, own in seen.interval.loads.items()},
+        "kinds": {device: cores_by_kind(own) for device, own in seen.cluster.loads.items()},
         "idle": idle / seconds,
     }
 
@@ -193,14 +187,14 @@ def cores(row: Row) -> float:
 def total(row: Row) -> float:
     """Cores of all threads of a cluster, but for compilers."""
     threads = [thread for own in row["threads"].values() for thread in own]
-    counted = ((kind_of(name), taken) for name, taken, _ in threads)
+    counted = ((kind_of(name), taken) for name, taken, *_ in threads)
     return float(sum(taken for kind, taken in counted if kind not in (COMPILERS, OBSERVATION)))
 
 
 def predicted_total(row: Row, other: Row) -> float:
     """Cores of all threads at the rates of another row, by a fit to one."""
     kinds = {
-        device: cores_by_kind(ThreadLoad(0, name, taken) for name, taken, _ in own)
+        device: cores_by_kind(ThreadLoad(name, taken) for name, taken, *_ in own)
         for device, own in row["threads"].items()
     }
     found = sending_cost(
@@ -208,7 +202,7 @@ def predicted_total(row: Row, other: Row) -> float:
     )
     assert found is not None
     network = sum(found.fixed + found.per_byte * remote(other, device) for device in kinds)
-    return predicted(row, other) + network + len(kinds) * java_itself(kinds)
+    return predicted(row, other) + network + len(kinds) * java_itself(kinds.values())
 
 
 def remote(row: Row, device: str) -> float:
@@ -253,7 +247,7 @@ def predicted(row: Row, other: Row, *, is_fitted: bool = True) -> float:
     for task, facts in row["tasks"].items():
         seen, rate = observed(row, task), taken_in(row, task)
         whole = sum(one.cores for one in seen)
-        fixed = constant_cores(whole, rate, rate, seen if is_fitted else [], len(seen))
+        fixed = constant_cores(whole, rate, seen if is_fitted else [], len(seen))
         asked = taken_in(other, ids[facts["name"]])
         total += fixed + (whole - fixed) * (asked / rate if rate > 0 else 0.0)
     return total

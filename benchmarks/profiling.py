@@ -24,8 +24,7 @@ from limiting import limit, measured_devices, release
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.present import Agreement, agreement
+from streamplace.engines.flink.measure.graph import Agreement, agreement, measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.jars import build_jar

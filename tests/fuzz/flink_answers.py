@@ -15,7 +15,6 @@ from lazy_flink import Clock
 from pydantic import TypeAdapter
 
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
-from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
@@ -78,7 +77,7 @@ def _conversation(deed: Callable[[Rest], Any]) -> Read:
         with (
             patch.object(sampling, "time", clock),
             patch.object(rest, "time", clock),
-            patch.object(task_cpu, "time", clock),
+            patch.object(cpu, "time", clock),
             patch.object(cpu, "local_task_managers", list),
         ):
             deed(flink.rest)

@@ -11,14 +11,13 @@ from fake_flink import FakeFlink, config, failed_by, jobs, task_manager
 
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import job_windows, sampling, steady
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure import sampling, steady
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.steady import GARBAGE_TIME
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -44,7 +43,7 @@ def with_clock(patch: pytest.MonkeyPatch, clock: Clock) -> Clock:
     """Let the profiler see no other time, and no process of this machine."""
     patch.setattr(sampling, "time", clock)
     patch.setattr(steady, "time", clock)
-    patch.setattr(job_windows, "processes_of", lambda rest: {})
+    patch.setattr(sampling, "processes_of", lambda rest: {})
     return clock
 
 
@@ -54,9 +53,9 @@ def with_threads(
     processes: Mapping[str, int],
 ) -> None:
     """Let TaskManagers be processes of this machine with these threads."""
-    patch.setattr(job_windows, "processes_of", lambda rest: processes)
+    patch.setattr(sampling, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "python_workers", lambda managers: 0)
-    patch.setattr(task_cpu, "java_threads", threads)
+    patch.setattr(cpu, "java_threads", threads)
 
 
 @dataclass
@@ -262,7 +261,6 @@ def rates(
         "numBytesOut": wrote_bytes,
         "accumulateBusyTimeMs": 1000 * more.get("busy", 0.0),
         "accumulateBackPressuredTimeMs": 1000 * more.get("blocked", 0.0),
-        "accumulateIdleTimeMs": "NaN",
     }
 
 
@@ -288,15 +286,12 @@ class ShopFlink(LazyFlink):
         Ids of the slot sharing groups of the vertices; none where Flink does not tell.
     pinnable
         Whether the TaskManagers are configured for placements.
-    garbage
-        TaskManager → share of its time that garbage collection takes.
     bend
         Second from which sources emit twice as much.
     """
 
     groups: tuple[str, ...] = ()
     pinnable: bool = True
-    garbage: dict[str, float] = field(default_factory=dict)
     bend: float = 1e9
     reads: int = 0
 
@@ -320,16 +315,6 @@ class ShopFlink(LazyFlink):
         group = dict(zip(self.vertices, self.groups, strict=False)).get(v)
         told = {} if group is None else {"slotSharingGroupId": group}
         return super()._vertex(v) | {"maxParallelism": 128} | told
-
-    def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
-        if not wanted:
-            return [{"id": "Status.JVM.CPU.Time"}, {"id": GARBAGE_TIME}]
-        milliseconds = self.garbage.get(device, 0.0) * self.clock.now * 1000
-        spent = round(self.process_cpu[device] * self.clock.now * 1e9)
-        return [
-            {"id": "Status.JVM.CPU.Time", "value": str(spent)},
-            {"id": GARBAGE_TIME, "value": str(round(milliseconds))},
-        ]
 
     def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
         at = self.fetched.get(v, 0.0)

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from streamsim import first_use
+
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
@@ -101,6 +103,7 @@ class FlinkEngine:
         observed
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
+        first_use.prepare()  # kernels that compile beside a job would be measured with it
         seen = steady_profile(self.rest, job, seconds, self.patience, tell=self.tell)
         seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))

@@ -11,7 +11,6 @@ from fake_flink import ANSWERS, FakeFlink, failure
 from lazy_flink import Clock, Shop, advised
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
@@ -95,13 +94,6 @@ def test_a_restart_makes_a_job_young() -> None:
     document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
     assert seconds_running(document) == 30.0
     assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
-
-
-def test_garbage_collection_that_dominates_is_refused(shop: Shop) -> None:
-    """One TaskManager of the job is enough."""
-    assert advised(shop(garbage={"dev-1": 0.1})).plan.machines
-    with pytest.raises(UnsteadyJob, match=r"garbage collection took 50% of the time .* 'dev-1'"):
-        advised(shop(garbage={"dev-1": 0.5}))
 
 
 def test_rates_that_are_none_are_refused_before_anything_is_asked(shop: Shop) -> None:

@@ -15,7 +15,7 @@ from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import cluster, job_windows
+from streamplace.engines.flink.measure import cluster, sampling
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
@@ -98,7 +98,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
-    for module in (profiling, cluster, job_windows):
+    for module in (profiling, cluster, sampling):
         monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
     monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
     measured = FlinkEngine(flink.rest).cluster("job", 10.0)
@@ -121,7 +121,7 @@ def test_a_process_that_does_not_answer_has_no_threads(
     jcmd.write_text("#!/bin/sh\nexec sleep 60\n")
     jcmd.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(cpu, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(cpu, "JCMD_SECONDS", 0.2)
     assert cpu.java_threads(os.getpid()) == []
 
 
@@ -235,14 +235,6 @@ def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
     assert flows == ({} if flow is None else {"a": flow, "b": flow})
 
 
-def test_the_inputs_of_a_join_cross_by_their_own_rates() -> None:
-    """90,000 tuples/s of one input come from the same TaskManager, 10,000 from another."""
-    flows = crossing(
-        [("u", "join", "hash", 9e4), ("v", "join", "hash", 1e4)], u="a", v="b", join="a"
-    )
-    assert flows == {"a": RemoteFlow(1e4, 5e5), "b": RemoteFlow(1e4, 5e5)}
-
-
 def test_threads_that_send_work_at_any_rate_too() -> None:
     """What a few tuples seem to cost is that; without remote tuples nothing is known."""
     few = sending_cost(network_loads({"a": 0.011}, {"a": RemoteFlow(100.0, 1e4)}))
@@ -254,14 +246,6 @@ def test_threads_that_send_work_at_any_rate_too() -> None:
     assert both[:2] == pytest.approx((2e-9 * BYTES_OF_A_TUPLE, 2e-9), rel=0.1)
     assert both.fixed == pytest.approx(0.02, rel=0.1)
     assert sending_cost(network_loads({"a": 0.2}, {})) is None
-
-
-def test_task_managers_without_cpu_left_do_not_say_what_crossing_costs() -> None:
-    """Unless there are no others."""
-    flows = {device: RemoteFlow(1e4, 1e6) for device in "ab"}
-    network = {"a": 0.3, "b": 0.1}
-    assert network_loads(network, flows, {"b"}) == network_loads({"a": 0.3}, {"a": flows["a"]})
-    assert network_loads(network, flows, {"a", "b"}) == network_loads(network, flows)
 
 
 def test_what_jobs_take_that_stay_is_reserved() -> None:

@@ -4,17 +4,17 @@ import pytest
 
 from streamplace.engines.flink.cpu.threads import (
     ThreadLoad,
+    charged_to_tasks,
     cores_by_kind,
     java_itself,
     share_of_others,
-    shares_of_helpers,
 )
 
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
 
 
 def loads(**cores: float) -> list[ThreadLoad]:
-    """Threads of a TaskManager and their cores; the numbers do not matter."""
+    """Threads of a TaskManager and their cores."""
     names = {
         "source": SOURCE,
         "map": MAP,
@@ -32,17 +32,7 @@ def loads(**cores: float) -> list[ThreadLoad]:
         "network": "Flink Netty Client (0) Thread 0",
         "compiler": "C2 CompilerThread0",
     }
-    return [ThreadLoad(0, names[name], taken) for name, taken in cores.items()]
-
-
-def shares(*devices: list[ThreadLoad]) -> list[dict[str, float]]:
-    """What the tasks of each TaskManager get besides their own."""
-    by_device = {str(i): own for i, own in enumerate(devices)}
-    tasks = {
-        device: {load.name: load.cores for load in own if load.name in (SOURCE, MAP)}
-        for device, own in by_device.items()
-    }
-    return list(shares_of_helpers(by_device, tasks, {SOURCE: 1.0}).values())
+    return [ThreadLoad(names[name], taken) for name, taken in cores.items()]
 
 
 @pytest.mark.parametrize(
@@ -66,21 +56,21 @@ def shares(*devices: list[ThreadLoad]) -> list[dict[str, float]]:
 def test_threads_are_those_of_the_task_that_they_work_for(
     cores: dict[str, float], charged: tuple[float, float]
 ) -> None:
-    """By their names, else in proportion to the tasks' CPU; of one TaskManager each."""
-    found, other = shares(loads(map=0.1, **cores), loads(map=0.1, garbage=0.02))
+    """By their names, else in proportion to the tasks' CPU."""
+    threads = loads(map=0.1, **cores)
+    own = {load.name: load.cores for load in threads if load.name in (SOURCE, MAP)}
+    found = charged_to_tasks(threads, own, {SOURCE: 1.0}, {})
     assert (found[SOURCE], found[MAP]) == pytest.approx(charged)
-    assert other == pytest.approx({MAP: 0.02})
 
 
 @pytest.mark.parametrize("name", ["Lookup for users", "Price Fetcher for users", "new users"])
 def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with(name: str) -> None:
     """Names may contain the words by which Flink calls helpers after their task."""
     lookup, users = f"{name} (1/1)#0", "users (1/1)#0"
-    flushers = [ThreadLoad(0, f"OutputFlusher for {name}", 0.01) for name in (lookup, users)]
     cores = {lookup: 0.5, users: 0.1}
-    own = [*flushers, *(ThreadLoad(0, *load) for load in cores.items())]
-    found = shares_of_helpers({"a": own}, {"a": cores}, {})
-    assert found == {"a": pytest.approx({lookup: 0.01, users: 0.01})}
+    own = [ThreadLoad(f"OutputFlusher for {name}", 0.01) for name in (lookup, users)]
+    own += [ThreadLoad(*load) for load in cores.items()]
+    assert charged_to_tasks(own, cores, {}, {}) == pytest.approx({lookup: 0.01, users: 0.01})
 
 
 PRODUCER = "kafka-producer-network-thread | producer"
@@ -99,12 +89,11 @@ def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
 ) -> None:
     """Of the subtask that a transactional client is called after, if it is."""
     writers = [f"out: Writer ({i}/2)#0" for i in (1, 2)]
-    own = [ThreadLoad(0, name, 0.1) for name in writers] + [ThreadLoad(0, thread, 0.08)]
-    cores = {name: 0.1 for name in writers}
+    own = [ThreadLoad(name, 0.1) for name in writers] + [ThreadLoad(thread, 0.08)]
     sinks = dict(zip(writers, (100.0, 300.0), strict=True))
-    found = shares_of_helpers({"a": own}, {"a": cores}, {}, sinks)["a"]
+    found = charged_to_tasks(own, dict.fromkeys(writers, 0.1), {}, sinks)
     assert [found[name] for name in writers] == pytest.approx(charged)
-    assert share_of_others({"a": cores_by_kind(own)}) == 0
+    assert share_of_others([cores_by_kind(own)]) == 0
 
 
 def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
@@ -112,7 +101,7 @@ def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
     few = cores_by_kind(loads(java=0.02, pool=0.01, map=1))
     more = cores_by_kind(loads(java=0.04, pool=0.9, map=1))
     idle = cores_by_kind(loads(java=0.02, garbage=0.1, sweep=0.1, shenandoah=0.1))
-    assert java_itself({"a": few, "b": more, "c": idle}) == pytest.approx(0.06)
-    assert java_itself({"a": idle, "b": {}}) == pytest.approx(0.01)
-    assert java_itself({}) == 0
-    assert share_of_others({"b": more}) == pytest.approx(0.85 / 1.85)
+    assert java_itself([few, more, idle]) == pytest.approx(0.06)
+    assert java_itself([idle, {}]) == pytest.approx(0.01)
+    assert java_itself([]) == 0
+    assert share_of_others([more]) == pytest.approx(0.85 / 1.85)

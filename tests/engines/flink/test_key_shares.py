@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lazy_flink import MIPS, START, Clock, LazyFlink, Shop, Vertex, rates
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
+from streamplace.engines.flink.cpu.threads import RunningSubtask
 from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
     EVEN,
@@ -22,7 +22,7 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.measure.graph import agreement, measured_graph
 from streamplace.engines.flink.measure.measurement import (
     ORDERS,
     Measurement,
@@ -30,8 +30,7 @@ from streamplace.engines.flink.measure.measurement import (
     key_shares,
     possible_orders,
 )
-from streamplace.engines.flink.measure.present import Present, Usage, agreement
-from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.profile import Present, Usage, profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError
 from streamplace.model.expansion import expand
@@ -129,13 +128,6 @@ def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:
     return LazyFlink(clock, vertices)
 
 
-def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> None:
-    """And hands it to decisions with the measurement."""
-    seen = profile(summing(clock, SKEWED).rest, "job", 10)
-    assert seen.shares == {"sum": pytest.approx(SKEWED)}
-    assert measured_graph(seen, MIPS).operators.parallelism.tolist() == [1, 2]
-
-
 @pytest.mark.parametrize("late", [START + 1, math.inf])
 def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, late: float
@@ -151,7 +143,7 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
         return [*others, last]
 
     monkeypatch.setattr(flink, "_subtasks", subtasks)
-    monkeypatch.setattr(task_cpu, "time", clock)
+    monkeypatch.setattr(cpu, "time", clock)
     assert profile(flink.rest, "job", 10).shares == {}
     assert clock.now < START + 46  # it takes 40 s of this clock without waiting for metrics
 
@@ -273,7 +265,7 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
 def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:
     """Without them, the model believes that twice as much were carried."""
     graph = replace(pipe(), attributes={"mips": 1000.0})
-    limit = {f"d{i}": Usage(CpuShare(1.0), {"tasks": 0.99}) for i in range(3)}
+    limit = {f"d{i}": Usage(CpuShare(1.0, used=0.99), {"tasks": 0.99}) for i in range(3)}
     layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
     present = Present(layout, limit, 0.0)
     even = agreement(graph, present, None, is_limited=True)

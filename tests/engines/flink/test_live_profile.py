@@ -10,9 +10,9 @@ from urllib.request import urlopen
 import pytest
 from flink_clusters import await_flow, submitted
 
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu.threads import OF_PROCESS
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure import job_windows
+from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.interruption import START_SECONDS, expected_interruption
@@ -138,16 +138,6 @@ def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[
     )
 
 
-def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jobs: Path) -> None:
-    """It waits for the other one, and sends nothing meanwhile; before, it has sent a little."""
-    graph = measured_graph(profile(rest, submitted(rest, jobs, "AlignedJob", "100"), 4), 1000.0)
-    hours, milliseconds = graph.operators.rate[:2]
-    assert 0 < hours < milliseconds
-    assert "rate of hours: it sent nothing during the measurement" in str(
-        graph.attributes["unmeasured"]
-    )
-
-
 ROUNDS = ("1000", "400000", "40000")
 """Of the three maps with work; each is followed by one without."""
 
@@ -176,9 +166,9 @@ def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REST tells what whole TaskManagers took; no operator has more than it was busy."""
-    monkeypatch.setattr(job_windows, "processes_of", lambda rest: {})
+    monkeypatch.setattr(sampling, "processes_of", lambda rest: {})
     seen = profiled(rest, jobs)
-    assert {one.source for one in seen.cpu.values()} == {task_cpu.OF_PROCESS}
+    assert {one.source for one in seen.cpu.values()} == {OF_PROCESS}
     for task in seen.tasks:
         assert seen.cpu[task.id].cores <= (seen.activity[task.id].busy or 0) * 1.001
     _, heavy, middle = worked(seen)

@@ -12,20 +12,12 @@ from flink_clusters import pipeline
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
-from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask
-from streamplace.engines.flink.cpu.threads import ThreadLoad
+from streamplace.engines.flink.cpu.threads import ClusterInterval, RunningSubtask, ThreadLoad
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.cluster import HEADROOM
-from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.present import (
-    Agreement,
-    Present,
-    Usage,
-    agreement,
-    present_of,
-)
-from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.graph import Agreement, agreement, measured_graph
+from streamplace.engines.flink.measure.profile import Present, Usage, present_of, profile
+from streamplace.engines.flink.measure.sampling import Activity, JobInterval
 from streamplace.engines.flink.measure.streams import RemoteFlow, SendingCost, network_loads
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
@@ -48,7 +40,7 @@ SENDING = SendingCost(0.0001, 0.0, fixed=0.02)
 
 def usage(load: float, limit: float = 0.25) -> Usage:
     """A TaskManager that takes a part of its limit."""
-    return Usage(CpuShare(limit), {"tasks": load * limit})
+    return Usage(CpuShare(limit, used=load * limit), {"tasks": load * limit})
 
 
 def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> Present:
@@ -59,14 +51,14 @@ def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> 
     subtasks = [*others, *(RunningSubtask("job", v, i, at, v, 0.0) for v, i, at in where)]
     netty = "Flink Netty Server (0) Thread 0"
     loads = {
-        "tm-0": [ThreadLoad(0, "a (1/1)#0", 0.9), ThreadLoad(1, netty, 0.1)],
-        "tm-1": [ThreadLoad(0, "b (2/2)#0", 0.2), ThreadLoad(1, netty, 0.3)],
+        "tm-0": [ThreadLoad("a (1/1)#0", 0.9), ThreadLoad(netty, 0.1)],
+        "tm-1": [ThreadLoad("b (2/2)#0", 0.2), ThreadLoad(netty, 0.3)],
     }
     counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
     activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
-    interval, edges = ClusterInterval(subtasks, loads, {}), [Edge("v0", "v1", "hash")]
-    processes = {"tm-0": 1, "tm-1": 2}
-    present = present_of("job", tasks, edges, interval, activity, processes)
+    seen = JobInterval(activity, ClusterInterval(subtasks, loads), [], {})
+    edges, processes = [Edge("v0", "v1", "hash")], {"tm-0": 1, "tm-1": 2}
+    present = present_of("job", tasks, edges, seen, processes)
     assert present is not None
     return present
 
@@ -76,7 +68,7 @@ def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
 ) -> None:
     """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
     present = present_beside(monkeypatch)
-    assert [one.is_full for one in present.usage.values()] == [True, False]
+    assert [one.share.is_full for one in present.usage.values()] == [True, False]
     assert present.network == network_loads({"tm-1": 0.3}, {"tm-1": RemoteFlow(5e4, 2.5e6)})
 
 

@@ -13,22 +13,20 @@ from lazy_flink import (
     Clock,
     LazyFlink,
     Vertex,
-    doubts,
     rates,
     with_threads,
     writing_shop,
 )
 
-from streamplace.engines.flink.cpu import limits, task_cpu
-from streamplace.engines.flink.cpu import threads as processes
+from streamplace.engines.flink.cpu import limits
+from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import job_windows
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.model.graph import KEEPS_PARALLELISM
 
 
 def made_threads(
@@ -88,20 +86,6 @@ def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     )
 
 
-def test_receivers_of_broadcasts_are_attributes_in_the_order_of_their_names(
-    threads: Clock,
-) -> None:
-    """Files of equal profiles are equal."""
-    job = writing_shop(threads)
-    names = [f"rules {i}" for i in range(8)]
-    for i, name in enumerate(names):
-        job.vertices[f"w{i}"] = Vertex(name, rates(500, 0, 500 * 40), [("v1", "BROADCAST")])
-    attributes = measured_graph(profile(job.rest, "job", 10), MIPS).attributes
-    kept = [name for name in attributes if name.startswith(KEEPS_PARALLELISM)]
-    assert len(kept) == 8
-    assert kept == sorted(kept)
-
-
 def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sent(
     threads: Clock,
 ) -> None:
@@ -117,33 +101,16 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     assert graph.at_rate(10.0).charged_constant.all()
 
 
-def test_threads_that_a_program_calls_after_its_task_are_those_of_the_task(
-    threads: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It knows the name of its subtask; they were charged to nobody."""
-    whole = task_cpu.java_threads
-
-    def more(process: int) -> list[JavaThread]:
-        seen = whole(process)
-        now = seen[0].elapsed
-        return [*seen, JavaThread(99, "cache of split (2/2)#0", 0.3 * now, now)]
-
-    monkeypatch.setattr(task_cpu, "java_threads", more)
-    seen = profile(writing_shop(threads).rest, "job", 10)
-    assert seen.cpu["v1"].cores == pytest.approx(0.5)
-    assert seen.doubts == []
-
-
 def test_threads_that_are_not_there_are_told(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A subtask without a thread of its name has Flink's busy time alone; so has its operator."""
-    whole = task_cpu.java_threads
+    whole = cpu.java_threads
 
     def fewer(process: int) -> list[JavaThread]:
         return [one for one in whole(process) if one.name != "split (2/2)#0"]
 
-    monkeypatch.setattr(task_cpu, "java_threads", fewer)
+    monkeypatch.setattr(cpu, "java_threads", fewer)
     seen = profile(writing_shop(threads).rest, "job", 10)
     assert seen.cpu["v1"].cores == pytest.approx(0.2)
     (doubt,) = seen.doubts
@@ -157,7 +124,7 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of a source with fewer files than subtasks; the CPU of the others is measured."""
-    whole, flink = task_cpu.java_threads, writing_shop(threads)
+    whole, flink = cpu.java_threads, writing_shop(threads)
     usual = flink._subtasks
 
     def fewer(process: int) -> list[JavaThread]:
@@ -168,7 +135,7 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(
         ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
         return [first, last | ended if vertex.name == "Source: src" else last]
 
-    monkeypatch.setattr(task_cpu, "java_threads", fewer)
+    monkeypatch.setattr(cpu, "java_threads", fewer)
     monkeypatch.setattr(flink, "_subtasks", subtasks)
     seen = profile(flink.rest, "job", 10)
     assert seen.cpu["v0"] == (pytest.approx(0.005), "", None)
@@ -191,7 +158,7 @@ def alike(threads: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
         threads.sleep(1.0)
         return made_threads(namesakes(threads).vertices, CPU, threads.now)
 
-    monkeypatch.setattr(task_cpu, "java_threads", seen)
+    monkeypatch.setattr(cpu, "java_threads", seen)
     return threads
 
 
@@ -205,18 +172,6 @@ def test_threads_of_one_name_share_their_cpu(alike: Clock) -> None:
     assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.2, 0.05])
     assert [bool(seen.cpu[v].source) for v in CPU] == [False, True, True]
     assert "ipt of split (2): from the CPU of threads with the same name" in "; ".join(seen.doubts)
-
-
-def test_a_task_of_another_parallelism_is_no_namesake(
-    threads: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Threads bear subtask and parallelism, too."""
-    flink = namesakes(threads)
-    flink.vertices["v2"].parallelism = 3
-    monkeypatch.setattr(
-        task_cpu, "java_threads", lambda process: made_threads(flink.vertices, CPU, threads.now)
-    )
-    assert not any(one.source for one in profile(flink.rest, "job", 10).cpu.values())
 
 
 def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
@@ -242,9 +197,9 @@ def test_python_processes_are_told(
 ) -> None:
     """What they take is not in the CPU of their TaskManager; others are none of its business."""
     manager = os.getpid() if is_ours else 2**22  # larger than any process id
-    monkeypatch.setattr(profiling, "python_workers", processes.python_workers)
-    monkeypatch.setattr(job_windows, "processes_of", lambda rest: {"dev-0": manager})
-    monkeypatch.setattr(task_cpu, "java_threads", lambda process: [])
+    monkeypatch.setattr(profiling, "python_workers", cpu.python_workers)
+    monkeypatch.setattr(sampling, "processes_of", lambda rest: {"dev-0": manager})
+    monkeypatch.setattr(cpu, "java_threads", lambda process: [])
     code = "import time; time.sleep(60)"
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
     with subprocess.Popen(command) as worker:
@@ -293,34 +248,6 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
 FULL = sum(CPU.values())
 
 
-@pytest.mark.parametrize(
-    ("cores", "backlog", "growth", "reason"),
-    [
-        (FULL, 5000.0, 0.0, ""),
-        (FULL, 5000.0, -50.0, ""),
-        (FULL, 5000.0, 50.0, "its backlog grows"),
-        (1.0, 5e8, -50.0, "500000000 tuples wait for it"),  # elsewhere, fewer may do so sooner
-    ],
-)
-def test_a_backlog_says_whether_a_source_keeps_up(
-    threads: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-    cores: float,
-    backlog: float,
-    growth: float,
-    reason: str,
-) -> None:
-    """However full its TaskManager is, unless a large backlog is worked off."""
-    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", cores))
-    flink = writing_shop(threads)
-    flink.counted["v0"] = {"Source__src.pendingRecords": backlog}
-    flink.vertices["v0"].rates["Source__src.pendingRecords"] = growth
-    seen = profile(flink.rest, "job", 10)
-    assert seen.is_limited is bool(reason)
-    assert seen.flow.sources["src"].why == (reason or None)
-    assert "rate of src" not in str(measured_graph(seen, MIPS).attributes.get("unmeasured", ""))
-
-
 @pytest.mark.parametrize("seconds", [10.0, 50.0])
 @pytest.mark.parametrize(("steady", "falls_behind"), [(0.0, False), (120.0, True)])
 def test_a_backlog_that_arrives_in_transactions_does_not_grow(
@@ -338,24 +265,6 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(
     assert growth is not None
     assert growth > 30
     assert seen.is_limited is falls_behind
-
-
-def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) -> None:
-    """Watermark alignment may hold it back for longer than it is watched.
-
-    A restart sets its counters back, whatever the age of the job.
-    """
-    flink = writing_shop(clock)
-    flink.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
-    flink.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
-    flink.duration = 20_000
-    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
-    assert graph.source_rate == pytest.approx(30)
-    month = 30 * 86_400_000
-    flink.facts = {"duration": month, "now": month, "timestamps": {"RUNNING": month - 20_000}}
-    restarted = measured_graph(profile(flink.rest, "job", 10), MIPS)
-    assert restarted.source_rate == pytest.approx(30)
-    assert "rate of src: it sent nothing during the measurement" in graph.attributes["unmeasured"]
 
 
 def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
@@ -377,22 +286,3 @@ def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
     seen = profile(flink.rest, "job", 10)
     assert "out: Flink does not report its numBytesIn" in seen.doubts
     assert measured_graph(seen, MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
-
-
-def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
-    """Nothing was seen of them."""
-    flink = writing_shop(clock)
-    flink.vertices["v1"].rates = rates(100, 0, 100 * 400)
-    flink.vertices["v2"].rates = rates()
-    assert "payload of split→out: no tuple passed" in doubts(profile(flink.rest, "job", 10))
-
-
-def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
-    """Flink's own signs end where brackets begin; other names with arrows get brackets."""
-    flink = writing_shop(clock)
-    flink.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
-    flink.vertices["v2"].name = "to -> fro, or not: Writer"
-    flink.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
-    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
-    names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "[to -> fro, or not]")
-    assert graph.operators.name == names

@@ -63,21 +63,6 @@ def test_fused_operators_of_the_sources_name_do_not_pass_for_it(clock: Clock) ->
     assert [d for d in doubts(profile(flink.rest, "job", 100)) if d.startswith("rate of src")]
 
 
-def test_few_bytes_among_whole_buffers_are_told(clock: Clock) -> None:
-    """Sent bytes are counted by buffers of 32 KiB."""
-    seen = profile(chained(clock).rest, "job", 2)
-    assert "payload of other→j: few bytes passed; profile for longer" in doubts(seen)
-
-
-def test_a_rest_that_drowns_in_its_sum_is_told(clock: Clock) -> None:
-    """A stream of which only the difference to another is known."""
-    flink = chained(clock)
-    flink.vertices["w"].rates = rates(0, 50, 0, 50 * 600.0)
-    flink.vertices["y"] = Vertex("y", rates(50, 0, 50 * 300.0), [("w", "HASH")])
-    answer = doubts(profile(flink.rest, "job", 100))
-    assert "payload of other→j: the small difference of large numbers" in answer
-
-
 def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
     """Their sender counts them once, and their bytes as often as they are sent."""
     flink = chained(clock)

@@ -10,13 +10,12 @@ from lazy_flink import (
     Clock,
     LazyFlink,
     Vertex,
-    doubts,
     rates,
     shop_vertices,
     writing_shop,
 )
 
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
@@ -99,20 +98,6 @@ def test_messages_are_those_of_the_buffer_timeout_of_the_cluster(
         assert f"a buffer timeout of {1e3 * timeout:g} ms" in str(graph.attributes["message cost"])
 
 
-@pytest.mark.parametrize(("size", "is_few"), [("32kb", True), ("4 kb", False), ("4096", False)])
-def test_bytes_are_known_after_fewer_of_them_where_buffers_are_small(
-    clock: Clock, size: str, is_few: bool
-) -> None:
-    """A sender counts whole buffers, and its receiver here counts no bytes."""
-    vertices = shop_vertices()
-    read = rates(100, 250, 100 * 400, 250 * 40, busy=0.2)
-    vertices["v1"].rates = {name: rate for name, rate in read.items() if name != "numBytesIn"}
-    vertices["v0"].rates = {**vertices["v0"].rates, "numBytesOut": 5_000.0}
-    flink = LazyFlink(clock, vertices, settings={"taskmanager.memory.segment-size": size})
-    told = doubts(profile(flink.rest, "job", 10))
-    assert ("payload of src→split: few bytes passed; profile for longer" in told) is is_few
-
-
 @pytest.fixture
 def writing(clock: Clock) -> LazyFlink:
     """The shop with a sink that is called as sinks are."""
@@ -179,7 +164,7 @@ def test_a_subtask_without_a_task_manager_is_not_measured(
     """Flink calls its TaskManager unassigned while other subtasks of its task run."""
     writing.process_cpu = {"dev-0": 0.13}
     change_first_subtasks(writing, monkeypatch, lambda _: {"taskmanager-id": "(unassigned)"})
-    monkeypatch.setattr(task_cpu, "time", writing.clock)
+    monkeypatch.setattr(cpu, "time", writing.clock)
     profile(writing.rest, "job", 10)
     assert not [path for path in writing.requests("GET") if "unassigned" in path]
 

@@ -8,15 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, with_threads
+from lazy_flink import (
+    MIPS,
+    START,
+    Clock,
+    LazyFlink,
+    Shop,
+    Vertex,
+    advised,
+    rates,
+    with_threads,
+)
+from streamsim import first_use
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.job_windows import LoadWindow
-from streamplace.engines.flink.measure.present import Present, Usage
-from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.profile import LoadWindow, Present, Usage, profile
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
 from streamplace.engines.flink.measure.steady import (
     LEAST_WINDOWS,
@@ -174,17 +184,6 @@ def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warmi
     assert measured_graph(seen, MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
 
 
-def test_what_is_taken_per_second_is_its_mean(warming: Warming) -> None:
-    """A committer that reads three messages in the last window, and one in all others."""
-    messages = rates(0.0, 0, RATE * 90, 0, busy=0.002)
-    messages["numRecordsIn"] = lambda now: now + 30 * (now > START + 40)
-    warming.flink.vertices["v1"].rates = messages
-    warming.compilers, warming.half_life = 0.0, 1e-3
-    seen = steady_profile(warming.flink.rest, "job", 10.0)
-    assert seen.cpu["v1"].cores == pytest.approx(0.002)
-    assert seen.constant["v1"] == pytest.approx(0.002)
-
-
 @pytest.mark.parametrize(
     ("counted", "varies"),
     [
@@ -212,3 +211,16 @@ def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> No
         usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers})}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))
         assert seen.as_window().compilers == pytest.approx(part, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "measure", [lambda flink: FlinkEngine(flink.rest).measure("job", 10.0), advised]
+)
+def test_kernels_are_compiled_before_a_job_is_measured(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, measure: Callable[[LazyFlink], Any]
+) -> None:
+    """They would take CPU from the job, and be measured with it."""
+    flink, asked = shop(), list[list[str]]()
+    monkeypatch.setattr(first_use, "prepare", lambda: asked.append(flink.requests("GET")))
+    measure(flink)
+    assert not any("metrics" in path for path in asked[0])

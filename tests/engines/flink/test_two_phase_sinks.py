@@ -10,10 +10,8 @@ import pytest
 from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 
 from streamplace.engines.flink.cpu.limits import CpuShare
-from streamplace.engines.flink.measure.fit import Observation, constant_cores
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.present import Present, Usage
-from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.measure.profile import JobProfile, Present, Usage, profile
 
 RATE, COMMITTER = 3400.0, 0.41
 """Tuples/s that the writer counts, and cores of the committer, which reads a message per second."""
@@ -42,7 +40,8 @@ def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
     """A profile of the job on one TaskManager with one core, all of which it took."""
     seen = profile(taxi(clock, messages).rest, "job", 10)
     devices = {task.name: ["dev-0"] * task.parallelism for task in seen.tasks}
-    usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": 0.2 + 0.3 + COMMITTER})}
+    used = 0.2 + 0.3 + COMMITTER
+    usage = {"dev-0": Usage(CpuShare(1.0, used=used), {"tasks": used})}
     object.__setattr__(seen, "present", Present(devices, usage, 0.05))
     return seen
 
@@ -90,23 +89,6 @@ def test_a_rare_side_output_is_charged_per_tuple(clock: Clock) -> None:
     assert not any("per second, not per tuple" in doubt for doubt in seen.doubts)
 
 
-def test_a_rare_side_output_beside_a_chained_sink_is_charged_per_tuple(clock: Clock) -> None:
-    """Where the main output ends in the chain, what the sink writes is counted with the rest."""
-    flink = alarms(clock)
-    flink.vertices["v1"].name = "detect -> all.log: Writer"
-    del flink.vertices["v3"]
-    assert not any(profile(flink.rest, "job", 10).constant.values())
-
-
-def test_a_committer_is_known_by_its_name_where_its_writer_has_a_side_output(clock: Clock) -> None:
-    """What it does per checkpoint is no matter of tuples there, either."""
-    flink = taxi(clock)
-    late = rates(RATE / 2, 0, RATE * 45, busy=0.1)
-    flink.vertices["v3"] = Vertex("late", late, [("v1", "HASH")])
-    expected = {"v0": 0, "v1": 0, "v2": COMMITTER, "v3": 0}
-    assert profile(flink.rest, "job", 10).constant == pytest.approx(expected)
-
-
 def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
     """Where it follows a chain of a writer and its committer, which counts what is written."""
     flink = taxi(clock)
@@ -114,18 +96,6 @@ def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
     flink.vertices["v2"].name = "trips.parquet: Global Committer"
     seen = profile(flink.rest, "job", 10)
     assert seen.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
-
-
-def test_a_queue_that_fills_does_not_lower_selectivities(clock: Clock) -> None:
-    """As many bytes are missing as tuples; the sender counts what it sends."""
-    flink = taxi(clock)
-    flink.vertices["v1"].rates = rates(0.7 * RATE, 0, 0.7 * RATE * 90)
-    seen = profile(flink.rest, "job", 10)
-    assert measured_graph(seen, MIPS).streams.selectivity[0] == pytest.approx(1)
-    flink.vertices["v1"].rates = rates(0.7 * RATE, 0, RATE * 90)
-    assert measured_graph(profile(flink.rest, "job", 10), MIPS).streams.selectivity[
-        0
-    ] == pytest.approx(0.7)
 
 
 def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> None:
@@ -165,15 +135,3 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
     assert measured_graph(seen, MIPS).input_rate[-1] == pytest.approx(2 * rate)
     assert any("several inputs mix" in doubt for doubt in seen.doubts)
-
-
-def test_what_threads_take_at_any_rate_is_fitted_where_subtasks_have_unlike_rates() -> None:
-    """A hundredth of a core for timers, and a tenth of a millisecond per tuple."""
-    seen = [Observation(rate, 0.01 + 1e-4 * rate) for rate in (50.0, 200.0, 800.0)]
-    whole = sum(one.cores for one in seen)
-    assert constant_cores(whole, 1050, 1050, seen, 3) == pytest.approx(0.03, rel=0.1)
-
-
-def test_without_the_cpu_of_threads_all_of_it_is_per_tuple() -> None:
-    """Few tuples of a sender that counts them right are expensive ones."""
-    assert constant_cores(0.9, 1.0, 1.0, [], 1) == 0

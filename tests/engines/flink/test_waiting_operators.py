@@ -21,17 +21,13 @@ from lazy_flink import (
     writing_shop,
 )
 
-import streamplace
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import threads as cpus
 from streamplace.engines.flink.cpu.threads import JavaThread, spent_between, threads_again
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
-from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.model.graph import CONSISTENCY_ERROR
-from streamplace.placers.registry import Budget
-from streamplace.planning.offers import Offer
 
 Looked = Callable[..., JobProfile]
 """Profiles the shop, from the seconds per second of its splitter and of other threads."""
@@ -76,7 +72,7 @@ def read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Read:
             own = {**dict.fromkeys(flink.vertices, 0.01), **CPU, "v1": cpu}
             return threads_of(flink, own, {"v1": delay}, garbage)
 
-        monkeypatch.setattr(task_cpu, "java_threads", seen)
+        monkeypatch.setattr(cpus, "java_threads", seen)
 
     with_threads(monkeypatch, lambda process: [], {"dev-0": 7})
     return tell
@@ -165,9 +161,9 @@ def test_threads_without_run_delay_tell_no_limit(
 ) -> None:
     """Java tells the CPU of its threads alone; an operator that is always busy may lack a core."""
     looked(busy=2.0, cpu=0.1)
-    whole = task_cpu.java_threads
+    whole = cpus.java_threads
     monkeypatch.setattr(
-        task_cpu,
+        cpus,
         "java_threads",
         lambda process: [one._replace(delay=float("nan")) for one in whole(process)],
     )
@@ -183,15 +179,6 @@ def test_operators_that_wait_for_python_have_no_limit(
     seen = looked(busy=2.0, cpu=0.1)
     assert not any(limits(seen))
     assert notes(seen) == []
-
-
-def test_the_limit_of_a_subtask_stays_when_its_graph_is_read(
-    looked: Looked,
-) -> None:
-    graph = measured_graph(looked(busy=0.8, cpu=0.1), MIPS)
-    document = graph_to_dict(graph.at_rate(1000.0))
-    assert [row.get("max_rate") for row in document["operators"]] == [None, 125, None]
-    assert graph_from_dict(document).operators["split"].max_rate == 125
 
 
 def test_a_thread_that_could_always_run_has_waited_for_a_core_when_it_did_not() -> None:
@@ -228,16 +215,6 @@ def test_a_profile_predicts_what_an_operator_that_waits_holds_the_job_to(
     source.rates = {**source.rates, "accumulateBackPressuredTimeMs": 1500.0}
     graph = measured_graph(looked(busy=2.0, cpu=0.1, flink=flink), MIPS)
     assert graph.attributes[CONSISTENCY_ERROR] == pytest.approx(0.0, abs=0.05)
-
-
-def test_a_plan_has_the_subtasks_that_the_rate_needs_of_an_operator_that_waits(
-    looked: Looked,
-) -> None:
-    """Of 125 tuples/s each; their CPU would fit on the core of one."""
-    graph = measured_graph(looked(busy=0.8, cpu=0.02), MIPS)
-    offers = [Offer("large", 1.0, mips=MIPS, cores=4)]
-    found = streamplace.plan(graph, rate=1000.0, offers=offers, budget=Budget(None, 20_000))
-    assert found.graph.operators["split"].parallelism >= 8
 
 
 def test_advice_on_a_job_that_waits_adds_subtasks_and_no_cpu(

@@ -9,7 +9,7 @@ import pytest
 from fake_flink import FakeFlink, healthy
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
-from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
+from streamplace.engines.flink.cpu.threads import UNKNOWN
 from streamplace.engines.flink.decide import improving
 from streamplace.engines.flink.decide.candidates import (
     Question,

@@ -12,6 +12,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
+from streamsim import first_use
 
 from streamplace.engines.flink.advise.advice import (
     FOLDER,
@@ -20,7 +21,7 @@ from streamplace.engines.flink.advise.advice import (
     CurrentMachines,
     OperatorLoad,
 )
-from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.cpu.threads import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
@@ -36,7 +37,7 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import asked_rate, check_rate, with_offered
-from streamplace.engines.flink.measure.steady import GARBAGE_TIME, check_garbage, steady_profile
+from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruption
 from streamplace.engines.flink.program.fixed import FixedParts, fixed_parts, with_loose_streams
@@ -126,7 +127,7 @@ def advise(
     Raises
     ------
     UnsteadyJob
-        While its rate changes, or garbage collection dominates.
+        If its rates cannot be measured.
     FlinkError, ProblemError, SettingError
         When the job does not run, no machines carry the rate, or a setting is wrong.
     """
@@ -134,10 +135,8 @@ def advise(
     rest, speed = engine.rest, parsed_mips(engine.mips)
     bandwidth_bps(engine.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
     usual = PlanSettings(settings.headroom, seed=settings.seed, budget=settings.budget)
-    seen = steady_profile(
-        rest, job, settings.seconds, engine.patience, (GARBAGE_TIME,), engine.tell
-    )
-    check_garbage(seen.managers)
+    first_use.prepare()  # kernels that compile beside a job would be measured with it
+    seen = steady_profile(rest, job, settings.seconds, engine.patience, engine.tell)
     measured, flow = measured_graph(seen, speed), seen.flow
     cluster = engine.machines_of(seen, measured)
     rates = _rates(seen, measured, cluster.cluster())

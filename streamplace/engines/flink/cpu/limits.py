@@ -60,7 +60,7 @@ class CpuShare(NamedTuple):
     limit: float  # cores that it counts with
     # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
     pool: CpuPool | None = None
-    used: float = 0.0  # cores of the pool that all of them use together
+    used: float = 0.0  # cores that it uses, together with those that share them
     is_limited: bool = True  # whether a cgroup or pinning limits it, and not only the machine
 
     @property
@@ -76,14 +76,14 @@ class CpuShare(NamedTuple):
         return cores, self.limit / cores
 
     @property
-    def available(self) -> float:
-        """Cores that it has, together with those that share them."""
-        return self.limit if self.pool is None else self.pool.cores
+    def load(self) -> float:
+        """Part of the CPU that it has, together with those that share it, which they used."""
+        return self.used / (self.limit if self.pool is None else self.pool.cores)
 
     @property
     def is_full(self) -> bool:
         """Whether it has no CPU left."""
-        return self.used >= FULL * self.available
+        return self.load >= FULL
 
 
 def cpu_pool(process: int) -> CpuPool:

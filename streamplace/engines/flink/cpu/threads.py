@@ -1,10 +1,10 @@
-"""Threads of TaskManagers on this machine: CPU time, run delay, wake-ups, and what they work for.
+"""CPU of the subtasks of jobs: threads of TaskManagers on this machine, and what they work for.
 
 Flink's busy time is wall-clock time: it includes the time in which a thread waits for a core, and
 so overestimates cheap operators. The CPU time of the threads does not. The kernel counts how long a
 thread that could run waits for a core, its run delay, and that includes throttling by a quota.
 
-Threads that are not those of tasks are charged to tasks, or to Java:
+Threads that are not those of tasks are charged to tasks, or to Java, by their names (`_KINDS`):
 
 - Threads whose names end with that of a task's thread are the task's: they flush its output, fire
   its timers, fetch and run its source, or are threads of its program.
@@ -14,8 +14,11 @@ Threads that are not those of tasks are charged to tasks, or to Java:
 - Java's and Flink's own threads, and up to `MOST_UNNAMED` of others, work at any rate. They are a
   constant of each TaskManager, and what others use beyond that is all tasks', too.
 
-Threads that send and receive are in `measure.sending_cost`; compilers are counted nowhere, because
-they have little to do once a job has run for a while.
+Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
+have little to do once a job has run for a while.
+
+Where the threads of a subtask cannot be read, its CPU is estimated (`cpu_by_subtask`), and a graph
+says so.
 """
 
 import logging
@@ -26,23 +29,27 @@ import socket
 import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from streamplace.engines.flink.pin.names import FUSED
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
+LOG = logging.getLogger(__name__)
 _THREAD = re.compile(
     r'^"(?P<name>[^\n]+)" (?:#(?P<number>\d+) )?(?:[^"\n]*? )?cpu=(?P<cpu>[\d.]+)ms '
     r"elapsed=(?P<elapsed>[\d.]+)s(?: tid=\w+ nid=(?P<native>\w+))?",
     re.MULTILINE,
 )
-PATIENCE_SECONDS = 60.0
-"""Timeout for each of the JDK's tools."""
+JCMD_SECONDS = 60.0
+"""Timeout for the JDK's tool that lists threads."""
+REPORT_SECONDS, POLL_SECONDS = 5.0, 0.2
+"""Longest wait until Flink reports where subtasks run, and between two questions."""
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -61,17 +68,14 @@ class JavaThread(NamedTuple):
     elapsed: float
     native: int = 0  # its id in the kernel, in the container of its process; 0 if unknown
     delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
-    wakes: float = math.nan  # times that it has waited for something and went on; NaN if unknown
 
 
 class ThreadLoad(NamedTuple):
     """Core seconds per second of a thread between two measurements."""
 
-    number: int
     name: str
     cores: float
     delay: float = math.nan  # run delay in seconds per second; NaN if unknown
-    wakes: float = math.nan  # wake-ups per second; NaN if unknown
 
 
 def local_task_managers() -> list[int]:
@@ -88,13 +92,10 @@ def processes_of(rest: Rest) -> dict[str, int]:
     """
     ports = {pid: listening_ports(pid) for pid in local_task_managers()}
     processes: dict[str, int] = {}
-    if not ports:
-        return processes
-    for manager in rest.task_managers():
-        address = _address(str(manager["path"]))
-        port = _port(address)
+    for manager in rest.task_managers() if ports else ():
+        host, port = address_of(manager)
         here = [pid for pid in ports if port in ports[pid]]
-        if here and (ip := _ip(address.hostname or "")) is not None:
+        if here and (ip := _ip(host)) is not None:
             here = [pid for pid in here if ip in _local_ips(pid)]
         if len(here) == 1:
             processes[str(manager["id"])] = here[0]
@@ -102,19 +103,17 @@ def processes_of(rest: Rest) -> dict[str, int]:
     return {device: pid for device, pid in processes.items() if counts[pid] == 1}
 
 
-def _address(path: str) -> SplitResult:
-    """Parts of an address such as ``pekko.tcp://flink@host:6122/user/rpc``."""
-    try:
-        return urlsplit(path)
-    except ValueError:
-        return urlsplit("")
+def address_of(manager: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Host and port of a TaskManager, of a path such as ``pekko.tcp://flink@host:6122/user/rpc``.
 
-
-def _port(address: SplitResult) -> int | None:
+    Where the path is none, it stands for the host.
+    """
+    path = str(manager["path"])
     try:
-        return address.port
+        address = urlsplit(path)
+        return address.hostname or "", address.port
     except ValueError:
-        return None
+        return path, None
 
 
 def _ip(host: str) -> str | None:
@@ -201,15 +200,10 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
                 cpu, delay, *_ = (folder / "schedstat").read_text().split()
                 name = status.partition("\n")[0].partition("\t")[2]
-                waits = status.partition("\nvoluntary_ctxt_switches:")[2].partition("\n")[0]
                 one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
+                now = time.monotonic()
                 threads.append(
-                    one._replace(
-                        cpu=int(cpu) * 1e-9,
-                        elapsed=time.monotonic(),
-                        delay=int(delay) * 1e-9,
-                        wakes=float(waits or "nan"),
-                    )
+                    one._replace(cpu=int(cpu) * 1e-9, elapsed=now, delay=int(delay) * 1e-9)
                 )
         return sorted(threads)
     return []
@@ -225,7 +219,7 @@ def java_threads(process: int) -> list[JavaThread]:
             [jcmd, str(process), "Thread.print"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=JCMD_SECONDS,
         ).stdout
     except subprocess.TimeoutExpired:  # it is stopped, or hangs
         return []
@@ -252,29 +246,22 @@ def read_threads(dump: str) -> list[JavaThread]:
 
 
 def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
-    """CPU, run delay and wake-ups of the threads of a process between two measurements.
+    """CPU and run delay of the threads of a process between two measurements.
 
     Every thread is measured by its own clock, because a thread dump of a busy process can take
     seconds.
     """
-    before: Mapping[tuple[int, str, int], JavaThread] = {_identity(t): t for t in first}
+    before = {(one.number, one.name, one.native): one for one in first}
     loads = []
     for thread in second:
-        old = before.get(_identity(thread))
+        old = before.get((thread.number, thread.name, thread.native))
         if old is not None and thread.elapsed > old.elapsed:
             seconds = thread.elapsed - old.elapsed
             cores = max(0.0, (thread.cpu - old.cpu) / seconds)
-            delay = (thread.delay - old.delay) / seconds
-            wakes = (thread.wakes - old.wakes) / seconds
-            loads.append(ThreadLoad(thread.number, thread.name, cores, delay, wakes))
+            loads.append(ThreadLoad(thread.name, cores, (thread.delay - old.delay) / seconds))
     return loads
 
 
-def _identity(thread: JavaThread) -> tuple[int, str, int]:
-    return thread.number, thread.name, thread.native
-
-
-LOG = logging.getLogger(__name__)
 TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
 HELPERS, SOURCES, SINKS = "helpers of tasks", "helpers of sources", "helpers of sinks"
 JAVA = "Java itself"
@@ -291,20 +278,21 @@ _OF_TASK = re.compile(
     r"(.+ \(\d+/\d+\)#\d+)",
     re.DOTALL,
 )
-_KINDS = (
-    (re.compile(r"Flink Netty "), NETWORK),
-    (re.compile(r"C[12] CompilerThre|Sweeper thread"), COMPILERS),
-    (re.compile(r"Attach Listener|JFR "), OBSERVATION),
-    (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
-    (re.compile(r"Shenandoah "), GARBAGE),
-    (re.compile(r"flink-rate-limiter|kafka-(?:admin-client|coordinator-heartbeat)-"), SOURCES),
-    (re.compile(r"kafka-producer-network-"), SINKS),
-    (re.compile(r"flink-|Flink Metric|FlinkComplet"), JAVA),
-    (re.compile(r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp"), JAVA),
-    (re.compile(r"Service Thread|Monitor Defl|Notification T"), JAVA),
+_KINDS = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"Flink Netty ", NETWORK),
+        (r"C[12] CompilerThre|Sweeper thread", COMPILERS),
+        (r"Attach Listener", OBSERVATION),
+        (r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark|Shenandoah ", GARBAGE),
+        (r"flink-rate-limiter|kafka-(?:admin-client|coordinator-heartbeat)-", SOURCES),
+        (r"kafka-producer-network-", SINKS),
+        (r"flink-|Flink Metric|FlinkComplet", JAVA),
+        (r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp", JAVA),
+        (r"Service Thread|Monitor Defl|Notification T", JAVA),
+    )
 )
-
-
+"""Beginnings of the names of threads that name no task, and what they do; the first one counts."""
 _TRANSACTIONAL = re.compile(r"kafka-producer-network-thread \| .*-(\d+)-\d+")
 """Thread of a client of a Kafka sink, whose transactions are called PREFIX-SUBTASK-NUMBER."""
 
@@ -345,27 +333,28 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
     return dict(cores)
 
 
-def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
+def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
     """Cores that Java itself uses in each TaskManager at any rate: the mean of those with subtasks.
 
     Idle TaskManagers count only if none has subtasks: Java uses less there than where it serves
     tasks. Of threads of no known purpose, at most `MOST_UNNAMED` counts, and of garbage collection
     nothing: it grows with the rate.
 
-    ``kinds``: TaskManager → cores of its threads, by kind of work.
+    ``kinds``: cores of the threads of each TaskManager, by kind of work.
     """
-    serving = [one for one in kinds.values() if TASKS in one] or [*kinds.values()]
+    every = list(kinds)
+    serving = [one for one in every if TASKS in one] or every
     own = [one.get(JAVA, 0.0) + min(MOST_UNNAMED, one.get(OTHERS, 0.0)) for one in serving]
     return sum(own) / len(own) if own else 0.0
 
 
-def share_of_others(kinds: Mapping[str, Mapping[str, float]]) -> float:
+def share_of_others(kinds: Iterable[Mapping[str, float]]) -> float:
     """Part of the CPU that is charged to tasks which threads of no known purpose used.
 
-    ``kinds``: TaskManager → cores of its threads, by kind of work.
+    ``kinds``: cores of the threads of each TaskManager, by kind of work.
     """
-    busy = [one for one in kinds.values() if one.get(TASKS)]
-    charged = sum(_unnamed(one) for one in busy)
+    busy = [one for one in kinds if one.get(TASKS)]
+    charged = sum(map(_unnamed, busy))
     named = sum(one.get(k, 0.0) for one in busy for k in (TASKS, HELPERS, SOURCES, SINKS, GARBAGE))
     return charged / (named + charged) if busy else 0.0
 
@@ -374,41 +363,35 @@ def _unnamed(kinds: Mapping[str, float]) -> float:
     return max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
 
 
-def shares_of_helpers(
-    loads: Mapping[str, Iterable[ThreadLoad]],
-    tasks: Mapping[str, Mapping[str, float]],
+def charged_to_tasks(
+    loads: Sequence[ThreadLoad],
+    own: Mapping[str, float],
     sources: Mapping[str, float],
-    sinks: Mapping[str, float] = MappingProxyType({}),
-) -> dict[str, dict[str, float]]:
-    """TaskManager → thread of a task → cores of other threads that are charged to it.
+    sinks: Mapping[str, float],
+) -> dict[str, float]:
+    """Thread of a task → cores of other threads of its TaskManager that are charged to it.
 
-    ``tasks``: TaskManager → thread of a task → its own cores, including threads of the same name.
+    ``loads``: all threads of the TaskManager.
+    ``own``: thread of a task → its cores, including threads of the same name.
     ``sources``, ``sinks``: thread of a task that is, or contains, one → records per second.
     """
-    shares = {}
-    for device, own in tasks.items():
-        more = dict.fromkeys(own, 0.0)
-        kinds = cores_by_kind(loads[device])
-        for load in loads[device]:
-            if load.name not in own and (task := task_of(load.name, own)) is not None:
-                more[task] += load.cores
-                continue
-            if kind_of(load.name) == SINKS:
-                writers = {thread: sinks[thread] for thread in own if thread in sinks}
-                found = _TRANSACTIONAL.fullmatch(load.name)
-                mark = f"({int(found[1]) + 1}/" if found else ""
-                named = {thread: n for thread, n in writers.items() if mark and mark in thread}
-                _deal_out(load.cores, named or writers or own, more)
-        readers = {thread: sources[thread] for thread in own if thread in sources}
-        _deal_out(kinds.get(SOURCES, 0.0), readers or own, more)
-        whole = {thread: own[thread] + more[thread] for thread in own}
-        _deal_out(kinds.get(GARBAGE, 0.0) + _unnamed(kinds), whole, more)
-        shares[device] = more
-        LOG.debug(
-            "threads of %s: %s; of Java and unnamed ones, %.4f cores are all tasks'; charged: %s",
-            *(device, kinds, _unnamed(kinds), more),
-        )
-    return shares
+    more = dict.fromkeys(own, 0.0)
+    kinds = cores_by_kind(loads)
+    writers = {thread: sinks[thread] for thread in own if thread in sinks}
+    readers = {thread: sources[thread] for thread in own if thread in sources}
+    for load in loads:
+        if load.name not in own and (task := task_of(load.name, own)) is not None:
+            more[task] += load.cores
+        elif kind_of(load.name) == SINKS:
+            found = _TRANSACTIONAL.fullmatch(load.name)
+            subtask = f"({int(found[1]) + 1}/" if found else "("
+            named = {thread: count for thread, count in writers.items() if subtask in thread}
+            _deal_out(load.cores, named or writers or own, more)
+    _deal_out(kinds.get(SOURCES, 0.0), readers or own, more)
+    whole = {thread: own[thread] + more[thread] for thread in own}
+    _deal_out(kinds.get(GARBAGE, 0.0) + _unnamed(kinds), whole, more)
+    LOG.debug("threads of a TaskManager: %s; charged to tasks: %s", kinds, more)
+    return more
 
 
 def _deal_out(cores: float, weights: Mapping[str, float], more: dict[str, float]) -> None:
@@ -417,3 +400,277 @@ def _deal_out(cores: float, weights: Mapping[str, float], more: dict[str, float]
     total = sum(known.values())
     for thread, weight in known.items():
         more[thread] += cores * (weight / total if total else 1 / len(known))
+
+
+PROCESS_CPU = "Status.JVM.CPU.Time"
+"""Metric of a TaskManager: nanoseconds of CPU of all its threads."""
+MEASURED = ""
+SHARED = (
+    "from the CPU of threads with the same name, divided in proportion to busy time; give "
+    "operators different names"
+)
+OF_PROCESS = (
+    "from the CPU of whole TaskManagers, whose threads cannot be read here, divided in proportion "
+    "to busy time"
+)
+BUSY = "from busy time, which includes waiting for a core and can be many times too high"
+UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
+SOURCES_OF_CPU = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
+"""What the CPU of a subtask is known from, the best first."""
+_COUNTED = {
+    "busy": "accumulated-busy-time",
+    "read": "read-records",
+    "wrote": "write-records",
+    "idle": "accumulated-idle-time",
+    "blocked": "accumulated-backpressured-time",
+}
+"""Fields of a subtask that grow → their names in Flink's answer."""
+_TOLD = "read-records-complete"
+WRITER = ": Writer"
+"""End of the name that Flink gives the operator of a sink that writes."""
+Key = tuple[str, str, int]
+"""Job, vertex and index of a subtask."""
+
+
+class RunningSubtask(NamedTuple):
+    """A subtask and its device."""
+
+    job: str
+    vertex: str
+    number: int
+    device: str
+    thread: str  # name of its thread
+    busy: float  # its busy time in milliseconds; NaN if Flink does not report it
+    # Numbers of tuples that it has read and sent; NaN if Flink does not report them.
+    read: float = math.nan
+    wrote: float = math.nan
+    # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
+    idle: float = math.nan
+    blocked: float = math.nan
+    has_ended: bool = False  # whether it has read all of its input
+    is_told: bool = True  # whether Flink has fetched its metrics
+
+    @property
+    def key(self) -> Key:
+        """Job, vertex and index."""
+        return self.job, self.vertex, self.number
+
+
+class TaskCpu(NamedTuple):
+    """Core seconds per second of a subtask or a task, and their source if not its threads."""
+
+    cores: float
+    source: str = MEASURED
+    # Load of the thread of a subtask alone, without helpers; None if it is not known which it is.
+    thread: ThreadLoad | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """State of the cluster's subtasks, and of the threads of its processes on this machine."""
+
+    subtasks: Sequence[RunningSubtask]
+    threads: Mapping[str, list[JavaThread]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInterval:
+    """Changes between two snapshots."""
+
+    # Subtasks of all jobs; times and numbers of tuples are the increase of these.
+    subtasks: Sequence[RunningSubtask]
+    # TaskManager on this machine → CPU of its threads; without those whose threads cannot be read.
+    loads: Mapping[str, list[ThreadLoad]]
+    # Threads of tasks without input from others, and of those that write to a sink, with the number
+    # of their records.
+    sources: Mapping[str, float] = field(default_factory=dict)
+    sinks: Mapping[str, float] = field(default_factory=dict)
+
+
+def snapshot(
+    rest: Rest,
+    job: str,
+    processes: Mapping[str, int],
+    before: ClusterSnapshot | None = None,
+) -> ClusterSnapshot:
+    """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
+
+    The first one also waits for their metrics: what a subtask has counted since its start would
+    else seem to be new in the next one. Another job that has just ended is left out.
+
+    ``before``: an earlier snapshot of the same processes.
+    """
+
+    def is_known(one: RunningSubtask) -> bool:
+        return bool(one.device) and (one.is_told or before is not None)
+
+    deadline = time.monotonic() + REPORT_SECONDS
+    while not all(map(is_known, _subtasks(rest, job))) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    subtasks: list[RunningSubtask] = []
+    for other in rest.live_jobs():
+        try:
+            subtasks += _subtasks(rest, other)
+        except FlinkError as error:
+            if other == job or isinstance(error, NoAnswer):
+                raise
+    earlier = {} if before is None else before.threads
+
+    def threads(device: str) -> list[JavaThread]:
+        pid = processes[device]
+        return threads_again(pid, earlier.get(device, ())) or java_threads(pid)
+
+    with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
+        found = pool.map(threads, processes)
+        return ClusterSnapshot(subtasks, dict(zip(processes, found, strict=True)))
+
+
+def between(
+    first: ClusterSnapshot, second: ClusterSnapshot, sources: Container[str]
+) -> ClusterInterval:
+    """Changes between two snapshots, of everything that is in both.
+
+    ``sources``: vertices without input from others.
+    """
+    before = {one.key: one for one in first.subtasks}
+    subtasks = [
+        one._replace(  # NaN stays NaN
+            **{
+                name: max(getattr(one, name) - getattr(before[one.key], name), 0.0)
+                for name in _COUNTED
+            }
+        )
+        for one in second.subtasks
+        if one.key in before
+    ]
+    loads = {
+        device: spent_between(before_it, threads)
+        for device, threads in second.threads.items()
+        if threads and (before_it := first.threads.get(device))
+    }
+    readers = {one.thread: one.wrote for one in subtasks if one.vertex in sources}
+    writers = [one for one in subtasks if WRITER in one.thread]
+    written = {one.thread: one.read if one.read > 0 else one.wrote for one in writers}
+    return ClusterInterval(subtasks, loads, readers, written)
+
+
+def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
+    subtasks = []
+    for vertex in rest.job(job)["vertices"]:
+        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+        for i, row in enumerate(rest.get(path)["subtasks"]):
+            index = row.get("subtask", i)
+            number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
+            device = str(row.get("taskmanager-id") or "")
+            metrics = row.get("metrics", {})
+            thread = f"{vertex['name']} {number}"
+            counts = {name: _number(metrics.get(key)) for name, key in _COUNTED.items()}
+            ended, told = row.get("status") == FINISHED, metrics.get(_TOLD) is not False
+            if not told:
+                counts |= {"read": math.nan, "wrote": math.nan}
+            one = RunningSubtask(
+                job, vertex["id"], index, device, thread, has_ended=ended, is_told=told, **counts
+            )
+            subtasks.append(one)
+    return subtasks
+
+
+def _number(value: float | str | None) -> float:
+    try:
+        return float(math.nan if value is None else value)
+    except ValueError:
+        return math.nan
+
+
+def cpu_by_subtask(
+    job: str,
+    interval: ClusterInterval,
+    busy: Mapping[str, float | None],
+    processes: Mapping[str, float],
+) -> list[tuple[RunningSubtask, TaskCpu]]:
+    """CPU of every subtask of a job, from the best source.
+
+    ``busy``: task of the job → busy seconds per second of its threads; None if unknown.
+    ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
+    """
+    threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
+    tasks: dict[str, list[RunningSubtask]] = {vertex: [] for vertex in busy}
+    for one in interval.subtasks:
+        if one.job == job and one.vertex in tasks:
+            tasks[one.vertex].append(one)
+    answer = []
+    for vertex, own in tasks.items():
+        seconds = busy[vertex]
+        for one, part in zip(own, _parts(own), strict=True):
+            if one.has_ended and not one.busy > 0:  # it ended before; busy time may be NaN
+                cpu = TaskCpu(0.0, thread=ThreadLoad(one.thread, 0.0, 0.0))
+            elif one.key in threads:
+                cpu = threads[one.key]
+            elif seconds is None:
+                cpu = TaskCpu(0.0, UNKNOWN)
+            elif one.key in wholes:
+                cpu = TaskCpu(min(seconds * part, wholes[one.key]), OF_PROCESS)
+            else:
+                cpu = TaskCpu(seconds * part, BUSY)
+            answer.append((one, cpu))
+    return answer
+
+
+def cores_beside(job: str, interval: ClusterInterval) -> dict[str, float]:
+    """TaskManager on this machine → core seconds per second of the subtasks of other jobs."""
+    threads = _by_thread(interval)
+    taken: dict[str, float] = defaultdict(float)
+    for one in interval.subtasks:
+        if one.job != job and one.key in threads:
+            taken[one.device] += threads[one.key].cores
+    return dict(taken)
+
+
+def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
+    """CPU of the subtasks with measured threads, including what is charged to them.
+
+    Subtasks of one TaskManager may have threads of the same name, as those of equal jobs.
+    """
+    bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
+    for one in interval.subtasks:
+        if not one.has_ended:
+            bearers[one.device, one.thread].append(one)
+    cpu: dict[Key, TaskCpu] = {}
+    for device, loads in interval.loads.items():
+        threads: dict[str, list[ThreadLoad]] = defaultdict(list)
+        for load in loads:
+            if (device, load.name) in bearers:
+                threads[load.name].append(load)
+        own = {name: sum(load.cores for load in same) for name, same in threads.items()}
+        more = charged_to_tasks(loads, own, interval.sources, interval.sinks)
+        for name, same in threads.items():
+            subtasks, alone = bearers[device, name], len(same) == 1
+            if len(same) == len(subtasks):
+                for one, part in zip(subtasks, _parts(subtasks), strict=True):
+                    cores = (own[name] + more[name]) * part
+                    measured = TaskCpu(cores, MEASURED, same[0])
+                    cpu[one.key] = measured if alone else TaskCpu(cores, SHARED)
+    return cpu
+
+
+def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:
+    """Share of each subtask in their total busy time; equal shares if that is unknown."""
+    total = sum(one.busy for one in subtasks)
+    if math.isnan(total) or total <= 0:
+        return [1 / len(subtasks)] * len(subtasks)
+    return [one.busy / total for one in subtasks]
+
+
+def _by_process(
+    subtasks: Iterable[RunningSubtask], processes: Mapping[str, float]
+) -> dict[Key, float]:
+    """CPU of TaskManager processes, divided among their subtasks."""
+    there: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in subtasks:
+        if one.device in processes and not math.isnan(one.busy):
+            there[one.device].append(one)
+    return {
+        one.key: processes[device] * share
+        for device, own in there.items()
+        for one, share in zip(own, _parts(own), strict=True)
+    }

@@ -36,8 +36,6 @@ from streamplace.model.arrays import Floats
 LOG = logging.getLogger(__name__)
 NOISE = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
-FEW = 0.01
-"""Below this part of the tuples that its senders count, a task works per checkpoint or per time."""
 LEAST_NOISE = 5e-4
 """Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
 ALIKE = 1.3
@@ -113,24 +111,21 @@ def task_cost(
 
 
 def constant_cores(
-    cores: float, read: float, sent: float, subtasks: Sequence[Observation], parallelism: int
+    cores: float, tuples: float, subtasks: Sequence[Observation], parallelism: int
 ) -> float:
     """Core seconds per second of a task that do not depend on the rate, at most ``cores``.
 
-    All CPU of a task that read nothing is constant, and that of one that read hardly any of what
-    its senders count: the writer of a two-phase sink counts the records that it writes elsewhere,
-    and sends its committer one message per checkpoint. Without the CPU of its threads, all is per
+    All CPU of a task that read nothing is constant. Without the CPU of its threads, all is per
     tuple.
 
     ``cores``: CPU of the task.
-    ``read``: tuples/s that it processed.
-    ``sent``: tuples/s that its senders count for it; 0 if none do (see `counted_for`).
+    ``tuples``: tuples/s that it processed.
     ``subtasks``: rates and CPU of its subtasks, in any number of windows.
 
-    >>> constant_cores(0.2, 0.4, 4000.0, [], 1), constant_cores(0.2, 9.0, 9.0, [], 1)
+    >>> constant_cores(0.2, 0.0, [], 1), constant_cores(0.2, 9.0, [], 1)
     (0.2, 0.0)
     """
-    if read <= 0 or read < FEW * sent:
+    if tuples <= 0:
         return cores
     if not subtasks:
         return 0.0
@@ -138,9 +133,9 @@ def constant_cores(
     fixed = parallelism * cost.fixed
     LOG.debug(
         "%.4g cores at %.6g tuples/s by %d subtasks: %.4g fixed, %.4g µs per tuple, by %d windows",
-        *(cores, read, parallelism, fixed, 1e6 * cost.per_tuple, len(subtasks)),
+        *(cores, tuples, parallelism, fixed, 1e6 * cost.per_tuple, len(subtasks)),
     )
-    return cores * fixed / (fixed + cost.per_tuple * read)
+    return cores * fixed / (fixed + cost.per_tuple * tuples)
 
 
 def averaged(observed: Iterable[Observation]) -> list[Observation]:

@@ -1,21 +1,27 @@
 """A profile as a stream graph: operators, streams, and facts on how well they were measured."""
 
+import logging
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean, stdev
+from typing import NamedTuple
 
-from streamplace.engines.flink.measure.job_windows import waiting_limit
-from streamplace.engines.flink.measure.measurement import even_splits
-from streamplace.engines.flink.measure.present import agreement
-from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.cpu.threads import COMPILERS
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
+from streamplace.engines.flink.measure.measurement import Shares, capacity, even_splits
+from streamplace.engines.flink.measure.profile import JobProfile, Present
 from streamplace.engines.flink.measure.sources import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
+    SendingCost,
     carried_by_streams,
     with_local_cost,
     with_message_cost,
 )
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.model.cluster import Cluster
 from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
@@ -33,9 +39,16 @@ from streamplace.model.operators import Operator
 from streamplace.model.streams import RESCALE, Stream
 from streamplace.model.units import LARGEST
 
-ALIKE = 0.02
+LOG = logging.getLogger(__name__)
+ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
+ALIKE_RATES = 0.05
+"""Rates with a smaller relative difference agree."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
+WIDE = 1e12
+"""Bandwidth in bps if it is unknown, so that only CPU is checked."""
+MOST_ERROR = 1e6
+"""Error if nothing was measured, and maximum of every error."""
 
 
 def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
@@ -46,24 +59,30 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
     """
     _refuse_frozen(seen)
     name_of = {task.id: task.name for task in seen.tasks}
-    carried = carried_by_streams(seen.tasks, seen.edges, seen.activity, seen.buffers.size)
+    carried = carried_by_streams(seen.tasks, seen.edges, seen.activity)
     seen.doubts.extend(carried.doubts)
     sizes = carried.payloads
-    usual = {seen.edges[e].source: size for e, size in reversed(carried.payloads.items())}
+    usual = {seen.edges[e].source: size for e, size in reversed(sizes.items())}
     seen.check_sources()
     rates = {task.id: _source_rate(seen, task) for task in seen.sources}
     least = LEAST_RATE * sum(rates.values())
-    rates = {task: max(rate, least) for task, rate in rates.items()}
     constant = seen.constant
     operators = [
-        _operator(seen, task, usual.get(task.id, 0.0), rates.get(task.id), constant[task.id], mips)
+        _operator(
+            seen,
+            task,
+            usual.get(task.id, 0.0),
+            max(rates[task.id], least) if task.id in rates else None,
+            constant[task.id],
+            mips,
+        )
         for task in seen.tasks
     ]
     streams = [
         Stream(
             name_of[edge.source],
             name_of[edge.target],
-            carried.sent.get(e, carried.tuples[e]) / (seen.tuples[edge.source] or 1.0),
+            carried.tuples[e] / (seen.tuples[edge.source] or 1.0),
             _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
             RESCALE if edge.is_rescaled else edge.partitioning,
         )
@@ -84,7 +103,7 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
     graph = StreamGraph.of(seen.name, operators, streams, facts)
     if seen.edges:
         graph = with_local_cost(graph, [sizes.get(e, 0.0) for e in range(len(seen.edges))], mips)
-        graph = with_message_cost(graph, mips, seen.buffers.timeout)
+        graph = with_message_cost(graph, mips, seen.buffer_timeout)
     return _checked(seen, graph)
 
 
@@ -134,12 +153,16 @@ def _operator(
     ``fixed``: cores that do not depend on the rate.
     """
     tuples, cores = seen.tuples[task.id], seen.cpu[task.id].cores
+    limit = seen.waiting.get(task.id)
+    if rate is not None or fixed >= cores:
+        limit = None  # what takes all its CPU per second, such as a committer, waits per second
+    if limit is not None:
+        seen.doubts.append(f"max_rate of {task.name}: {limit}")
     if not tuples and rate is None and not task.has_ended:
         seen.doubts.append(f"ipt of {task.name}: it received no tuples")
-    ipt = (cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
     return Operator(
         task.name,
-        ipt,
+        (cores - fixed) / tuples * mips * 1e6 if tuples else 0.0,
         payload,
         rate or 0.0,
         task.parallelism,
@@ -147,7 +170,7 @@ def _operator(
         max_parallelism=task.max_parallelism if rate is None else _splits(seen, task),
         slot_sharing_group=task.slot_sharing_group,
         constant=fixed * mips,
-        max_rate=0.0 if rate is not None else _max_rate(seen, task, fixed),
+        max_rate=0.0 if limit is None else limit.rate,
     )
 
 
@@ -164,26 +187,9 @@ def _splits(seen: JobProfile, source: FlinkTask) -> int:
     return even_splits(source)
 
 
-def _max_rate(seen: JobProfile, task: FlinkTask, fixed: float) -> float:
-    """Tuples/s that a subtask of a task with inputs reads at most; 0 if nothing limits it.
-
-    An operator that takes all its CPU per second, such as a committer, waits per second, too.
-
-    ``fixed``: cores that do not depend on the rate.
-    """
-    times = seen.times.get(task.id)
-    if times is None or fixed >= seen.cpu[task.id].cores:
-        return 0.0
-    limit = waiting_limit(task, seen.activity[task.id], times)
-    if limit is None:
-        return 0.0
-    seen.doubts.append(f"max_rate of {task.name}: {limit}")
-    return limit.rate
-
-
 def _own_payload(size: float | None, usual: float) -> float | None:
     """Payload of a stream; None if it is that of its source, or unknown."""
-    if size is None or abs(size - usual) <= ALIKE * max(size, usual):
+    if size is None or abs(size - usual) <= ALIKE_PAYLOADS * max(size, usual):
         return None
     return size
 
@@ -209,6 +215,40 @@ def _spread_facts(seen: JobProfile) -> Mapping[str, float]:
     return facts
 
 
+class Agreement(NamedTuple):
+    """Predicted and measured rate of one layout, in tuples/s of the sources."""
+
+    predicted: float
+    measured: float
+    # Whether the layout carried as much as it could; if not, it may carry more.
+    is_saturated: bool
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1; at most `MOST_ERROR`."""
+        if self.predicted >= (1 + MOST_ERROR) * self.measured:
+            return MOST_ERROR
+        return self.predicted / self.measured - 1
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the measured rate says something of the error: more may be carried if not."""
+        return self.is_saturated or self.error <= 0
+
+    def __str__(self) -> str:
+        if not self.is_saturated and self.error > ALIKE_RATES:
+            return (
+                f"the job was not saturated: {self.measured:,.0f} tuples/s were measured while "
+                f"CPU was left, and the model predicts at most {self.predicted:,.0f} for the "
+                "present placement; measure at a higher rate to check the model"
+            )
+        left = "" if self.is_saturated else " while there was CPU left"
+        return (
+            f"for the present placement the model predicts {self.predicted:,.0f} tuples/s, and "
+            f"{self.measured:,.0f} were measured{left} ({self.error:+.0%})"
+        )
+
+
 def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:
     """Add attributes with the consistency of the graph and the measured placement."""
     if seen.present is None:
@@ -229,3 +269,70 @@ def _checked(seen: JobProfile, graph: StreamGraph) -> StreamGraph:
     if found.contradicts:
         facts[CONSISTENCY_ERROR] = found.error
     return replace(graph, attributes={**graph.attributes, **facts})
+
+
+def agreement(
+    graph: StreamGraph,
+    present: Present,
+    sending: SendingCost | None,
+    *,
+    is_limited: bool,
+    sustained: float | None = None,
+    shares: Shares | None = None,
+) -> Agreement | None:
+    """Compare the model's prediction for a layout with the measured rate.
+
+    It is None if the threads of a TaskManager of the job cannot be read here, or it uses no CPU.
+
+    Parameters
+    ----------
+    graph
+        Graph of the profile.
+    sending
+        Cost of remote tuples; None if there are none.
+    is_limited
+        Whether a source was held back.
+    sustained
+        Rate that the sources were measured to sustain, if it is known apart from that which they
+        emit: predictions are of the rate at which no subtask falls behind.
+    shares
+        Shares of the subtasks in the tuples of operators where they are uneven.
+    """
+    needed = {device for devices in present.devices.values() for device in devices}
+    if not needed <= present.usage.keys() or not graph.source_rate:
+        return None
+    cluster = _cluster(present, sending, float(graph.attributes["mips"]))
+    carried = capacity(graph, cluster, present.devices, shares) * graph.source_rate
+    if math.isinf(carried):
+        return None
+    used = {device: one.share for device, one in present.usage.items()}
+    is_full = any(used[device].is_full for device in needed)
+    found = Agreement(carried, sustained or graph.source_rate, is_limited or is_full)
+    loads = {device: round(share.load, 3) for device, share in used.items()}
+    LOG.debug("%s; loads of its TaskManagers: %s", found, loads)
+    return found
+
+
+def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Cluster:
+    """Measured devices; the CPU of Java, its compilers and other jobs is reserved.
+
+    Operators could not use it.
+    """
+    cost = sending or SendingCost(0.0, 0.0)
+    devices = []
+    for name, usage in present.usage.items():
+        cores, share = usage.share.whole_cores
+        besides = present.java + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
+        reserved = min(besides + cost.fixed, MOST_RESERVED * usage.share.limit) * mips
+        devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
+    cost = cost.slower(slowness(one.share for one in present.usage.values()))
+    return cluster_from_tables(
+        {
+            "bandwidth": WIDE,
+            "framing": FRAMING,
+            "headroom": HEADROOM,
+            "overhead": cost.per_tuple,
+            "overhead_per_byte": cost.per_byte,
+            "devices": devices,
+        }
+    )

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
+from streamplace.engines.flink.cpu.threads import RunningSubtask
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observation
 from streamplace.engines.flink.measure.sources import SourceFlow

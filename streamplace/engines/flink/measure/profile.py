@@ -1,38 +1,66 @@
-"""Profiling: rates, CPU, threads and placement of the tasks of a running job, with doubts."""
+"""Profiling: rates, CPU, threads and placement of the tasks of a running job, with doubts.
 
+A subtask that sleeps, waits for an answer or a disk, or has as many asynchronous requests under way
+as it may have, reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no
+CPU. Per second, the threads of a task wait
+
+    waiting = busy - CPU - run delay
+
+seconds for something other than CPU. If that is most of what is left of the busy time without the
+run delay, the operator is limited by waiting, and a subtask reads at most
+
+    max_rate = tuples/s / (busy - run delay)
+
+whatever CPU it has, because it is busy for one second per second at most. All quantities are sums
+over the subtasks. A thread that is woken by input is idle for Flink until it gets a core, so a part
+of the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
+computed: what is found is certain.
+"""
+
+import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
-from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, TaskCpu
+from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import (
     COMPILERS,
+    GARBAGE,
+    MEASURED,
+    SOURCES_OF_CPU,
+    UNKNOWN,
+    RunningSubtask,
+    TaskCpu,
+    cores_beside,
     cores_by_kind,
     java_itself,
     java_threads,
+    kind_of,
     processes_of,
     python_workers,
     share_of_others,
     spent_between,
 )
+from streamplace.engines.flink.cpu.threads import NETWORK as NETWORK_THREADS
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
-from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow, ThreadTimes
 from streamplace.engines.flink.measure.measurement import Shares, key_shares
-from streamplace.engines.flink.measure.present import Present, present_of
-from streamplace.engines.flink.measure.sampling import Activity, sent_by
+from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
 from streamplace.engines.flink.measure.streams import (
+    COMMITTERS,
     NETWORK,
     SendingCost,
-    counted_for,
+    network_loads,
+    remote_flows,
     sending_cost,
 )
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, plan_with_loops, sources_of
-from streamplace.engines.flink.rest.settings import BufferSettings
-from streamplace.engines.flink.rest.tasks import seconds_running
+from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.messages import listed, quoted, shown
 from streamplace.model.units import digits
 
@@ -42,12 +70,75 @@ NEGLIGIBLE = 0.02
 In a job with a low load they continue for minutes, partly with code that serves the profiler.
 """
 MUCH = 0.2
-"""Least part of the CPU of operators in threads that name no task that is a doubt."""
+"""Least part of the CPU in threads that name no task, or that collect garbage, that is a doubt."""
 UNMEASURED_PYTHON = (
     "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
     "job with python.execution-mode: thread"
 )
 """Doubt about operators that Python processes run."""
+MOST_OF_OTHERS = 0.1
+"""Maximum of remote tuples of other jobs, relative to those of a job, to measure what they cost.
+
+The threads that send and receive serve all jobs, so the CPU for the others would be charged to it.
+"""
+LEAST_PART = 0.5
+"""Minimum part of waiting in the busy time without run delay.
+
+Below it, the CPU alone predicts the limit of a subtask within a factor of two.
+"""
+LEAST_WAITING = 0.1
+"""Minimum of waiting in seconds per second and subtask.
+
+Less may be due to locks and page faults, or to counters and threads that are read at different
+times.
+"""
+
+
+class Usage(NamedTuple):
+    """CPU that a TaskManager has, and its CPU usage during the measurement."""
+
+    share: CpuShare  # its part of the CPU of the machine
+    kinds: Mapping[str, float]  # cores by kind of thread
+
+
+class Present(NamedTuple):
+    """The measured layout."""
+
+    devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
+    # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
+    usage: Mapping[str, Usage]
+    java: float  # cores that Java itself uses in each TaskManager
+    # Bytes per second and cores of threads that send and receive, of the TaskManagers that exchange
+    # tuples; empty if that is unknown, or if many are of other jobs.
+    network: Sequence[Observation] = ()
+    # TaskManager → cores of the subtasks of other jobs.
+    beside: Mapping[str, float] = MappingProxyType({})
+
+
+class LoadWindow(NamedTuple):
+    """Rates and CPU of the tasks of a job in one window of time, by their ids."""
+
+    seconds: float
+    tuples: Mapping[str, float]  # tuples/s that each task processed
+    cores: Mapping[str, float]  # core seconds per second of each task
+    # Part of the CPU of the TaskManagers on this machine that compilers used; None if there are no
+    # such TaskManagers.
+    compilers: float | None = None
+    # Rate and CPU of the subtasks of each task whose threads were all measured.
+    subtasks: Mapping[str, Sequence[Observation]] = MappingProxyType({})
+
+
+class WaitingLimit(NamedTuple):
+    """Limit of an operator that waits for something other than CPU."""
+
+    rate: float  # tuples/s that a subtask reads at most
+    part: float  # part of its busy time in which it waits
+
+    def __str__(self) -> str:
+        return (
+            f"it waits {100 * self.part:.0f} % of its busy time for something other than CPU: a "
+            f"subtask reads at most {digits(self.rate, 3)} tuples/s"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +154,21 @@ class JobProfile:
     tuples: Mapping[str, float]
     doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
     present: Present | None = None  # its placement, and the CPU usage of its TaskManagers
-    managers: Mapping[str, Activity] = field(default_factory=dict)  # metrics of its TaskManagers
     # Windows in which the job was measured, including this profile; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
     drift: float = 0.0  # relative change of its CPU per tuple that may follow; 0 if it is steady
     # Shares of the subtasks in the tuples of operators where they are uneven.
     shares: Shares = field(default_factory=dict)
-    # Network buffers of the cluster.
-    buffers: BufferSettings = field(default_factory=BufferSettings)
+    # Seconds after which a buffer is sent that is not full; None if only full ones are.
+    buffer_timeout: float | None = USUAL_BUFFER_TIMEOUT
     # Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
     subtasks: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     # The same by operator, of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
     # Subtasks of the sources that report their lag, by task.
     lags: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
-    # Times of the threads of each task, by id; empty if they do not tell what operators wait for.
-    times: Mapping[str, ThreadTimes] = field(default_factory=dict)
+    # Tasks that are limited by waiting, as far as is known.
+    waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
 
     @property
     def observed(self) -> dict[str, list[Observation]]:
@@ -105,16 +195,18 @@ class JobProfile:
 
     @property
     def constant(self) -> dict[str, float]:
-        """Core seconds per second of each task, by id, that do not depend on the rate."""
+        """Core seconds per second of each task, by id, that do not depend on the rate.
+
+        All CPU of a committer is, which reads a message or so per checkpoint.
+        """
         observed = self.observed
-        counts = {task: seen.records_out for task, seen in self.activity.items()}
-        sent = counted_for(self.tasks, self.edges, counts)
         return {
-            task.id: constant_cores(
+            task.id: self.cpu[task.id].cores
+            if task.operators[0].endswith(COMMITTERS)
+            else constant_cores(
                 self.cpu[task.id].cores,
                 self.tuples[task.id],
-                sent.get(task.id, 0.0),
-                observed.get(task.name, ()),
+                observed[task.name],
                 task.parallelism,
             )
             for task in self.tasks
@@ -147,7 +239,7 @@ class JobProfile:
             self.activity[source.id],
             source.parallelism,
             rate=self.tuples[source.id],
-            full=sorted(one for one in devices & usage.keys() if usage[one].is_full),
+            full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
             sees_cpu=self.present is None or devices <= usage.keys(),
             subtasks=self.lags.get(source.id, ()),
         )
@@ -171,8 +263,7 @@ class JobProfile:
     @property
     def java(self) -> float | None:
         """Cores that Java itself uses in each TaskManager; None if that is not measured."""
-        known = self.present is not None and self.present.usage
-        return self.present.java if known and self.present is not None else None
+        return self.present.java if self.present is not None and self.present.usage else None
 
     def as_window(self) -> LoadWindow:
         """Return the rates and CPU of this profile as those of one window."""
@@ -207,9 +298,9 @@ class JobProfile:
 def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     """Measure a running job for about ``seconds``.
 
-    CPU time is that of the tasks' threads if their TaskManagers run on this machine, or run the
-    agent. Otherwise it is derived from the CPU of TaskManager processes and from Flink's busy time,
-    which overestimates cheap operators; the doubts then say so.
+    CPU time is that of the tasks' threads if their TaskManagers run on this machine. Otherwise it
+    is derived from the CPU of TaskManager processes and from Flink's busy time, which overestimates
+    cheap operators; the doubts then say so.
     """
     windows = JobWindows(rest, job)
     windows.add(seconds)
@@ -218,53 +309,51 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
 
 def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     """Profile of a job from the last ``number`` of its windows together."""
-    seen, tasks = windows.last(number), windows.tasks
-    cpu = windows.cpu(seen)
-    own_subtasks = [one for one in seen.interval.subtasks if one.job == windows.job]
+    seen, tasks, edges = windows.last(number), windows.tasks, windows.edges
+    own = [one for one, _ in seen.subtasks]
+    cpu = {task.id: _task_cpu(seen, task) for task in tasks}
     doubts = [
-        *uncounted(tasks, windows.edges, seen.activity),
-        *unreported(tasks, seen.activity, own_subtasks),
-        *doubts_of_cpu(tasks, cpu),
+        *_uncounted(tasks, edges, seen.activity),
+        *_unreported(tasks, seen.activity, own),
+        *(f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source),
     ]
+    _refuse_ended(windows.rest.job(windows.job), tasks, windows.generated)
     tuples = _processed_tuples(windows, seen.activity, doubts)
-    doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(windows.job, seen.interval)])
-    lags = windows.lags(seen, tuples)
-    times: Mapping[str, ThreadTimes] = {}
+    doubts += [*_doubts_of_names(tasks), *_doubts_of_jobs(windows.job, seen)]
+    lags = _subtask_flows(seen, tuples)
+    waiting: Mapping[str, WaitingLimit] = {}
     if python_workers(windows.processes[one] for one in windows.devices & windows.processes.keys()):
         doubts.append(UNMEASURED_PYTHON)  # the threads of tasks wait for their processes
     else:
-        times = windows.thread_times(seen)
-    present = present_of(
-        windows.job,
-        tasks,
-        windows.edges,
-        seen.interval,
-        seen.activity,
-        windows.processes,
-    )
+        waiting = waiting_limits(tasks, seen)
+    present = present_of(windows.job, tasks, edges, seen, windows.processes)
     if present is not None:
-        doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))
+        doubts += _doubts_of_threads(present.usage)
+    arrived = {source: [one.arrived for one in flows] for source, flows in lags.items()}
     return JobProfile(
         windows.name,
         tasks,
-        windows.edges,
+        edges,
         seen.activity,
         cpu,
         tuples,
         doubts,
         present,
-        seen.managers,
-        shares=key_shares(
-            tasks,
-            windows.edges,
-            own_subtasks,
-            {source: [one.arrived for one in own] for source, own in lags.items()},
-        ),
-        buffers=windows.buffers,
-        subtasks=windows.subtask_loads(seen, tuples),
+        shares=key_shares(tasks, edges, own, arrived),
+        buffer_timeout=windows.buffer_timeout,
+        subtasks=_observations(windows, seen, tuples),
         lags=lags,
-        times=times,
+        waiting=waiting,
     )
+
+
+def _task_cpu(seen: JobInterval, task: FlinkTask) -> TaskCpu:
+    """CPU of a task, from the worst of the sources of its subtasks."""
+    own = [cpu for one, cpu in seen.subtasks if one.vertex == task.id and not task.has_ended]
+    sources = [cpu.source for cpu in own]
+    nothing = MEASURED if task.has_ended else UNKNOWN
+    worst = max(sources, key=SOURCES_OF_CPU.index, default=nothing)
+    return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst)
 
 
 def _processed_tuples(
@@ -274,19 +363,25 @@ def _processed_tuples(
 
     What is not known of them is added to the doubts.
     """
-    document = windows.rest.job(windows.job)
-    _refuse_ended(document, windows.tasks, windows.generated)
-    running = seconds_running(document)
-    answer = {task.id: 0.0 for task in windows.tasks if task.has_ended}
-    if answer:
-        names = listed([task.name for task in windows.tasks if task.has_ended])
-        doubts.append(f"rate and ipt of {names}: counted as 0, because all input was read before")
+    if ended := [task.name for task in windows.tasks if task.has_ended]:
+        doubts.append(
+            f"rate and ipt of {listed(ended)}: counted as 0, because all input was read before"
+        )
+    answer = {}
     for task in windows.tasks:
-        if task.has_ended:
-            continue
         generated, seen = windows.generated.get(task.id), activity[task.id]
-        answer[task.id] = _taken_in(doubts, task, generated, seen)
-        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, running)
+        if generated is None:
+            answer[task.id] = seen.records_in
+        elif list(map(sent_by, task.operators)).count(generated) == 1 and generated in seen.rates:
+            answer[task.id] = seen.rates[generated]
+        else:
+            answer[task.id] = seen.records_out
+            if len(task.operators) > 1 and not task.has_ended:
+                doubts.append(
+                    f"rate of {task.name}: that of the tuples that leave the chain, because Flink "
+                    "does not report how many its first operator emits; rates that are given for "
+                    "it, such as --rate, must be those, too"
+                )
     return answer
 
 
@@ -309,40 +404,116 @@ def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[
         )
 
 
-def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
-    """Tuples/s that a task processes."""
-    if generated is None:
-        return seen.records_in
-    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
-        return seen.rates[generated]
-    if len(task.operators) > 1:
-        doubts.append(
-            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
-            "report how many its first operator emits; rates that are given for it, such as "
-            "--rate, must be those, too"
-        )
-    return seen.records_out
+def _observations(
+    windows: JobWindows, seen: JobInterval, tuples: Mapping[str, float]
+) -> dict[str, list[Observation]]:
+    """Rate and CPU of the subtasks of each task whose threads were all measured, by its id.
 
-
-def _held_back(
-    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, running: float
-) -> float:
-    """Mean tuples/s since the last start, for a source that was silent during the measurement.
-
-    Its counters begin at 0 whenever the job restarts.
+    ``tuples``: tuples/s that each task processed, which its subtasks share as they counted.
     """
-    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
-    if generated is None or not sent or not running:
-        return 0.0
-    doubts.append(
-        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
-        f"alignment or missing input; {digits(sent / running, 3)} tuples/s is its mean since the "
-        "job's last start, and its CPU is unknown; profile for longer"
+    parts: dict[str, list[tuple[float, TaskCpu]]] = defaultdict(list)
+    for one, cpu in seen.subtasks:
+        parts[one.vertex].append((one.wrote if one.vertex in windows.generated else one.read, cpu))
+    loads = {}
+    for task, own in parts.items():
+        counted = sum(count for count, _ in own)
+        if all(cpu.source == MEASURED for _, cpu in own) and counted > 0:
+            loads[task] = [
+                Observation(tuples.get(task, 0.0) * count / counted, cpu.cores)
+                for count, cpu in own
+            ]
+    return loads
+
+
+def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, list[SubtaskFlow]]:
+    """Subtasks of the sources that report their lag, by task.
+
+    ``tuples``: tuples/s that each source emits, which its subtasks share as they counted.
+    """
+    answer = {}
+    for source, rows in seen.lags.items():
+        wrote = [
+            one.wrote for one in sorted(one for one, _ in seen.subtasks) if one.vertex == source
+        ]
+        whole = sum(sent for sent, *_ in rows)
+        if len(wrote) == len(rows) and sum(wrote) > 0 and whole > 0:  # NaN is not, either
+            # what leaves the chain of a source may be less, or more, than what it has read
+            rate = tuples[source] / sum(wrote)
+            seconds = seen.activity[source].seconds
+            answer[source] = [
+                SubtaskFlow(rate * own, rate * seconds * sent + last, (first, last), seconds)
+                for own, (sent, first, last) in zip(wrote, rows, strict=True)
+            ]
+    return answer
+
+
+def waiting_limits(tasks: Sequence[FlinkTask], seen: JobInterval) -> dict[str, WaitingLimit]:
+    """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
+
+    Garbage collection stops threads for no longer than the threads that collect run, or wait for a
+    core.
+    """
+    pauses = {
+        device: sum(one.cores + one.delay for one in own if kind_of(one.name) == GARBAGE)
+        for device, own in seen.cluster.loads.items()
+    }
+    limits = {}
+    for task in tasks:
+        activity = seen.activity[task.id]
+        own = [(one, cpu.thread) for one, cpu in seen.subtasks if one.vertex == task.id]
+        threads = [thread for _, thread in own if thread is not None]
+        if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
+            continue
+        able = activity.busy - sum(thread.delay for thread in threads)
+        waiting = able - sum(thread.cores for thread in threads)
+        paused = sum(pauses.get(one.device, math.nan) for one, _ in own)
+        if waiting - paused >= max(LEAST_PART * able, LEAST_WAITING * task.parallelism):
+            rate = float(f"{activity.records_in / able:.3g}")
+            limits[task.id] = WaitingLimit(rate, waiting / activity.busy)
+    return limits
+
+
+def present_of(
+    job: str,
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    seen: JobInterval,
+    processes: Mapping[str, int],
+) -> Present | None:
+    """Layout of a job, and CPU usage of its TaskManagers; None if the layout is unknown."""
+    own = sorted(one for one in seen.cluster.subtasks if one.job == job)
+    devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
+    if any(len(devices[task.id]) != task.parallelism for task in tasks):
+        return None
+    kinds = {device: cores_by_kind(loads) for device, loads in seen.cluster.loads.items()}
+    shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
+    flows = remote_flows(tasks, edges, seen.activity, devices)
+    crossing = sum(flow.tuples for flow in flows.values()) / 2  # each counts at both ends
+    is_own = _read_by_others(job, seen) <= MOST_OF_OTHERS * crossing
+    if not is_own or not flows.keys() <= kinds.keys():
+        flows = {}  # the network threads serve all jobs
+    network = {device: one.get(NETWORK_THREADS, 0.0) for device, one in kinds.items()}
+    return Present(
+        {task.name: devices[task.id] for task in tasks},
+        {device: Usage(shares[device], one) for device, one in kinds.items()},
+        java_itself(kinds.values()),
+        network_loads(network, flows, {device for device in kinds if shares[device].is_full}),
+        cores_beside(job, seen.cluster),
     )
-    return sent / running
 
 
-def uncounted(
+def _read_by_others(job: str, seen: JobInterval) -> float:
+    """Tuples/s that other jobs may exchange between TaskManagers at most; NaN if unknown."""
+    own: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in seen.cluster.subtasks:
+        if one.job != job:
+            own[one.job].append(one)
+    spread = [jobs for jobs in own.values() if len({one.device for one in jobs}) > 1]
+    seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
+    return sum(one.read for jobs in spread for one in jobs) / (seconds or 1.0)
+
+
+def _uncounted(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> Iterator[str]:
     """Doubts about counts that Flink does not report."""
@@ -354,7 +525,7 @@ def uncounted(
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
 
 
-def unreported(
+def _unreported(
     tasks: Sequence[FlinkTask],
     activity: Mapping[str, Activity],
     subtasks: Iterable[RunningSubtask],
@@ -374,25 +545,24 @@ def unreported(
             )
 
 
-def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
-    """Doubts about CPU that was not measured by thread."""
-    return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
-
-
-def doubts_of_threads(kinds: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    """Doubt about CPU of threads that name no task, if it is much.
-
-    ``kinds``: TaskManager → cores of its threads, by kind of work.
-    """
-    if (share := share_of_others(kinds)) >= MUCH:
+def _doubts_of_threads(usage: Mapping[str, Usage]) -> Iterator[str]:
+    """Doubts about CPU of threads that name no task, and of garbage collection, if it is much."""
+    if (share := share_of_others([one.kinds for one in usage.values()])) >= MUCH:
         yield (
             f"ipt of all operators: {share:.0%} of the CPU is of threads that name no task, such "
             "as those of clients and state backends, and is divided in proportion to what the "
             "tasks take"
         )
+    for device, one in usage.items():
+        share = one.kinds.get(GARBAGE, 0.0) / max(sum(one.kinds.values()), 1e-9)
+        if share >= MUCH:
+            yield (
+                f"ipt of all operators: garbage collection takes {share:.0%} of the CPU of "
+                f"{quoted(device)}; give it more memory (taskmanager.memory.task.heap.size)"
+            )
 
 
-def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
+def _doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
     """Doubt about operators of SQL that share a name in several tasks."""
     if unsure := [name for task in tasks for name in task.unsure]:
         yield (
@@ -401,15 +571,10 @@ def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
         )
 
 
-def doubts_of_jobs(job: str, interval: ClusterInterval) -> Iterator[str]:
+def _doubts_of_jobs(job: str, seen: JobInterval) -> Iterator[str]:
     """Doubts about the CPU of other jobs while one was measured."""
-    for other in sorted(interval.unread):
-        yield (
-            f"ipt of all operators: job {shown(other)} could not be read, so CPU of it may be "
-            "counted for this job"
-        )
-    far = {one.job for one in interval.subtasks if one.device not in interval.loads} - {job}
-    for other in sorted(far):
+    far = {one.job for one in seen.cluster.subtasks if one.device not in seen.cluster.loads}
+    for other in sorted(far - {job}):
         yield (
             f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "
             "TaskManagers cannot be read here"
@@ -432,10 +597,8 @@ def background(
     if job is not None or len(running) == 1:
         try:
             seen = profile(rest, job or running[0], seconds)
-        except NoAnswer:
-            raise
-        except FlinkError:
-            if job is not None:
+        except FlinkError as error:
+            if job is not None or isinstance(error, NoAnswer):
                 raise
         else:
             return seen.java, seen.sending
@@ -443,12 +606,11 @@ def background(
     if not any(first.values()):
         return None, None
     time.sleep(seconds)
-    second = {device: java_threads(pid) for device, pid in processes.items()}
-    kinds = {
-        device: cores_by_kind(spent_between(first[device], second[device]))
-        for device in first
-        if first[device] and second[device]
-    }
+    kinds = [
+        cores_by_kind(spent_between(threads, again))
+        for device, threads in first.items()
+        if threads and (again := java_threads(processes[device]))
+    ]
     return java_itself(kinds), None
 
 
@@ -457,10 +619,10 @@ def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, fl
 
     Each job takes about ``seconds``.
     """
-    taken: dict[str, float] = {}
+    taken: dict[str, float] = defaultdict(float)
     for job in dict.fromkeys(jobs):
         windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
         windows.add(seconds)
-        for device, cores in windows.cores_by_device(windows.last()).items():
-            taken[device] = taken.get(device, 0.0) + cores
-    return taken
+        for one, cpu in windows.last().subtasks:
+            taken[one.device] += cpu.cores
+    return dict(taken)

@@ -1,4 +1,10 @@
-"""Sample a running job: rates of the metrics of its vertices between two moments."""
+"""A running job in adjacent windows of time: rates of its metrics, and the CPU of its threads.
+
+Flink answers with the values that it last fetched from the TaskManagers. It fetches them on
+request, at most every ten seconds (``metrics.fetcher.update-interval``). So rates are computed
+between two times at which counters changed, because both answers are then equally old. A window
+begins with the last such time of the previous window, and windows can be combined.
+"""
 
 import math
 import re
@@ -6,11 +12,24 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from urllib.parse import quote
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
+from streamplace.engines.flink.cpu.threads import (
+    PROCESS_CPU,
+    ClusterInterval,
+    ClusterSnapshot,
+    RunningSubtask,
+    TaskCpu,
+    between,
+    cpu_by_subtask,
+    processes_of,
+    snapshot,
+)
 from streamplace.engines.flink.rest.answers import Metric
-from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.settings import shown_settings
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, sources_of
+from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settings
 from streamplace.model.messages import shown
 
 POLL_SECONDS = 0.25
@@ -22,7 +41,6 @@ LEAST_LOOKS = 25
 """Answers without metrics that a Flink must have given by then: a busy one answers slowly."""
 YOUNG_MS = 60_000
 """Maximum age of a job without metrics, which Flink fetches every ten seconds."""
-FETCH_INTERVAL, FETCH_TIMEOUT = "metrics.fetcher.update-interval", "web.timeout"
 LATE = 0.05
 """Part of a window that may be missing because its ends were noticed late."""
 RISING = ("numRecordsIn", "numRecordsOut", "numBytesIn")
@@ -32,10 +50,9 @@ Kafka's sink lets its bytes fall whenever a transaction gets another producer.
 """
 COUNTS = (*RISING, "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
-IDLE_TIME = "accumulateIdleTimeMs"
 MOST_BACK_PRESSURED = f"{BACK_PRESSURED}.max"
 """Largest back-pressured time of a subtask of a vertex, which Flink tells beside the sum."""
-_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, IDLE_TIME)
+_METRICS = (*COUNTS, BUSY, BACK_PRESSURED)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 _PARTITION = re.compile(r"\.KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.currentOffset")
@@ -44,6 +61,8 @@ Look = tuple[float, Mapping[str, float]]
 """Time in s, and values of counters at that time."""
 LONGEST_OPERATOR = 80
 """Length to which Flink cuts the names of operators in the names of their metrics."""
+LONGEST_PATH = 4000
+"""Longest request in characters that is sent; Flink reads at most 4,096."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +116,6 @@ class Activity:
         larger, nothing is known of a subtask; 0 also if Flink reports only sums.
         """
         return self.rates.get(MOST_BACK_PRESSURED, 0.0) / 1000
-
-    @property
-    def idle(self) -> float:
-        """Seconds in which its threads waited for input, per second; 0 if not reported."""
-        return self.rates.get(IDLE_TIME, 0.0) / 1000
 
     def halves(self, metric: str) -> tuple[float, float] | None:
         """Change of a metric per second in the first half of the time and in the second.
@@ -244,13 +258,8 @@ def sample(
 class Sampler:
     """Measures vertices and TaskManagers in adjacent windows.
 
-    Flink answers with the values that it last fetched from the TaskManagers. It fetches them on
-    request, at most every ten seconds (``metrics.fetcher.update-interval``). So rates are computed
-    between two times at which counters changed, because both answers are then equally old. A window
-    begins with the last such time of the previous window.
-
     ``further``: vertex → additional metrics to read.
-    ``managers``: TaskManager → metrics to read.
+    ``managers``: TaskManagers whose CPU is read as a whole.
     """
 
     def __init__(
@@ -259,7 +268,7 @@ class Sampler:
         job: str,
         vertices: Sequence[str],
         further: Mapping[str, Sequence[str]] | None = None,
-        managers: Mapping[str, Sequence[str]] | None = None,
+        managers: Sequence[str] = (),
     ) -> None:
         more = further or {}
         root = f"/jobs/{quote(job, safe='')}/vertices"
@@ -272,8 +281,8 @@ class Sampler:
             for v in vertices
         }
         self._processes = {
-            m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", tuple(names))
-            for m, names in (managers or {}).items()
+            m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", (PROCESS_CPU,))
+            for m in managers
         }
         self._watches = [*self._tasks.values(), *self._processes.values()]
         self._marks = [[0] * len(self._watches)]
@@ -291,7 +300,14 @@ class Sampler:
             is_silent = all(watch.previous is None for watch in self._tasks.values())
             is_silent = is_silent and looks >= LEAST_LOOKS
             if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
-                raise FlinkError(_why_silent(self._rest, self._job))
+                raise FlinkError(
+                    f"Flink has reported no metrics of job {shown(self._job)} for "
+                    f"{SILENCE_SECONDS:g} s, so nothing can be measured; after the loss of a "
+                    "TaskManager it reports none for up to web.timeout (by default 10 min): wait "
+                    "that long, or set it to 1 min; otherwise check that "
+                    "metrics.fetcher.update-interval is not 0, and that the JobManager reaches "
+                    "metrics.internal.query-service.port of its TaskManagers"
+                )
             time.sleep(POLL_SECONDS)
         for watch in self._watches:
             watch.is_used = bool(watch.looks)
@@ -327,24 +343,6 @@ def restarted(job: str) -> FlinkError:
     return FlinkError(
         f"job {shown(job)} was restarted during the measurement, or some of its subtasks ended; "
         "profile it when it runs steadily"
-    )
-
-
-def _why_silent(rest: Rest, job: str) -> str:
-    """Reasons for which Flink reports no metrics of a job, according to its configuration.
-
-    Flink fetches the metrics of all TaskManagers together. If one of them is lost meanwhile, Flink
-    waits for its answer until ``web.timeout``, and fetches nothing in this time.
-    """
-    settings = shown_settings(rest) or {}
-    told = f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s"
-    if re.fullmatch(r"0+\s*[a-z]*", settings.get(FETCH_INTERVAL, "").strip()):
-        return f"{told}, because {FETCH_INTERVAL} is 0: set it to 10 s"
-    return (
-        f"{told}, so nothing can be measured; after the loss of a TaskManager it reports none for "
-        f"up to {FETCH_TIMEOUT}, which is {settings.get(FETCH_TIMEOUT, '10 min')} here: wait "
-        "that long, or set it to 1 min; otherwise check whether the JobManager reaches "
-        "metrics.internal.query-service.port of its TaskManagers"
     )
 
 
@@ -400,3 +398,127 @@ def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
         if math.isfinite(value):
             numbers[name] = value
     return numbers
+
+
+class _Mark(NamedTuple):
+    """State between two windows: threads of the cluster, and lag."""
+
+    cluster: ClusterSnapshot
+    pending: Mapping[str, Sequence[float]]  # source → tuples that wait for each of its subtasks
+
+
+@dataclass(frozen=True, slots=True)
+class JobInterval:
+    """Measurements of a job in an interval of time."""
+
+    activity: Mapping[str, Activity]  # metrics of each task
+    cluster: ClusterInterval  # subtasks of all jobs, and threads of TaskManagers on this machine
+    subtasks: Sequence[tuple[RunningSubtask, TaskCpu]]  # those of the job, with their CPU
+    # Source → for each of its subtasks, the tuples that it has sent since its start, and those that
+    # waited for it at both ends; without sources that do not report what waits.
+    lags: Mapping[str, Sequence[tuple[float, float, float]]]
+
+
+class JobWindows:
+    """A running job, measured window by window.
+
+    Tasks that have ended before are not measured: they count as idle.
+
+    ``plan``: its plan, if it was already read.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        job: str,
+        plan: JobPlan | None = None,
+    ) -> None:
+        self.rest, self.job = rest, job
+        self.name, self.tasks, self.edges = plan or read_plan(rest, job)
+        sources = sources_of(self.tasks, self.edges)
+        self.generated = {task.id: sent_by(task.operators[0]) for task in sources}
+        """Source → metric that counts its output, even if it is fused to other operators."""
+        self.processes = processes_of(rest)
+        """TaskManager of the cluster on this machine → process."""
+        self.buffer_timeout = buffer_timeout(shown_settings(rest) or {})
+        """Seconds after which a buffer is sent that is not full; None if only full ones are."""
+        self._marks = [self._mark(None)]
+        running = {task.id for task in self.tasks if not task.has_ended}
+        first = self._marks[0].cluster
+        own = (one for one in first.subtasks if one.job == job and one.vertex in running)
+        self.devices = {one.device for one in own if one.device and not one.has_ended}
+        """TaskManagers on which tasks of the job run."""
+        self._sampler = Sampler(
+            rest,
+            job,
+            [task.id for task in self.tasks if task.id in running],
+            {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
+            [device for device in self.devices if not first.threads.get(device)],
+        )
+
+    def add(self, seconds: float) -> None:
+        """Measure one more window of at least ``seconds``."""
+        self._sampler.watch(seconds)
+        self._marks.append(self._mark(self._marks[-1].cluster))
+        self._check_same_subtasks()
+
+    def last(self, number: int = 1) -> JobInterval:
+        """Measurements of the last ``number`` windows together."""
+        end = len(self._marks) - 1
+        first, last = self._marks[end - number], self._marks[end]
+        activity, managers = self._sampler.between(end - number, end)
+        activity = {task.id: IDLE if task.has_ended else activity[task.id] for task in self.tasks}
+        cluster = between(first.cluster, last.cluster, self.generated)
+        processes = {
+            device: own.rates[PROCESS_CPU] * 1e-9
+            for device, own in managers.items()
+            if PROCESS_CPU in own.rates
+        }
+        busy = {task: seen.busy for task, seen in activity.items()}
+        subtasks = cpu_by_subtask(self.job, cluster, busy, processes)
+        return JobInterval(activity, cluster, subtasks, self._lags(first, last))
+
+    def _lags(self, first: _Mark, last: _Mark) -> dict[str, list[tuple[float, float, float]]]:
+        answer = {}
+        for source, before in first.pending.items():
+            own = [one for one in last.cluster.subtasks if one.vertex == source]
+            sent = [one.wrote for one in sorted(own) if one.job == self.job]
+            after = last.pending.get(source, ())
+            if len(sent) == len(before) == len(after):
+                answer[source] = list(zip(sent, before, after, strict=True))
+        return answer
+
+    def _check_same_subtasks(self) -> None:
+        """Raise FlinkError if a subtask began again, whose counters may hide it by growing fast."""
+        before, after = (
+            {one.key: one.thread for one in mark.cluster.subtasks if one.job == self.job}
+            for mark in self._marks[-2:]
+        )
+        if before != after:
+            self.rest.running_job(self.job)
+            raise restarted(self.job)
+
+    def _mark(self, before: ClusterSnapshot | None) -> _Mark:
+        cluster = snapshot(self.rest, self.job, self.processes, before)
+        running = [one for one in self.tasks if one.id in self.generated and not one.has_ended]
+        return _Mark(cluster, {task.id: self._pending(task) for task in running})
+
+    def _pending(self, source: FlinkTask) -> list[float]:
+        """Tuples that wait for each subtask of a source; empty if no subtask reports any.
+
+        That of Kafka reports none for a subtask that has never read a record.
+
+        One request is for all subtasks, and Flink reads none that is longer than 4 kB.
+        """
+        metric = pending_of(source.operators[0])
+        wanted = [quote(f"{i}.{metric}", safe="") for i in range(source.parallelism)]
+        root = f"/jobs/{quote(self.job, safe='')}/vertices/{quote(source.id, safe='')}/metrics"
+        path = f"{root}?get={','.join(wanted)}"
+        if len(path) > LONGEST_PATH:
+            return []
+        try:
+            told = {str(row["id"]): row.get("value", "nan") for row in self.rest.get(path)}
+            numbers = [float(told.get(unquote(name), 0.0)) for name in wanted] if told else []
+        except (Refusal, ValueError):
+            return []
+        return numbers if all(map(math.isfinite, numbers)) else []

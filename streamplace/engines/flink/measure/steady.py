@@ -9,23 +9,17 @@ how much may still change.
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import mean
 
 import numpy as np
 
-from streamplace.engines.flink.measure.job_windows import JobWindows, LoadWindow
-from streamplace.engines.flink.measure.profile import JobProfile, profile_of
-from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.profile import JobProfile, LoadWindow, profile_of
+from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.model.messages import quoted
 
-GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
-"""Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
-MOST_GARBAGE = 0.2
-"""Share of the time above which garbage collection distorts the CPU per tuple."""
 LEAST_VARIATION = 0.05
 """Minimum standard deviation of the rate of a source that varies, relative to it."""
 NOISE = 3.0
@@ -68,50 +62,23 @@ def _varies(source: str, seen: JobProfile) -> bool:
     return spread > least * mean(rates) + NOISE * math.sqrt(mean(rates) / seconds)
 
 
-def check_garbage(managers: Mapping[str, Activity]) -> None:
-    """Raise UnsteadyJob if garbage collection uses much of the time of a TaskManager."""
-    for name, share in garbage_shares(managers).items():
-        if share > MOST_GARBAGE:
-            raise UnsteadyJob(
-                f"garbage collection took {share:.0%} of the time of TaskManager {quoted(name)}, "
-                "so the CPU per tuple cannot be measured; give it more memory "
-                f"(taskmanager.memory.task.heap.size), and ask again when it is below "
-                f"{MOST_GARBAGE:.0%}"
-            )
-
-
-def garbage_shares(managers: Mapping[str, Activity]) -> dict[str, float]:
-    """TaskManager → share of its time for garbage collection, if Flink reports it."""
-    return {
-        name: seen.rates[GARBAGE_TIME] / 1000
-        for name, seen in managers.items()
-        if GARBAGE_TIME in seen.rates
-    }
-
-
-def _ignore(_: str) -> None:
-    """Ignore a message."""
-
-
 def steady_profile(
     rest: Rest,
     job: str,
     seconds: float = 5.0,
     patience: float = PATIENCE_SECONDS,
-    of_managers: Sequence[str] = (),
-    tell: Callable[[str], None] = _ignore,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> JobProfile:
     """Measure a running job until it is steady; return its profile of all windows since then.
 
     ``seconds``: length of a window.
     ``patience``: seconds after which a job is measured although it is not steady, with what may
     still change told by the ``drift`` of its profile.
-    ``of_managers``: metrics to read of all TaskManagers of the job.
     ``tell``: function that receives a message after every window.
 
     UnsteadyJob is raised if its rates cannot be measured.
     """
-    windows = JobWindows(rest, job, of_managers)
+    windows = JobWindows(rest, job)
     loads: list[LoadWindow] = []
     began = time.monotonic()
     while True:

@@ -23,20 +23,19 @@ contains its messages at the measured rate and parallelism; the attributes say h
 they are not charged twice.
 """
 
-import heapq
 import logging
-import math
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.cpu.threads import WRITER
 from streamplace.engines.flink.measure.fit import Observation, Prior, task_cost
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
-from streamplace.engines.flink.rest.settings import BufferSettings
+from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.arrays import Floats
 from streamplace.model.buffers import (
     BUFFER_TIMEOUT,
@@ -45,188 +44,67 @@ from streamplace.model.buffers import (
 )
 from streamplace.model.graph import StreamGraph
 
-Pair = tuple[str, str]
-WRITER, COMMITTER = ": Writer", ": Committer"
-"""Ends of the names that Flink gives the two operators of a two-phase sink."""
-GLOBAL_COMMITTER = ": Global Committer"
-"""End of the name of one that some sinks have behind these."""
-LEAST_REST = 0.1
-"""Minimum remainder of a sum, relative to it, that is reliable; errors dominate smaller ones."""
-LEAST_BUFFERS = 10
-"""Minimum number of buffers that must pass for a good estimate of their bytes."""
-LEAST_PASSED = 0.5
-"""Minimum part of the sent tuples that arrive while a queue between the tasks fills."""
-ALIKE = 0.1
-"""Maximum difference between the parts of the tuples and of the bytes that a queue holds back."""
+LOG = logging.getLogger(__name__)
+COMMITTERS = (": Committer", ": Global Committer")
+"""Ends of the names of what commits, of two-phase sinks; the second is behind some of the first."""
+MOST_QUEUED = 0.5
+"""Largest part of what is sent that queues hold back; if less is read, its sender counts more."""
+Amounts = tuple[dict[int, float], set[int]]
+"""Amount of each stream by its number, and the streams whose amount is a guess.
+
+These could not be told apart from others; their common amount was divided among them.
+"""
 
 
-class StreamAmounts(NamedTuple):
-    """Amount of each stream by its number, and the streams whose amount is uncertain."""
-
-    amounts: dict[int, float]
-    # Streams that could not be separated; their common amount was divided among them.
-    mixed: set[int]
-    small: set[int]  # streams whose amount is the small difference of large ones
-    from_sent: set[int]  # streams whose amount was derived from the output of their source
-
-
-class _Sum(NamedTuple):
-    """Sum of the amounts of the streams at one end of a task."""
-
-    streams: list[int]
-    total: float
-
-    def rest(self, amounts: Mapping[int, float]) -> float:
-        """Remaining amount for streams that are not known yet."""
-        return max(0.0, self.total - sum(amounts.get(e, 0.0) for e in self.streams))
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedTuples:
+class CarriedTuples(NamedTuple):
     """Tuples and payloads of streams, by the number of the stream."""
 
     tuples: Mapping[int, float]  # tuples/s
-    # Tuples/s that the source counts, for streams that are its only output and whose received rate
-    # differs only because queues drain or fill: see `_queued`.
-    sent: Mapping[int, float]
     payloads: dict[int, float]  # bytes per tuple of each stream that carries tuples
     doubts: Sequence[str]  # sentences on missing measurements
 
 
 def carried_by_streams(
-    tasks: Sequence[FlinkTask],
-    edges: Sequence[Edge],
-    activity: Mapping[str, Activity],
-    buffer_bytes: float = BufferSettings().size,
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> CarriedTuples:
     """Tuples and payloads of all streams, from the metrics of their tasks.
 
     The input that a task counts is authoritative; the output of other tasks only divides it among
     the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
     counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
-    So does a task with a chained sink, beside the tuples that it sends on.
-
-    ``buffer_bytes``: size of a network buffer.
+    So does a task with a chained sink, beside the tuples that it sends on. The output of a task
+    with several streams is not used, because a tuple that is sent to all of them counts once.
     """
-    sent = _sent(tasks, edges, activity)
-    tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
-    sizes = shares(
-        _pairs(edges),
-        _rates(activity, "numBytesIn"),
-        _rates(activity, "numBytesOut"),  # counts output to several tasks once for each
-        tuples.amounts,
-    )
-    blur = _blur(tasks, edges, activity, buffer_bytes)
-    few = (e for e in sizes.from_sent if sizes.amounts[e] < blur[edges[e].source])
-    reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
-    reasons |= _reasons(sizes, "a mean")
-    reasons |= {e: "no tuple passed" for e, amount in tuples.amounts.items() if not amount}
-    labels = _labels(tasks, edges)
-    doubts = [
-        f"{what} of {labels[e]}: {why[e]}"
-        for what, why in (("selectivity", _reasons(tuples, "guessed")), ("payload", reasons))
-        for e in sorted(why)
-    ]
-    payloads = {e: sizes.amounts[e] / amount for e, amount in tuples.amounts.items() if amount}
-    queued = {e: rate for e, rate in sent.items() if _queued(edges[e], activity, tuples.amounts[e])}
-    return CarriedTuples(tuples.amounts, queued, payloads, doubts)
-
-
-def _tuples(
-    edges: Sequence[Edge], activity: Mapping[str, Activity], sent: Mapping[int, float]
-) -> StreamAmounts:
-    """Tuples/s of each stream.
-
-    The output of a task with several streams is not used, because a tuple that is sent to all of
-    them counts once.
-    """
-    written = _rates(activity, "numRecordsOut")
-    weights = {e: written.get(edge.source, 0.0) * edge.copies for e, edge in enumerate(edges)}
-    alone = {edges[e].source: tuples for e, tuples in sent.items()}
-    return shares(_pairs(edges), _rates(activity, "numRecordsIn"), alone, weights)
-
-
-def _as_received(
-    edges: Sequence[Edge], activity: Mapping[str, Activity], tuples: StreamAmounts
-) -> StreamAmounts:
-    """Scale the amounts of sent tuples so that they add up to the input of each target.
-
-    Queues hold back at most half; if less is missing, amounts stay as they were counted.
-    """
-    amounts = dict(tuples.amounts)
-    for task, read in _rates(activity, "numRecordsIn").items():
-        inputs = [e for e, edge in enumerate(edges) if edge.target == task]
-        total = sum(amounts[e] for e in inputs)
-        if total > 0 and not LEAST_PASSED <= read / total <= 1 / LEAST_PASSED:
-            amounts.update({e: amounts[e] * read / total for e in inputs})
-            if len(inputs) > 1:
-                tuples.mixed.update(inputs)
-    return tuples._replace(amounts=amounts)
-
-
-def _queued(edge: Edge, activity: Mapping[str, Activity], received: float) -> bool:
-    """Whether a queue explains that fewer or more tuples are received than were sent.
-
-    It does if the same part of the bytes is missing as of the tuples.
-    """
-    source, target = activity[edge.source].rates, activity[edge.target].rates
-    if "numRecordsIn" not in target:
-        return True
-    sent = source["numRecordsOut"] * edge.copies
-    sizes = source.get("numBytesOut", 0.0), target.get("numBytesIn", 0.0)
-    if not sent or not min(sizes):
-        return False
-    passed, bytes_passed = received / sent, sizes[1] / sizes[0]
-    if not LEAST_PASSED <= passed <= 1 / LEAST_PASSED:
-        return False
-    return abs(passed - 1) <= ALIKE or abs(passed - bytes_passed) <= ALIKE * bytes_passed
-
-
-def _sent(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
-) -> dict[int, float]:
-    """Tuples/s that the source of each stream counts for it, where it counts nothing else.
-
-    What a chained sink writes counts only if the target does not count what it reads.
-    """
-    written = _rates(activity, "numRecordsOut")
-    read = _rates(activity, "numRecordsIn")
+    streams = [(edge.source, edge.target) for edge in edges]
+    read, written = _rates(activity, "numRecordsIn"), _rates(activity, "numRecordsOut")
     outputs = Counter(edge.source for edge in edges)
-    others = {task.id for task in tasks if writes_elsewhere(task, tasks)}
-    return {
-        e: written[edge.source] * edge.copies
+    weights = {e: written.get(edge.source, 0.0) * edge.copies for e, edge in enumerate(edges)}
+    elsewhere = {task.id for task in tasks if _writes_elsewhere(task, tasks)}
+    alone = {
+        edge.source: weights[e]
         for e, edge in enumerate(edges)
         if outputs[edge.source] == 1
         and edge.source in written
-        and not (edge.source in others and edge.target in read)
+        and not (edge.source in elsewhere and edge.target in read)
     }
-
-
-def _blur(
-    tasks: Sequence[FlinkTask],
-    edges: Sequence[Edge],
-    activity: Mapping[str, Activity],
-    buffer_bytes: float,
-) -> dict[str, float]:
-    """Task → bytes/s that it must have sent for a reliable measurement.
-
-    Flink counts them by whole buffers, one for each receiving subtask.
-    """
-    parallelism = {task.id: task.parallelism for task in tasks}
-    channels: Counter[str] = Counter()
-    for edge in edges:
-        receivers = 1 if edge.partitioning == "forward" else parallelism[edge.target]
-        channels[edge.source] += parallelism[edge.source] * receivers
-    return {
-        task: LEAST_BUFFERS * buffer_bytes * math.sqrt(n) / (activity[task].seconds or 1)
-        for task, n in channels.items()
-    }
-
-
-def _reasons(amounts: StreamAmounts, mixed: str) -> dict[int, str]:
-    """Reasons why the amounts of streams are not measured."""
-    reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
-    return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
+    tuples, guessed = shares(streams, read, alone, weights)
+    for task, total in read.items():
+        inputs = [e for e, edge in enumerate(edges) if edge.target == task]
+        counted = sum(tuples[e] for e in inputs)
+        if counted > 0:
+            tuples.update({e: tuples[e] * total / counted for e in inputs})
+            if len(inputs) > 1 and not MOST_QUEUED <= total / counted <= 1 / MOST_QUEUED:
+                guessed.update(inputs)
+    sent = _rates(activity, "numBytesOut")  # counts output to several tasks once for each
+    sizes, mixed = shares(streams, _rates(activity, "numBytesIn"), sent, tuples)
+    name_of = {task.id: task.name for task in tasks}
+    labels = [f"{name_of[source]}→{name_of[target]}" for source, target in streams]
+    doubts = [f"selectivity of {labels[e]}: guessed, several inputs mix" for e in sorted(guessed)]
+    why = dict.fromkeys(mixed, "a mean, several inputs mix")
+    why |= {e: "no tuple passed" for e, amount in tuples.items() if not amount}
+    doubts += [f"payload of {labels[e]}: {why[e]}" for e in sorted(why)]
+    payloads = {e: sizes[e] / amount for e, amount in tuples.items() if amount}
+    return CarriedTuples(tuples, payloads, doubts)
 
 
 def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
@@ -234,127 +112,64 @@ def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
     return {task: seen.rates[metric] for task, seen in activity.items() if metric in seen.rates}
 
 
-def _pairs(edges: Sequence[Edge]) -> list[tuple[str, str]]:
-    return [(edge.source, edge.target) for edge in edges]
-
-
-def _labels(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[str]:
-    name_of = {task.id: task.name for task in tasks}
-    return [f"{name_of[edge.source]}→{name_of[edge.target]}" for edge in edges]
+def _writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
+    """Whether a task contains a sink that sends nothing to a committer in another task."""
+    others = {name for task in tasks if task.id != sender.id for name in task.operators}
+    sinks = (name.removesuffix(WRITER) for name in sender.operators if name.endswith(WRITER))
+    return any(sink + COMMITTERS[0] not in others for sink in sinks)
 
 
 def shares(
-    streams: Sequence[Pair],
+    streams: Sequence[tuple[str, str]],
     received: Mapping[str, float],
     sent: Mapping[str, float],
     weights: Mapping[int, float],
-) -> StreamAmounts:
+) -> Amounts:
     """Amount of each stream, from sums over the inputs of tasks and over the outputs of tasks.
 
     A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
     a sum carries its remainder. Streams that are still unknown share the remainder of their
     target's sum by weight, or evenly if none has one.
 
+    Streams that are alone come first, because a remainder has the errors of the others; then
+    inputs, because Flink counts output by whole buffers.
+
     ``received``, ``sent``: sums by task, without tasks whose sum is unknown.
     ``weights``: weight of each stream, for streams that share a remainder.
 
     >>> streams = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
-    >>> shares(streams, {"a": 9.0, "b": 8.0, "sink": 20.0}, {"a": 4.0}, {}).amounts
-    {0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}
+    >>> shares(streams, {"a": 9.0, "b": 8.0, "sink": 20.0}, {"a": 4.0}, {})
+    ({0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}, set())
     """
-    targets, senders = _sums(streams, received, end=1), _sums(streams, sent, end=0)
-    answer = StreamAmounts({}, set(), set(), set())
-    _solve(streams, targets, senders, answer)
-    for task, numbers in _numbers(streams, end=1).items():
-        left = [e for e in numbers if e not in answer.amounts]
-        rest = _Sum(numbers, received.get(task, 0.0)).rest(answer.amounts)
-        parts = [weights.get(e, 0.0) for e in left]
-        parts = parts if any(parts) else [1.0] * len(left)
-        answer.amounts.update(
-            {e: rest * part / sum(parts) for e, part in zip(left, parts, strict=True)}
-        )
-        answer.mixed.update(left)
-    return answer._replace(amounts=dict(sorted(answer.amounts.items())))
+    inputs: dict[str, list[int]] = defaultdict(list)
+    outputs: dict[str, list[int]] = defaultdict(list)
+    for e, (source, target) in enumerate(streams):
+        inputs[target].append(e)
+        outputs[source].append(e)
+    sums = [(numbers, received[task]) for task, numbers in inputs.items() if task in received]
+    sums += [(numbers, sent[task]) for task, numbers in outputs.items() if task in sent]
+    sums.sort(key=lambda one: len(one[0]))
+    amounts: dict[int, float] = {}
+    mixed = set[int]()
+
+    def rest(numbers: Sequence[int], total: float) -> float:
+        return max(0.0, total - sum(amounts.get(e, 0.0) for e in numbers))
+
+    while found := next((s for s in sums if sum(e not in amounts for e in s[0]) == 1), None):
+        numbers, total = found
+        (e,) = (e for e in numbers if e not in amounts)
+        amounts[e] = rest(numbers, total)
+    for task, numbers in inputs.items():
+        unknown = [e for e in numbers if e not in amounts]
+        left = rest(numbers, received.get(task, 0.0))
+        parts = [weights.get(e, 0.0) for e in unknown]
+        parts = parts if any(parts) else [1.0] * len(unknown)
+        for e, part in zip(unknown, parts, strict=True):
+            amounts[e] = left * part / sum(parts)
+        mixed.update(unknown)
+    return dict(sorted(amounts.items())), mixed
 
 
-def _solve(
-    streams: Sequence[Pair],
-    targets: Mapping[str, _Sum],
-    senders: Mapping[str, _Sum],
-    answer: StreamAmounts,
-) -> None:
-    """Determine every stream that is alone at an end, or the last unknown one there, repeatedly.
-
-    Streams that are alone come first, because a remainder has the errors of the others; then
-    inputs, because Flink counts output by whole buffers.
-    """
-    sums = [*targets.values(), *senders.values()]
-    ends: list[list[int]] = [[] for _ in streams]
-    for i, one in enumerate(sums):
-        for e in one.streams:
-            ends[e].append(i)
-    unknown = [len(one.streams) for one in sums]
-    todo = [(1, i) for i, n in enumerate(unknown) if n == 1]  # a list in order is a heap
-    while todo:
-        at = heapq.heappop(todo)[1]
-        one = sums[at]
-        for e in [e for e in one.streams if e not in answer.amounts]:
-            answer.amounts[e] = one.rest(answer.amounts)
-            if len(one.streams) > 1 and answer.amounts[e] < LEAST_REST * one.total:
-                answer.small.add(e)
-            if at >= len(targets):
-                answer.from_sent.add(e)
-            for i in ends[e]:
-                unknown[i] -= 1
-                if unknown[i] == 1:
-                    heapq.heappush(todo, (len(sums[i].streams), i))
-
-
-def _sums(streams: Sequence[Pair], totals: Mapping[str, float], *, end: int) -> dict[str, _Sum]:
-    numbers = _numbers(streams, end=end)
-    return {task: _Sum(e, totals[task]) for task, e in numbers.items() if task in totals}
-
-
-def _numbers(streams: Sequence[Pair], *, end: int) -> dict[str, list[int]]:
-    """Numbers of the streams at each task."""
-    numbers: dict[str, list[int]] = {}
-    for e, stream in enumerate(streams):
-        numbers.setdefault(stream[end], []).append(e)
-    return numbers
-
-
-def counted_for(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], counts: Mapping[str, float]
-) -> dict[str, float]:
-    """Task → tuples/s that its senders count for it alone, for tasks of which this is known.
-
-    A sender with several outputs counts all of them together, and one with a chained sink what that
-    writes, so their counts say nothing of a rare side output. The committer of a two-phase sink is
-    known by its name; other senders must have one output, and no sink without committer.
-
-    ``counts``: tuples/s that each task counts as sent.
-    """
-    by_id = {task.id: task for task in tasks}
-    outputs = Counter(edge.source for edge in edges)
-    answer: dict[str, float] = {}
-    for task in tasks:
-        inputs = [edge for edge in edges if edge.target == task.id]
-        if task.operators[0].endswith((COMMITTER, GLOBAL_COMMITTER)) or all(
-            outputs[edge.source] == 1 and not writes_elsewhere(by_id[edge.source], tasks)
-            for edge in inputs
-        ):
-            answer[task.id] = sum(counts.get(edge.source, 0.0) * edge.copies for edge in inputs)
-    return answer
-
-
-def writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
-    """Whether a task contains a sink that sends nothing to a committer in another task."""
-    others = {name for task in tasks if task.id != sender.id for name in task.operators}
-    sinks = (name.removesuffix(WRITER) for name in sender.operators if name.endswith(WRITER))
-    return any(sink + COMMITTER not in others for sink in sinks)
-
-
-LOG = logging.getLogger(__name__)
 BYTES_OF_A_TUPLE = 6.4
 """Bytes that cost as much as handing on a tuple, from benchmarks/calibration.py."""
 FIXED = Prior(0.012, 0.6)
@@ -496,7 +311,7 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
 
 
 def with_message_cost(
-    graph: StreamGraph, mips: float, timeout: float | None = BufferSettings().timeout
+    graph: StreamGraph, mips: float, timeout: float | None = USUAL_BUFFER_TIMEOUT
 ) -> StreamGraph:
     """Add the assumed cost of messages to a measured graph, and their number in its CPU.
 

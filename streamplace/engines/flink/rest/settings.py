@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from streamplace.engines.flink.rest.client import Refusal, Rest
@@ -36,41 +35,27 @@ _BYTES: Mapping[tuple[str, ...], float] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BufferSettings:
-    """Network buffers of a cluster, by default as Flink has them.
+USUAL_BUFFER_TIMEOUT = 0.1
+"""Seconds after which Flink sends a buffer that is not full, by default."""
 
-    A job may set another timeout for itself, which Flink does not report.
+
+def buffer_timeout(settings: Mapping[str, str]) -> float | None:
+    """Seconds after which a buffer is sent that is not full, by the settings of a JobManager.
+
+    0 if every tuple is sent at once, None if only full buffers are sent. What is not given or not
+    understood is the default. A job may set another timeout for itself, which Flink does not
+    report.
+
+    >>> buffer_timeout({BUFFER_TIMEOUTS[0]: "5 ms"}), buffer_timeout({BUFFER_TIMEOUTS[1]: "-1"})
+    (0.005, None)
     """
-
-    # Seconds after which a buffer is sent that is not full; 0 if every tuple is sent at once, None
-    # if only full buffers are sent.
-    timeout: float | None = 0.1
-    size: float = 32_768.0  # bytes of a buffer
-
-    @classmethod
-    def of(cls, settings: Mapping[str, str]) -> "BufferSettings":
-        """Read the settings of a JobManager; what is not given or not understood is the default.
-
-        >>> BufferSettings.of({BUFFER_TIMEOUTS[0]: "5 ms", BUFFER_SIZE: "64kb"})
-        BufferSettings(timeout=0.005, size=65536.0)
-        >>> BufferSettings.of({BUFFER_TIMEOUTS[1]: "-1"}).timeout is None
-        True
-        """
-        given = next((settings[key] for key in BUFFER_TIMEOUTS if key in settings), "")
-        timeout = _amount(given, _SECONDS)
-        usual = cls()
-        is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
-        if is_disabled or (timeout is not None and timeout < 0):
-            timeout = None
-        elif timeout is None:
-            timeout = usual.timeout
-        return cls(timeout, memory_bytes(settings.get(BUFFER_SIZE, "")) or usual.size)
-
-
-def buffer_settings(rest: Rest) -> BufferSettings:
-    """Network buffers of a cluster; the defaults where Flink does not show its settings."""
-    return BufferSettings.of(shown_settings(rest) or {})
+    timeout = _amount(
+        next((settings[key] for key in BUFFER_TIMEOUTS if key in settings), ""), _SECONDS
+    )
+    is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
+    if is_disabled or (timeout is not None and timeout < 0):
+        return None
+    return USUAL_BUFFER_TIMEOUT if timeout is None else timeout
 
 
 def shown_settings(rest: Rest) -> Mapping[str, str] | None:

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
+from streamplace.engines.flink.cpu.threads import UNKNOWN
 from streamplace.engines.flink.decide.candidates import (
     Candidate,
     Question,
