@@ -21,7 +21,7 @@ from streamplace.engines.flink.measure.streams import (
     SendingCost,
     remote_shares,
 )
-from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.program.chains import FUSED
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.expansion import expand
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import Host, LocalCluster, local_cluster
+from streamplace.engines.flink.pin.pinning import Settings
 from streamplace.errors import SettingError
 
 TOOLS = ("ip", "tc", "nsenter")

@@ -26,6 +26,7 @@ from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups
 from planned_rates import rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 
+from streamplace.engines.flink.advise.fixed import planned_twice
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
@@ -33,7 +34,6 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.fixed import planned_twice
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.plan import read_plan

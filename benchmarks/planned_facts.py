@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, StreamGraph
+from streamplace.engines.flink.advise.fixed import with_loose_streams
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.measure.streams import SendingCost
-from streamplace.engines.flink.program.fixed import with_loose_streams
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.buffers import is_of_messages

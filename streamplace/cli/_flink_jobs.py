@@ -193,9 +193,7 @@ def jar_(
 
 def _pinning(layout: "Layout", cluster_file: Path | None, room: int) -> "Pinning":
     """Pinning on an empty cluster."""
-    from streamplace.engines.flink.pin.names import future_devices
-    from streamplace.engines.flink.pin.pinning import pinning
-    from streamplace.engines.flink.pin.spread import SpreadLimits
+    from streamplace.engines.flink.pin.pinning import SpreadLimits, future_devices, pinning
     from streamplace.io.clusters import read_cluster
 
     if cluster_file is not None:

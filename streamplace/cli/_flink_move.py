@@ -101,12 +101,12 @@ def _access(asked: FlinkMoveSettings) -> list[str]:
 
 def _known_program(engine: "FlinkEngine", asked: FlinkMoveSettings) -> "Program | None":
     """Program that streamplace has submitted; None if a trial does without it."""
-    from streamplace.engines.flink.program.submitted import known_program
+    from streamplace.engines.flink.program.program import known_program
 
     if asked.resume and asked.job is None:
         raise SettingError("--resume without JAR needs --job; name the job that was moved")
     try:
-        program = known_program(engine.rest, engine.job(asked.job))
+        program = known_program(engine.job(asked.job))
     except SettingError as error:
         if not asked.dry_run or asked.placement is not None:
             raise

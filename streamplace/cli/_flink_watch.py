@@ -111,12 +111,12 @@ def _mover(
     log: "WatchLog",
 ) -> "WatchMover":
     """What moves the job, for its rate or because a TaskManager was lost."""
-    from streamplace.engines.flink.program.submitted import SubmittedProgram, known_program
+    from streamplace.engines.flink.program.program import SubmittedProgram, known_program
     from streamplace.engines.flink.watch.acting import Spares, WatchMover
     from streamplace.engines.flink.watch.watch import check_movable
 
     check_movable(engine.rest, job)
-    program = program or known_program(engine.rest, job)
+    program = program or known_program(job)
     spares = Spares(engine.rest, [*asked.spare], takes_free=asked.apply)
     move = replace(engine.moving(program), without_lost=spares.of_move)
     return WatchMover(move, spares, log, say, SubmittedProgram.of(program).check)
@@ -157,13 +157,10 @@ def _started(placement: Path | None, output: Path | None, job: str, layout: "Lay
 
 def _write_placement(layout: "Layout", placement: Path | None, output: Path) -> None:
     """Write where a job was started; the prediction of its first placement is of another one."""
-    from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.program.chains import task_name
     from streamplace.io.files import read_bytes, write_text
     from streamplace.io.placements import parse_document
 
-    named = Layout({task_name([name]): devices for name, devices in layout.items()})
-    document: dict[str, Any] = {"assignment": named.assignment()}
+    document: dict[str, Any] = {"assignment": layout.assignment()}
     if placement is not None:
         given = parse_document(read_bytes(placement), str(placement))
         document = {key: given[key] for key in ("graph",) if key in given} | document

@@ -100,7 +100,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
             for device in cluster.devices if keep else ():
                 say(f"TaskManager {device} is process {cluster.processes[device].pid}")
             say("ready; Ctrl-C stops it")
-            cluster.watch_job_manager(say) if keep else cluster.watch(say)
+            cluster.watch(say if keep else None)
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal was closed
             say("stopped")
@@ -187,7 +187,7 @@ def config_(
     is the device new-1. Without a reserved place, a new TaskManager can run whole operators, but
     not single subtasks of an operator.
     """
-    from streamplace.engines.flink.local.config import cluster_settings
+    from streamplace.engines.flink.pin.pinning import cluster_settings
     from streamplace.io.clusters import read_cluster
     from streamplace.io.files import make_folder, write_text
 

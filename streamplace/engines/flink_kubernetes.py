@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.local.config import (
-    MAX_PARALLELISM,
+from streamplace.engines.flink.pin.export import MAX_PARALLELISM, usual_max_parallelism
+from streamplace.engines.flink.pin.pinning import (
     Settings,
     device_settings,
     own_settings,
     shared_settings,
-    usual_max_parallelism,
 )
 from streamplace.engines.kubernetes import labels, mebibytes, node_labels, sizes
 from streamplace.engines.names import slug

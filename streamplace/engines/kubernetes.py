@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment, Element
-from streamplace.engines.flink.local.config import Settings
+from streamplace.engines.flink.pin.pinning import Settings
 from streamplace.engines.names import slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml

@@ -22,7 +22,6 @@ from command_lines import settings_file
 from fake_flink import http_server
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.config import as_yaml
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import (
     _COMMON,
@@ -36,6 +35,7 @@ from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.saving import resumable, stop
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.tasks import read_vertices

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.program.submission import ClusterJar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 
@@ -48,7 +47,7 @@ RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
 
 def cluster_jar(rest: Rest, name: str) -> ClusterJar:
     """A jar that is on the cluster."""
-    return ClusterJar(rest, lambda: nullcontext(Path(name)), name, name)
+    return ClusterJar(rest, Path(name), name)
 
 
 def answering_flink() -> FakeFlink:

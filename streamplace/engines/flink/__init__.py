@@ -1,4 +1,4 @@
-"""Flink: measure, place and move jobs of a running cluster; exports; the hook of PyFlink programs.
+"""Flink: measure, place and move jobs of a running cluster; exports.
 
 ``FlinkEngine`` is the cluster, ``Rest`` its REST interface, ``Program`` the code of a job, and
 ``MoveSettings`` how jobs are moved.
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamsim.lazy import loader
 
-from streamplace.engines.flink.pin.export import as_flink, placed
+from streamplace.engines.flink.pin.export import as_flink
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -23,6 +23,6 @@ _MODULES = {
     "rest.client": "Rest",
 }
 
-__all__ = ["FlinkEngine", "MoveSettings", "Program", "Rest", "as_flink", "placed"]
+__all__ = ["FlinkEngine", "MoveSettings", "Program", "Rest", "as_flink"]
 
 __getattr__ = loader(__name__, _MODULES)  # exports need none of them

@@ -38,7 +38,6 @@ class Layout(Mapping[str, tuple[str, ...]]):
     def __init__(
         self, subtasks: Mapping[str, Iterable[str]] | None = None, uncounted: Iterable[str] = ()
     ) -> None:
-        """Copy the devices of operators."""
         self._subtasks = {name: tuple(devices) for name, devices in (subtasks or {}).items()}
         self.uncounted = frozenset(uncounted)
 
@@ -106,29 +105,23 @@ class Layout(Mapping[str, tuple[str, ...]]):
             return cls.of(document["assignment"], document.get("parallelism"))
 
     def __getitem__(self, operator: str) -> tuple[str, ...]:
-        """Device of each subtask of an operator."""
         return self._subtasks[operator]
 
     def __iter__(self) -> Iterator[str]:
-        """Operators."""
         return iter(self._subtasks)
 
     def __len__(self) -> int:
-        """Number of operators."""
         return len(self._subtasks)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another layout, or one as JSON, has the same devices in the same order."""
         if isinstance(other, Layout):
             return self._subtasks == other._subtasks and self.uncounted == other.uncounted
         return self.to_json() == other
 
     def __hash__(self) -> int:
-        """Hash of the devices."""
         return hash(frozenset(self._subtasks.items()))
 
     def __repr__(self) -> str:
-        """Python expression of the same layout."""
         more = f", uncounted={sorted(self.uncounted)}" if self.uncounted else ""
         return f"Layout({self.to_json()}{more})"
 
@@ -201,8 +194,8 @@ class Layout(Mapping[str, tuple[str, ...]]):
     def by_operator(self) -> "Layout":
         """Layout with separate entries for operators that Flink fused in the measured job.
 
-        >>> Layout({"src -> trim": ["a"], "[in -> out]": ["a", "b"]}).by_operator()
-        Layout({'src': ['a'], 'trim': ['a'], 'in -> out': ['a', 'b']})
+        >>> Layout({"src -> trim": ["a"], "out": ["a", "b"]}).by_operator()
+        Layout({'src': ['a'], 'trim': ['a'], 'out': ['a', 'b']})
         """
         pairs = [(name, one) for name in self for one in operators_in(name)]
         return Layout(

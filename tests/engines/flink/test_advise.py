@@ -22,13 +22,13 @@ from lazy_flink import (
 )
 
 from streamplace.engines.flink.advise import advise as advising
+from streamplace.engines.flink.advise import fixed
 from streamplace.engines.flink.advise.advice import Advice
+from streamplace.engines.flink.advise.fixed import PlannedProgram
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import SubtaskFlow
 from streamplace.engines.flink.measure.streams import SendingCost
-from streamplace.engines.flink.program import fixed
-from streamplace.engines.flink.program.fixed import PlannedProgram
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model import Cluster
@@ -305,7 +305,7 @@ def test_commands_name_no_program_that_is_remembered(
     """It was submitted by streamplace on this machine."""
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
-    monkeypatch.setattr(advising, "known_program", lambda rest, job: program)
+    monkeypatch.setattr(advising, "known_program", lambda job: program)
     advice = advised(shop())
     assert advice.plan.parallelism["split"] == 2
     assert advice.commands[-2] == (

@@ -12,10 +12,11 @@ from watched_jobs import write_program
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.others import free_id
+from streamplace.engines.flink.move.others import CopyRuns
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.pin import apply as applying
-from streamplace.engines.flink.pin.apply import apply, check, fitted
+from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.fitting import fitted
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
@@ -23,7 +24,15 @@ from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
+FITS = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
+UNKNOWN = failure("Could not find Flink job (new)", status=404)
+BUSY = failure("a.B: busy", status=503)
 Apply = Callable[..., FakeFlink]
+
+
+def ids(flink: FakeFlink) -> list[str]:
+    """Ids of the jobs that were asked for."""
+    return [document["jobId"] for _, document in flink.asked if document]
 
 
 @pytest.fixture
@@ -35,13 +44,18 @@ def jar(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
-    """Apply a placement on a cluster of these answers; returns what it was asked."""
+    """Apply a placement on a cluster of these answers; returns what it was asked.
+
+    The id of the job is "new", and "next" if that is spent.
+    """
 
     @contextmanager
     def uncompiled(*_: object) -> Iterator[Path]:
         yield jar
 
     monkeypatch.setattr(applying, "placed_jar", uncompiled)
+    monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
+    monkeypatch.setattr(applying, "free_id", lambda *given: ("new", "next")[len(given[2])])
 
     def run(
         answers: dict[str, Any],
@@ -53,11 +67,9 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
     ) -> FakeFlink:
         program = Program(jar, **(more or {}))
         flink, home = FakeFlink(answers), Flink(jar.parent, "2.3.0")
-        if refused is None:
-            assert apply(flink.rest, home, program, Layout.from_json(vectors), **options) == "new"
-        else:
-            with pytest.raises(refused, match=match):
-                apply(flink.rest, home, program, Layout.from_json(vectors), **options)
+        with nullcontext() if refused is None else pytest.raises(refused, match=match):
+            found = apply(flink.rest, home, program, Layout.from_json(vectors), **options)
+            assert found == ids(flink)[-1]
         return flink
 
     return run
@@ -65,7 +77,7 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
 
 def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call: Apply) -> None:
     assert call(healthy("dev-0")).requests("DELETE") == ["/jars/jar-1"]
-    broken = {"POST /jars/jar-1/run": failure("java.lang.Error: no")}
+    broken = {"POST /jars/jar-1/run": failure("java.lang.Error: no"), "GET /jobs/new": UNKNOWN}
     flink = call(healthy("dev-0") | broken, refused=FlinkError, match="no")
     assert flink.requests("DELETE") == ["/jars/jar-1"]
 
@@ -131,34 +143,24 @@ def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: App
     assert flink.requests("PATCH") == []
 
 
-def test_a_job_whose_submission_is_not_answered_is_looked_up(
-    call: Apply, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("ran", "document", "told"),
+    [
+        (BUSY, job("new", "RUNNING", {"map": "RUNNING"}), ""),
+        (BUSY, UNKNOWN, "busy; whether job new was started is not known, so look for it before"),
+        (BUSY, BUSY, "busy; whether job new was started is not known, so look for it before"),
+        ({"jobid": "new"}, BUSY, "job new could not be cancelled and may run"),
+    ],
+    ids=["it runs", "it is unknown", "no answer at all", "no answer later"],
+)
+def test_a_submission_without_an_answer_is_looked_up_and_told_with_the_id(
+    call: Apply, monkeypatch: pytest.MonkeyPatch, ran: Any, document: Any, told: str
 ) -> None:
-    """It runs with the id that was asked for; no second one is submitted."""
-    monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
-    silent = {"POST /jars/jar-1/run": failure("a.B: busy", status=503)}
-    flink = call(healthy("dev-0") | silent)
-    assert flink.requests("POST").count("/jars/jar-1/run") == 1
-
-
-def test_a_submission_whose_outcome_is_not_known_is_told_with_the_id(
-    call: Apply, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether Flink does not know the job, or still does not answer."""
+    """It is not repeated: the job might run twice."""
     monkeypatch.setattr(submission, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "late")
-    busy, unknown = failure("a.B: busy", status=503), failure("Could not find Flink job (late)")
-    for answer in (unknown, busy):
-        silent = {"POST /jars/jar-1/run": busy, "GET /jobs/late": answer}
-        told = "busy; whether job late was started is not known, so look for it before you submit"
-        call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
-
-
-def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -> None:
-    """It was submitted, and nobody knows whether it runs; else it might be submitted twice."""
-    silent = {"GET /jobs/new": failure("a.B: busy", status=503)}
-    told = "job new could not be cancelled and may run"
-    call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
+    answers = healthy("dev-0") | {"POST /jars/jar-1/run": ran, "GET /jobs/new": document}
+    flink = call(answers, refused=NoAnswer if told else None, match=told)
+    assert flink.requests("POST").count("/jars/jar-1/run") == 1
 
 
 def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
@@ -169,23 +171,19 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
     One that another command is submitting appears a moment after its id is refused.
     """
     monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
-    path, known = "s3://b/sp-1", FakeFlink(healthy("dev-0")).rest
-    first = free_id(known, path)
+    saved = Savepoint("s3://b/sp-1")
     refused = failure("a.B: no\nCaused by: c.DuplicateJobSubmissionException: submitted already.")
+    runs = job("next", "RUNNING", {"map": "RUNNING"})
     answers = healthy("dev-0") | {
-        "POST /jars/jar-1/run": InTurn(refused, {"jobid": "new"}),
-        f"GET /jobs/{first}": failure("Could not find Flink job", status=404),
+        "POST /jars/jar-1/run": InTurn(refused, {"jobid": "next"}),
+        "GET /jobs/new": UNKNOWN,
+        "GET /jobs/next": runs,
     }
-    flink = call(answers, savepoint=Savepoint(path))
-    ids = [document["jobId"] for _, document in flink.asked if document]
-    assert ids == [first, free_id(known, path, [first])]
+    assert ids(call(answers, savepoint=saved)) == ["new", "next"]
     monkeypatch.setattr(submission, "SPENT_SECONDS", 30.0)
-    unknown = answers[f"GET /jobs/{first}"]
-    runs = answers | {
-        "POST /jars/jar-1/run": refused,
-        f"GET /jobs/{first}": InTurn(unknown, job("new", "RUNNING", {})),
-    }
-    call(runs, refused=FlinkError, match="submitted already", savepoint=Savepoint(path))
+    answers |= {"POST /jars/jar-1/run": refused, "GET /jobs/new": InTurn(UNKNOWN, runs)}
+    told = "another command has started job new from the same savepoint"
+    call(answers, refused=CopyRuns, match=told, savepoint=saved)
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
@@ -194,10 +192,9 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
     def request(**options: Any) -> dict[str, Any]:
         asked = call(healthy("dev-0"), **options).asked
         (document,) = [document for _, document in asked if document]
-        assert len(document.pop("jobId")) == 32
         return document
 
-    alone = {"entryClass": "Placed", "programArgsList": ["Job"]}
+    alone = {"entryClass": "Placed", "programArgsList": ["Job"], "jobId": "new"}
     assert request() == alone
     saved = {"savepointPath": "s3://b/sp-1", "allowNonRestoredState": True}
     lossy = Savepoint("s3://b/sp-1", allow_non_restored=True)
@@ -209,8 +206,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
         "settings": {"pipeline.name": "x=y"},
         "parallelism": 3,
     }
-    assert request(more=more) == {
-        "entryClass": "Placed",
+    assert request(more=more) == alone | {
         "programArgsList": ["Main", "--in", "a b"],
         "flinkConfiguration": {
             "pipeline.name": "x=y",
@@ -220,39 +216,16 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
     }
 
 
-@pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
-def test_jars_that_are_none_are_told(
-    refusal: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
-) -> None:
-    """Before anybody is asked anything."""
-    (tmp_path / "text.jar").write_text("no jar")
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
-    with FakeFlink(healthy("dev-0")).served() as flink:
-        apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
-        refused = refusal(*apply, *settings_file(tmp_path, flink_home="."))
-    fault = "is not a jar" if options else "missing.jar: no such file"
-    assert f"{fault}; name the jar of a Flink job" in refused
-    assert flink.requests("POST") == []
-
-
 def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
     rest = FakeFlink(healthy("dev-0")).rest
     for most, taken in ((None, 100), (60, 60), (500, 100)):
         assert fitted(rest, Layout(VECTORS), most)[1] == {"dev-0": taken}
 
 
-@pytest.mark.parametrize("text", ["pipeline.name", "=x"])
-def test_settings_that_are_none_are_refused(refusal: Callable, text: str) -> None:
-    refused = refusal("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
-    assert f"'{text}' is not a setting; write KEY=VALUE" in refused
-
-
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     """The pinning class says that the job fits; what else it says is a fault."""
-    fits = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
     broken = failure("a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed")
-    flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(fits, broken)})
+    flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(FITS, broken)})
     home = Flink(jar.parent, "2.3.0")
     check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
     with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
@@ -261,57 +234,42 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
 
 
-MANY = ["dev-0"] * 40
-HASHED = {"src": MANY, "sum": MANY}
-SPLIT = {"src": MANY, "sum": ["dev-1"] * 40}
-
-
 @pytest.mark.usefixtures("call")
 @pytest.mark.parametrize(
-    ("vectors", "left", "settings", "told"),
+    ("left", "settings", "told"),
     [
-        (
-            HASHED,
-            219,
-            {},
-            "'dev-0' has 219 MiB of network memory left beside other jobs.* 22",
-        ),
-        (HASHED, 220, {}, ""),
-        (HASHED, None, {}, ""),
-        (HASHED, 439, {"taskmanager.memory.segment-size": "64 kb"}, "need 440.0 MiB or more"),
-        (HASHED, 219, {"taskmanager.network.memory.floating-buffers-per-gate": "7"}, ""),
-        (HASHED, 219, {"taskmanager.memory.segment-size": "huge"}, ""),
-        (HASHED, 219, {"shuffle-service-factory.class": "my.Service"}, ""),
-        (SPLIT, 11, {}, "need 12.5 MiB or more"),
-        (SPLIT, 12, {}, ""),
+        (219, {}, "'dev-0' has 219 MiB of network memory left beside other jobs.* 220.0 MiB"),
+        (220, {}, ""),
+        (None, {}, ""),
+        (439, {"taskmanager.memory.segment-size": "64 kb"}, "need 440.0 MiB or more"),
+        (219, {"taskmanager.network.memory.floating-buffers-per-gate": "7"}, ""),
     ],
 )
 def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
-    jar: Path, vectors: dict[str, Any], left: int | None, settings: dict[str, str], told: str
+    jar: Path, left: int | None, settings: dict[str, str], told: str
 ) -> None:
     """Two buffers of 32 KiB per channel, and eight per input or output, for every slot."""
-    answers = healthy("dev-0", "dev-1") | {"GET /jobmanager/config": config(settings)}
-    for manager in answers["GET /taskmanagers"]["taskmanagers"]:
-        manager["totalResource"] |= {} if left is None else {"networkMemory": left}
-    rows = {"v0": "src", "v1": "sum"} if vectors is HASHED else {"v0": "src -> sum"}
-    document = job("shop", "RUNNING", dict.fromkeys(rows, "RUNNING"))
+    answers = healthy("dev-0") | {"GET /jobmanager/config": config(settings)}
+    if left is not None:
+        answers["GET /taskmanagers"]["taskmanagers"][0]["totalResource"]["networkMemory"] = left
+    document = job("shop", "RUNNING", dict.fromkeys(("src", "sum"), "RUNNING"))
     for row in document["vertices"]:
-        row |= {"name": rows[row["id"]], "parallelism": 40}
-    nodes = [{"id": "v0"}, {"id": "v1", "inputs": [{"id": "v0", "ship_strategy": "HASH"}]}]
-    fits = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
+        row["parallelism"] = 40
+    nodes = [{"id": "src"}, {"id": "sum", "inputs": [{"id": "src", "ship_strategy": "HASH"}]}]
     answers |= {
         "GET /jobs/old": document,
-        "GET /jobs/old/plan": {"plan": {"nodes": nodes[: len(rows)]}},
-        "POST /jars/jar-1/run": fits,
+        "GET /jobs/old/plan": {"plan": {"nodes": nodes}},
+        "POST /jars/jar-1/run": FITS,
     }
     rest, home = FakeFlink(answers).rest, Flink(jar.parent, "2.3.0")
+    layout = Layout(dict.fromkeys(("src", "sum"), ["dev-0"] * 40))
     with pytest.raises(FlinkError, match=told) if told else nullcontext():
-        check(rest, home, Program(jar), Layout.from_json(vectors), "old")
+        check(rest, home, Program(jar), layout, "old")
 
 
 def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
-    answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace)}
+    answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace), "GET /jobs/new": UNKNOWN}
     told = "submit the job that was saved, or drop that state .allow-non-restored in --settings."
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
@@ -349,41 +307,56 @@ def test_a_task_manager_that_is_not_prepared_for_a_placement_is_named(
         call(answers, {"map": [*devices]})
 
 
-def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:
+def test_an_unknown_device_is_told(call: Apply) -> None:
+    told = "'map' is on 'dev-9', which is not a TaskManager of the cluster; it has 'dev-0'"
+    call(healthy("dev-0"), {"map": ["dev-9"]}, PlacementError, told)
+
+
+OCCUPIED = "TaskManager 'dev-0' is fully occupied by 'j-1': each slot of a job without a placement"
+
+
+@pytest.mark.parametrize(
+    ("left", "refused", "told", "fine"),
+    [
+        # one group has its index, the only one; whole operators need none
+        ({"lim-0": 5e5}, [*TWO], "over 'dev-0', 'dev-1': no group indexes are free", ["dev-0"]),
+        # each slot asks for a megabyte of heap
+        ({"taskHeapMemory": 3}, ["dev-0"] * 5, "'dev-0' has room for 3 slots", ["dev-0"] * 3),
+        # not a want of group indexes, which that job takes with all the rest
+        ({"dev-0": 0.0}, ["dev-0"], OCCUPIED, ["dev-1"]),
+    ],
+    ids=["group indexes", "heap", "a job without a placement"],
+)
+def test_what_other_jobs_have_taken_is_told(
+    call: Apply, left: dict[str, float], refused: list[str], told: str, fine: list[str]
+) -> None:
     answers = healthy("dev-0", "dev-1")
     for manager in answers["GET /taskmanagers"]["taskmanagers"]:
-        left = manager["totalResource"]["extendedResources"] | {"lim-0": 5e5}
-        manager["freeResource"] = manager["totalResource"] | {"extendedResources": left}
-    told = "TaskManager 'dev-0' has no free group indexes left; cancel other jobs"
-    call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
-    call(answers, {"map": ["dev-0"]})
-
-
-def test_a_task_manager_with_too_little_heap_left_is_named(call: Apply) -> None:
-    """Each slot asks for a megabyte, and other jobs have the rest."""
-    answers = healthy("dev-0")
-    manager = answers["GET /taskmanagers"]["taskmanagers"][0]
-    manager["freeResource"] = manager["totalResource"] | {"taskHeapMemory": 3}
-    told = "'dev-0' has room for 3 slots beside those of other jobs, but 5 are placed on it"
-    call(answers, {"map": ["dev-0"] * 5}, FlinkError, told)
-    call(answers, {"map": ["dev-0"] * 3})
-
-
-def test_a_job_that_is_not_placed_and_holds_a_task_manager_is_named(call: Apply) -> None:
-    """Not a want of free group indexes, which it takes with all the rest."""
-    answers = healthy("dev-0", "dev-1")
-    for manager in answers["GET /taskmanagers"]["taskmanagers"]:
-        manager["freeResource"] = {"managedMemory": 0}
+        external = manager["totalResource"]["extendedResources"]
+        free = manager["totalResource"] | {"extendedResources": external | left} | left
+        manager["freeResource"] = free
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
-    told = "TaskManager 'dev-0' is fully occupied by 'j-1': each slot of a job without a placement"
-    call(answers, refused=FlinkError, match=told)
+    call(answers, {"map": refused}, StreamplaceError, told)
+    call(answers, {"map": fine})
 
 
-def test_a_task_manager_that_has_just_been_given_back_is_free(call: Apply) -> None:
-    """The job that held it ended between two answers."""
-    answers = healthy("dev-0", "dev-1")
-    manager = answers["GET /taskmanagers"]["taskmanagers"][0]
-    manager["freeResource"] = {"managedMemory": 0}
-    free = manager["totalResource"]
-    answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [], "freeResource": free}
-    call(answers)
+@pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
+def test_jars_that_are_none_are_told(
+    refusal: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Before anybody is asked anything."""
+    (tmp_path / "text.jar").write_text("no jar")
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
+    with FakeFlink(healthy("dev-0")).served() as flink:
+        apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
+        refused = refusal(*apply, *settings_file(tmp_path, flink_home="."))
+    fault = "is not a jar" if options else "missing.jar: no such file"
+    assert f"{fault}; name the jar of a Flink job" in refused
+    assert flink.requests("POST") == []
+
+
+@pytest.mark.parametrize("text", ["pipeline.name", "=x"])
+def test_settings_that_are_none_are_refused(refusal: Callable, text: str) -> None:
+    refused = refusal("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
+    assert f"'{text}' is not a setting; write KEY=VALUE" in refused

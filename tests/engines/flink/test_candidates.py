@@ -22,10 +22,7 @@ from streamplace.engines.flink.decide.candidates import (
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement, capacity
 from streamplace.engines.flink.pin.fitting import pinnable
-from streamplace.engines.flink.pin.pinning import (
-    pinning,
-)
-from streamplace.engines.flink.pin.spread import SpreadLimits, offers
+from streamplace.engines.flink.pin.pinning import SpreadLimits, offers, pinning
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.model.intervals import PredictionErrors
@@ -265,7 +262,7 @@ def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> No
         stream = Stream("src", "work", partitioning=partitioning)
         return pinnable(Layout(places), StreamGraph.of("job", operators, [stream]), managers)
 
-    assert pinned("rebalance") == {name: ["d0", "d0", "d1"] for name in places}
+    assert pinned("rebalance") == Layout({name: ["d0", "d0", "d1"] for name in places})
     assert pinned("forward") is None
 
 

@@ -25,12 +25,12 @@ from command_lines import settings_file
 from flink_clusters import FaultyProxy, awaited, committed, faulty_proxy, spread_job, tells_more
 
 from streamplace.cli.main import main
-from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
 from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.move.transaction import await_devices
 from streamplace.engines.flink.pin.apply import check_made
+from streamplace.engines.flink.pin.pinning import Settings
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from moving_cases import cluster_jar
 
+from streamplace.engines.flink.advise import fixed
+from streamplace.engines.flink.advise.fixed import PlannedProgram, fixed_parts, planned_twice
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.program import fixed
-from streamplace.engines.flink.program.fixed import PlannedProgram, fixed_parts, planned_twice
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -68,55 +68,40 @@ def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(
     assert (source, planned.name[target]) == (window, "join-max")
 
 
-def program_plan(**parts: int) -> PlannedProgram:
-    """Plan of operators of which some are fixed."""
-    names = ("src", "parse", "out", "Window(Count, Job$$Lambda)", "sink")
-    ids = {name: f"v{i}" for i, name in enumerate(names)}
-    fixed = {ids[name]: number for name, number in parts.items()}
-    loose = {(ids["Window(Count, Job$$Lambda)"], ids["sink"])}
-    return PlannedProgram({id_: name for name, id_ in ids.items()}, fixed, loose)
+WINDOW = "Window(Count, Job$$Lambda)"
+TEXTS = [f"Window(Count, Job$$Lambda${i}/0x7f@12a{i})" for i in range(2)]
+"""Addresses of functions change with every plan, and are all that tells two windows apart."""
+NAMES = {"v0": "src", "v1": "parse", "v2": "out", "v3": WINDOW, "v4": WINDOW, "v5": "sink"}
+CHAIN = [("src -> parse", 4, ""), ("detect", 2, ""), ("out", 1, "")]
+SUMS = [("keyed", 3, TEXTS[0]), ("all", 1, TEXTS[1]), ("sink", 1, "")]
 
 
-def task(name: str, parallelism: int, *texts: str) -> FlinkTask:
-    """A task of a running job."""
-    return FlinkTask(name, name, name, parallelism, (name,), texts=texts)
-
-
-def test_a_chain_keeps_its_parallelism_for_one_of_its_operators(
+@pytest.mark.parametrize(
+    ("numbers", "tasks", "found"),
+    [
+        ({"v1": 4, "v2": 1}, CHAIN, {"src -> parse", "out"}),
+        ({"v3": 3, "v4": 1}, SUMS, {"keyed", "all"}),
+        ({"v1": 3}, CHAIN, "sets parallelism 3 for .*'parse', which runs with 4"),
+        ({"v3": 2, "v4": 1}, SUMS, "sets parallelism 1 or 2 for .* which runs with 3"),
+    ],
+)
+def test_tasks_of_fixed_operators_are_found(
     monkeypatch: pytest.MonkeyPatch,
+    numbers: dict[str, int],
+    tasks: list[tuple[str, int, str]],
+    found: set[str] | str,
 ) -> None:
-    """And a program that sets another parallelism than the job has is not its program."""
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(parse=4, out=1))
-    rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
-    tasks = [task("src -> parse", 4), task("detect", 2), task("out", 1)]
-    assert fixed_parts(rest, program, tasks).tasks == {"src -> parse", "out"}
-    with pytest.raises(FlinkError, match=r"sets parallelism 4 for .*'parse', which runs with 3"):
-        fixed_parts(rest, program, [task("src -> parse", 3)])
-
-
-def test_operators_are_recognised_by_texts_that_change_with_every_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Windows have the addresses of functions in their texts, and are named otherwise in jobs."""
-    window = {"Window(Count, Job$$Lambda)": 1}
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(**window))
-    tasks = [task("sums", 1, "Window(Count, Job$$Lambda$23/0x7f@12ab)"), task("sink", 1)]
-    found = fixed_parts(Rest("http://flink:8081"), Program(Path("job.jar")), tasks)
-    assert found.tasks == {"sums"}
-    assert found.loose == {("sums", "sink")}
-
-
-def test_operators_of_one_text_may_have_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two windows whose functions have no names; only the addresses of these tell them apart."""
-    text = "Window(Count, Job$$Lambda)"
-    plan = PlannedProgram({"v0": text, "v1": text}, {"v0": 3, "v1": 1}, set())
+    """By names or texts; a program that sets other numbers than the job has is not its program."""
+    plan = PlannedProgram(NAMES, numbers, {("v4", "v5")})
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: plan)
     rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
-    texts = [f"Window(Count, Job$$Lambda${i}/0x7f@12a{i})" for i in range(2)]
-    tasks = [task("keyed", 3, texts[0]), task("all", 1, texts[1])]
-    assert fixed_parts(rest, program, tasks).tasks == {"keyed", "all"}
-    with pytest.raises(FlinkError, match=r"sets parallelism 1 or 3 for .* which runs with 2"):
-        fixed_parts(rest, program, [task("keyed", 2, texts[0])])
+    job = [FlinkTask(name, name, name, n, (name,), texts=(text,)) for name, n, text in tasks]
+    if isinstance(found, str):
+        with pytest.raises(FlinkError, match=found):
+            fixed_parts(rest, program, job)
+    else:
+        loose = {("all", "sink")} if tasks is SUMS else set[tuple[str, str]]()
+        assert fixed_parts(rest, program, job) == (found, loose)
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
@@ -142,10 +127,10 @@ def test_streams_of_a_fixed_operator_are_loose_whatever_its_parallelism(
 
     monkeypatch.setattr(fixed, "_planned", planned)
     monkeypatch.setattr(fixed, "check_upload", lambda rest: None)
-    monkeypatch.setattr(
-        fixed, "uploaded", lambda rest, make: nullcontext(cluster_jar(rest, "job.jar"))
-    )
+    monkeypatch.setattr(fixed, "jar_copy", lambda *_: nullcontext(Path("job.jar")))
+    jar = cluster_jar(Rest("http://flink:8081"), "job.jar")
+    monkeypatch.setattr(fixed, "uploaded", lambda *_: nullcontext(jar))
     monkeypatch.setattr(Program, "check", lambda program: None)
-    found = planned_twice(Rest("http://flink:8081"), Program(Path("job.jar")))
+    found = planned_twice(jar.rest, Program(Path("job.jar")))
     assert found.fixed == {"src": number}
     assert found.loose == {("src", "map")}

@@ -17,10 +17,7 @@ from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.saving import Savepoint, left_behind, stop
 from streamplace.engines.flink.pin.apply import apply, check
-from streamplace.engines.flink.pin.pinning import (
-    pinning,
-)
-from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import compile_java, placed_java
 from streamplace.engines.flink.program.program import Program

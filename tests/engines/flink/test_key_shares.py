@@ -248,8 +248,8 @@ def test_a_layout_is_worth_what_flink_makes_of_its_pins() -> None:
 
 
 def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
-    layout = {"sum": ["a", "b", "b"], "out": ["a", "b", "b"], "log": ["b", "b"]}
-    orders = possible_orders(Layout(layout), {"sum": (0.8, 0.1, 0.1)})
+    layout = Layout({"sum": ["a", "b", "b"], "out": ["a", "b", "b"], "log": ["b", "b"]})
+    orders = possible_orders(layout, {"sum": (0.8, 0.1, 0.1)})
     assert layout in orders
     assert {tuple(one["sum"]) for one in orders} == {
         ("a", "b", "b"),
@@ -258,8 +258,8 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
     }
     assert all(one["sum"] == one["out"] for one in orders)
     assert len(orders) <= ORDERS + 1
-    assert possible_orders(Layout(layout), {}) == [layout]
-    assert possible_orders(Layout(layout), {"log": (0.9, 0.1)}) == [layout]
+    assert possible_orders(layout, {}) == [layout]
+    assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
 
 
 def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +16,6 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import FakeFlink, job, jobs
 from flink_clusters import pipeline
 
 from streamplace.engines.flink.layout import Layout
@@ -44,16 +42,6 @@ def processes_of(home: Path) -> list[str]:
     return [line for line in found if str(home) in line and "java" in line]
 
 
-def test_a_job_with_more_subtasks_than_slots_is_named_once() -> None:
-    document = job("shop", "RUNNING", {"parse": "SCHEDULED"})
-    document["vertices"][0]["parallelism"] = 4
-    rest = FakeFlink({"GET /jobs": jobs({"j": "RUNNING"}), "GET /jobs/j": document}).rest
-    known: set[str] = set()
-    (sentence,) = session.missing_slots(rest, 3, known)
-    assert "job shop cannot run: it needs 4 slots, and there are 3" in sentence
-    assert not [*session.missing_slots(rest, 3, known), *session.missing_slots(rest, 4, set())]
-
-
 @pytest.fixture
 def lonely_home(flink: Flink, tmp_path: Path) -> Path:
     """The same Flink under a path of its own, so that its processes can be told from others."""
@@ -62,12 +50,12 @@ def lonely_home(flink: Flink, tmp_path: Path) -> Path:
     return home
 
 
-@pytest.fixture
-def started(lonely_home: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+@contextmanager
+def started(home: Path, folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """``streamplace flink local`` with two devices, and the address that it printed."""
-    command = [*STREAMPLACE, "flink", "local", "--devices", "2", "--flink-home", str(lonely_home)]
-    own = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
+    command = [*STREAMPLACE, "flink", "local", "--devices", "2", "--flink-home", str(home), *more]
+    own, pipe = {**os.environ, "TMPDIR": str(folder)}, subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=own)
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
@@ -87,32 +75,25 @@ def check_gone(home: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_however_it_ends(
-    how: signal.Signals,
-    started: tuple[subprocess.Popen[str], str],
-    lonely_home: Path,
-    tmp_path: Path,
+    how: signal.Signals, lonely_home: Path, tmp_path: Path
 ) -> None:
     """Asked by Ctrl-C or a signal, or shot, which leaves its files only."""
-    process, url = started
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
-    assert len(processes_of(lonely_home)) >= 3
-    process.send_signal(how)
-    assert process.wait(30) == (0 if how != signal.SIGKILL else -signal.SIGKILL)
+    with started(lonely_home, tmp_path) as (process, url):
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
+        assert len(processes_of(lonely_home)) >= 3
+        process.send_signal(how)
+        assert process.wait(30) == (0 if how != signal.SIGKILL else -signal.SIGKILL)
     check_gone(lonely_home)
     assert how == signal.SIGKILL or not list(tmp_path.glob("streamplace-flink-*"))
 
 
 @pytest.mark.slow
-def test_it_goes_on_without_a_task_manager_when_told_to_keep(lonely_home: Path) -> None:
+def test_it_goes_on_without_a_task_manager_when_told_to_keep(
+    lonely_home: Path, tmp_path: Path
+) -> None:
     """Which process that is, is told before and after; Ctrl-C leaves nothing here either."""
-    words = ["flink", "local", "--devices", "2", "--keep", "--flink-home", str(lonely_home)]
-    process = subprocess.Popen(
-        [*STREAMPLACE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
+    with started(lonely_home, tmp_path, "--keep") as (process, url):
         assert process.stderr is not None
-        url = process.stdout.readline().strip()
         told = [process.stderr.readline() for _ in range(4)]
         assert told[-1] == "ready; Ctrl-C stops it\n"
         numbers = dict(re.findall(r"(dev-\d) is process (\d+)", "".join(told)))
@@ -123,10 +104,7 @@ def test_it_goes_on_without_a_task_manager_when_told_to_keep(lonely_home: Path) 
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-        check_gone(lonely_home)
-    finally:
-        process.kill()
-        process.wait()
+    check_gone(lonely_home)
 
 
 def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
@@ -137,28 +115,6 @@ def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
         local_cluster(flink, ["dev-0"], layers=1, settings=settings),
     ):
         pytest.fail("it came up without a port")
-
-
-def test_a_taken_port_is_told_before_the_cluster_starts(tmp_path: Path) -> None:
-    """Nothing runs that would have to find out, and no other Flink there passes for this one."""
-    nothing = Flink(tmp_path, "2.3.0")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with (
-            pytest.raises(SettingError, match=f"port {port} is not available"),
-            local_cluster(nothing, ["dev-0"], port=port),
-        ):
-            pytest.fail("it came up on a port that is taken")
-
-
-@pytest.mark.parametrize("name", ["jobmanager", "log4j.properties", "rack/1", "..", "d" * 256])
-def test_a_device_that_cannot_have_a_folder_of_its_name_is_told(tmp_path: Path, name: str) -> None:
-    """The names of other files of the cluster, and what is no name of a folder."""
-    with (
-        pytest.raises(SettingError, match=r"a device of a local Flink cannot be called '.*; give"),
-        local_cluster(Flink(tmp_path, "2.3.0"), ["dev-0", name]),
-    ):
-        pytest.fail("it came up")
 
 
 @pytest.mark.parametrize("name", ["1.20.1-amzn-0", "2.4-SNAPSHOT"])
@@ -210,31 +166,30 @@ def signalled(monkeypatch: pytest.MonkeyPatch, *signals: signal.Signals) -> list
 
 
 @pytest.mark.usefixtures("handlers")
-def test_ctrl_c_stops_a_cluster_that_a_script_has_put_into_the_background(
-    run: Callable, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("ignored", "signals", "survived"),
+    [
+        (signal.SIGINT, [signal.SIGINT], []),  # as shells start what they put in the background
+        (None, [signal.SIGHUP, signal.SIGHUP], [signal.SIGHUP]),  # by the shell and the kernel
+        (signal.SIGHUP, [signal.SIGHUP], [signal.SIGHUP]),  # by nohup
+    ],
+    ids=["in the background", "with its terminal", "not with its terminal"],
+)
+def test_a_cluster_ends_in_order(
+    run: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+    ignored: signal.Signals | None,
+    signals: list[signal.Signals],
+    survived: list[signal.Signals],
 ) -> None:
-    """Shells start what they put there with SIGINT ignored."""
-    survived = signalled(monkeypatch, signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answer = run("flink", "local")
-    assert (answer.status, answer.out, survived) == (0, "http://here\n", [])
-    assert answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
-
-
-@pytest.mark.usefixtures("handlers")
-def test_a_cluster_ends_in_order_with_its_terminal(
-    run: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The signal arrives twice, from the shell and from the kernel; nohup asks to ignore it."""
     signal.signal(signal.SIGHUP, lambda *_: pytest.fail("SIGHUP is not handled"))
-    survived = signalled(monkeypatch, signal.SIGHUP, signal.SIGHUP)
+    went_on = signalled(monkeypatch, *signals)
+    if ignored is not None:
+        signal.signal(ignored, signal.SIG_IGN)
     answer = run("flink", "local")
-    assert (answer.status, survived) == (0, [signal.SIGHUP])
-    assert answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    survived = signalled(monkeypatch, signal.SIGHUP)
-    assert run("flink", "local").status == 0
-    assert survived == [signal.SIGHUP]
+    assert (answer.status, answer.out, went_on) == (0, "http://here\n", survived)
+    is_stopped = answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
+    assert is_stopped == (ignored is not signal.SIGHUP)
 
 
 @pytest.mark.slow

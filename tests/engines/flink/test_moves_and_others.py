@@ -37,9 +37,8 @@ from streamplace.engines.flink.move.others import (
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submitted import remember
-from streamplace.engines.flink.program.uploads import own_name, uploaded
+from streamplace.engines.flink.program.program import Program, remember
+from streamplace.engines.flink.program.submission import own_name, uploaded
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.errors import SettingError
@@ -179,7 +178,7 @@ def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
         "DELETE /jars/jar-3": {},
         "GET /jars": {"files": [{"id": "jar-3", "name": file.name, "uploaded": 1}]},
     }
-    with uploaded(flink.rest, lambda: nullcontext(file)) as jar:
+    with uploaded(flink.rest, file) as jar:
         assert jar.run({"entryClass": "Job"}) == {"jobid": "new"}
     assert flink.requests("DELETE") == ["/jars/jar-2", "/jars/jar-3"]
 

@@ -29,7 +29,6 @@ from flink_clusters import (
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.config import as_yaml
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import (
     _COMMON,
@@ -41,6 +40,7 @@ from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin.apply import check
+from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program

@@ -1,15 +1,24 @@
-from collections.abc import Callable
+"""Groups and resources of placements; placements as files and names of tasks have them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
-from fake_flink import FakeFlink, job
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.pinning import (
+    GROUPS,
+    MOST_SLOTS,
+    SpreadLimits,
+    cluster_settings,
+    future_devices,
+    offers,
     pinning,
 )
-from streamplace.engines.flink.pin.spread import SpreadLimits
-from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import PlacementError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Operator, Stream, StreamGraph
@@ -17,40 +26,42 @@ from streamplace.model import Operator, Stream, StreamGraph
 DEVICES = ["a", "b", "c"]
 
 
-def test_operators_on_one_device_share_its_group() -> None:
-    """A group is a processing element; parallelism inside it is free."""
-    answer = pinning(
-        Layout({"src": ["a"], "map": ["a", "a"], "sink": ["b"]}), SpreadLimits.untouched(DEVICES)
-    )
-    assert answer.operators == {"src": "a", "map": "a", "sink": "b"}
-    assert answer.parallelism == {"src": 1, "map": 2, "sink": 1}
-    assert answer.spread == {}
+@pytest.mark.parametrize(
+    ("vectors", "groups"),
+    [
+        # a group is a processing element; parallelism inside it is free
+        ({"src": ["a"], "map": ["a", "a"], "sink": ["b"]}, {"src": "a", "map": "a", "sink": "b"}),
+        # so that Flink may fuse them; equal counts in another order are another group
+        (
+            {"u": ["a", "b"], "v": ["a", "b"], "w": ["b", "a"]},
+            {"u": "spread-0", "v": "spread-0", "w": "spread-1"},
+        ),
+    ],
+)
+def test_operators_that_are_placed_alike_share_a_group(
+    vectors: dict[str, list[str]], groups: dict[str, str]
+) -> None:
+    answer = pinning(Layout(vectors), SpreadLimits.untouched(DEVICES))
+    assert answer.operators == groups
+    assert answer.parallelism == {name: len(devices) for name, devices in vectors.items()}
 
 
-def test_operators_placed_alike_subtask_by_subtask_share_a_spread_group() -> None:
-    """So that Flink may fuse them; equal counts in another order are another group."""
-    answer = pinning(
-        Layout({"u": ["a", "b"], "v": ["a", "b"], "w": ["b", "a"]}), SpreadLimits.untouched(DEVICES)
-    )
-    assert answer.operators == {"u": "spread-0", "v": "spread-0", "w": "spread-1"}
+def test_a_device_is_not_called_like_a_group_of_spread_operators() -> None:
+    """Its operators would be in that group."""
+    layout = Layout({"u": ["a", "spread-0"], "v": ["spread-0"]})
+    with pytest.raises(PlacementError, match="'spread-0' has the name of a group of spread oper"):
+        pinning(layout, SpreadLimits.untouched(["a", "spread-0"]))
 
 
 def test_spread_groups_take_what_is_left() -> None:
-    """What other jobs hold is left alone, and running out of it is told by where it is scarce."""
+    """What other jobs hold is left alone."""
     vectors = {"u": ["a", "b"], "v": ["b", "a"]}
     limits = SpreadLimits.untouched(DEVICES)
     limits.indexes["a"] &= {1, 4, 9}
     limits.indexes["b"] &= {2, 4, 9}
-    groups = pinning(Layout(vectors), limits).groups
-    assert [min(demand) for demand in groups.values()] == ["lim-0-dev-c", "lim-0-dev-c"]
-    assert [{"lim-4", "lim-9"} & set(demand) for demand in groups.values()] == [
-        {"lim-4"},
-        {"lim-9"},
-    ]
-    with pytest.raises(PlacementError, match="no one number of the group indexes is free on all"):
-        pinning(Layout(vectors), limits)
-    limits.indexes["a"].clear()
-    with pytest.raises(PlacementError, match="TaskManager 'a' has no free group indexes left"):
+    groups = pinning(Layout(vectors), limits).groups.values()
+    assert [demand.keys() & {"lim-4", "lim-9"} for demand in groups] == [{"lim-4"}, {"lim-9"}]
+    with pytest.raises(PlacementError, match="over 'a', 'b': no group indexes are free on all"):
         pinning(Layout(vectors), limits)
 
 
@@ -60,8 +71,94 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() 
     pinning(Layout({"even": ["a", "b"], "same": ["b", "a"], "ab": ["a", "a", "b"]}), limits)
     pinning(Layout({"ba": ["b", "b", "a"], "cd": ["c", "d", "d"]}), limits)
     assert limits.layers == {"a": set(), "b": set(), "c": set(), "d": {0}}
-    with pytest.raises(PlacementError, match="'b' has no free layers for uneven numbers"):
+    with pytest.raises(PlacementError, match="over 'b': no layers for uneven numbers"):
         pinning(Layout({"again": ["a", "a", "b"]}), limits)
+
+
+class TaskManager:
+    """What Flink keeps of a TaskManager: what is left of each resource."""
+
+    def __init__(self, left: dict[str, int]) -> None:
+        self.left = left
+
+    def fits(self, demand: dict[str, int]) -> bool:
+        """Whether a slot can be cut from it."""
+        return all(self.left.get(name, 0) >= amount for name, amount in demand.items())
+
+    def take(self, demand: dict[str, int]) -> None:
+        """Cut a slot."""
+        for name, amount in demand.items():
+            self.left[name] -= amount
+
+
+def filled(
+    managers: dict[str, TaskManager], demands: Sequence[dict[str, int]], slots: list[int]
+) -> list[Counter[str]]:
+    """Number of slots by TaskManager, each on the first in a random order that fits."""
+    random, found = Random(repr(slots)), [Counter[str]() for _ in demands]
+    for j in slots:
+        device = random.choice([d for d in managers if managers[d].fits(demands[j])])
+        managers[device].take(demands[j])
+        found[j][device] += 1
+    return found
+
+
+@given(
+    st.integers(2, 6).flatmap(
+        lambda n: st.lists(
+            st.lists(st.integers(0, 7), min_size=n, max_size=n).filter(any), max_size=6
+        )
+    ),
+    st.integers(0, 2),
+    st.randoms(use_true_random=False),
+)
+def test_any_order_of_slots_ends_with_the_counts(
+    vectors: list[list[int]], room: int, random: Random
+) -> None:
+    """Several groups at once, slots in random order, each on a random TaskManager that fits.
+
+    Devices that came later, and those that are not prepared, take none.
+    """
+    size = len(vectors[0]) if vectors else 2
+    devices = [f"dev-{d}" for d in range(size)]
+    every = [*devices, *future_devices(devices, room)]
+    limits = SpreadLimits.untouched(every, layers=len(vectors))
+    managers = {d: TaskManager(offers(d, every, len(vectors))) for d in every}
+    managers["bare"] = TaskManager({"dev-bare": 10_000})
+    wanted = [{d: n for d, n in zip(devices, vector, strict=True) if n} for vector in vectors]
+    demands = [limits.take(counts) for counts in wanted]
+    slots = [j for j, counts in enumerate(wanted) for _ in range(sum(counts.values()))]
+    random.shuffle(slots)
+    assert [dict(counts) for counts in filled(managers, demands, slots)] == wanted
+    for demand in demands:  # and there is no room for one more
+        assert not any(manager.fits(demand) for manager in managers.values())
+
+
+@pytest.mark.parametrize("count", [7, 500, 998, MOST_SLOTS])
+def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
+    """Count slots fit, one more does not, be it the largest number of the group or not."""
+    demand = SpreadLimits.untouched(["a", "b"]).take({"a": count, "b": MOST_SLOTS})
+    for device, number in {"a": count, "b": MOST_SLOTS}.items():
+        offered = offers(device, ["a", "b"])
+        assert min(offered[name] // amount for name, amount in demand.items()) == number
+
+
+def test_what_the_scheme_cannot_count_is_refused() -> None:
+    """More slots than the amounts can tell apart, and devices that are not there."""
+    for counts, told in (({"a": MOST_SLOTS + 1}, "at most 999"), ({"z": 1}, "'z' is not a device")):
+        with pytest.raises(PlacementError, match=told):
+            SpreadLimits.untouched(["a"]).take(counts)
+
+
+def test_what_a_task_manager_offers_does_not_grow_with_the_cluster() -> None:
+    """Of a hundred devices, with room for ten more; beyond 256 each needs to be named once."""
+    sizes = {n: len(offers("dev-0", [f"dev-{i}" for i in range(n)])) for n in (5, 100, 1000)}
+    assert sizes[5] == 1 + GROUPS + 5 * GROUPS
+    assert sizes[100] < sizes[5] * 1.3
+    assert sizes[1000] == 1 + GROUPS + 1000
+    written = cluster_settings([f"dev-{i}" for i in range(100)], room=10)
+    assert len(written) == 110
+    assert max(map(len, written.values())) < 20_000
 
 
 LONG = f"m#{'9' * 5000}"
@@ -91,35 +188,7 @@ def test_a_placement_is_read_by_operators(
     assignment: dict[str, str], vectors: dict[str, list[str] | str]
 ) -> None:
     """The job knows fused operators by their own names, and subtasks by numbers without gaps."""
-    assert Layout.of(assignment) == vectors
-
-
-@pytest.mark.parametrize(
-    ("name", "tree", "operators"),
-    [
-        (
-            "Source: orders -> parsed -> parsed -> scored",
-            "Source: orders -&gt; parsed<br/>+- parsed -&gt; scored<br/>",
-            ["orders -> parsed", "parsed -> scored"],
-        ),
-        ("[a -> b] -> c", "[a -&gt; b]<br/>+- c<br/>", ["[a -> b]", "c"]),
-        ("parsed -> scored", "parsed -&gt; scored<br/>", ["parsed -> scored"]),
-        ("[x] -> (y, z)", "[x]<br/>:- y<br/>+- z<br/>", ["[x]", "y", "z"]),
-    ],
-)
-def test_operators_whose_names_contain_arrows_are_found_again(
-    name: str, tree: str, operators: list[str]
-) -> None:
-    """By the name that their task has in graphs and placements."""
-    document = job("shop", "RUNNING", {"v0": "RUNNING"})
-    document["vertices"][0] |= {"name": name, "parallelism": 2}
-    plan = {"plan": {"nodes": [{"id": "v0", "description": tree}]}}
-    flink = FakeFlink({"GET /jobs/j": document, "GET /jobs/j/plan": plan})
-    _, (task,), _ = read_plan(flink.rest, "j")
-    layout = Layout({operator: ["a", "b"] for operator in operators})
-    assert Layout.of({f"{task.name}#0": "a", f"{task.name}#1": "b"}) == layout
-    graph = StreamGraph.of("shop", [Operator(task.name, rate=1.0, parallelism=2)], [])
-    assert layout.by_task(graph).by_operator() == layout
+    assert Layout.of(assignment).to_json() == vectors
 
 
 def test_a_placement_file_says_how_many_subtasks_its_operators_have(
@@ -136,19 +205,15 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
     for option in ((), ("--subtasks",)):
         dealt = ("--placer", "round-robin", "--devices", "2", *option)
         assert run("place", "graph.json", *dealt, "-o", "p.json").status == 0
-        vectors = Layout.read(tmp_path / "p.json")
-        assert {name: len(devices) for name, devices in vectors.items()} == {
-            "src": 1,
-            "map": 4,
-            "trim": 4,
-            "out": 2,
-        }
-        assert not any(isinstance(devices, str) for devices in vectors.values())
+        layout = Layout.read(tmp_path / "p.json")
+        numbers = {name: len(devices) for name, devices in layout.items()}
+        assert numbers == {"src": 1, "map": 4, "trim": 4, "out": 2}
+        assert not layout.uncounted
         for kind, written in (("json", "q"), ("flink", "f")):
             options = ("--graph", "graph.json", "--devices", "2", "--to", kind, "-o", written)
             run("export", "p.json", *options)
-        assert Layout.read(tmp_path / "q") == vectors
-        assert Layout.read(tmp_path / "f" / "placement.json") == vectors
+        assert Layout.read(tmp_path / "q") == layout
+        assert Layout.read(tmp_path / "f" / "placement.json") == layout
 
 
 @pytest.mark.parametrize(

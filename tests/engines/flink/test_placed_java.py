@@ -9,10 +9,7 @@ import pytest
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.pin.pinning import (
-    pinning,
-)
-from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.program.jars import compile_java, placed_jar, placed_java
 
 MAIN = """

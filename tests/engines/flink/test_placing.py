@@ -65,13 +65,6 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
         assert left(rest) == before
 
 
-def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Submit) -> None:
-    """One line that names operator, device and what there is."""
-    with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is not a TaskManager"):
-        submit(pipeline(1, 1), {"op0": ["dev-0"], "op1": ["dev-9"]})
-    assert rest.live_jobs() == []
-
-
 def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> None:
     """Operators that are not placed, and other parallelisms than placed."""
     with pytest.raises(FlinkError, match="operator 'op1' is not placed"):

@@ -16,10 +16,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.pin.export import placed_py
-from streamplace.engines.flink.pin.pinning import (
-    pinning,
-)
-from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest

@@ -383,7 +383,7 @@ def commanded(
         flink: FakeFlink = watched.flink
         flink.answers |= lost("dev-0", "dev-1") | now("CANCELED", NEW)
         carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
-        assignment = {"a": "dev-0", "[b -> c]": "dev-1", "d": "dev-3"}
+        assignment = {"a": "dev-0", "b": "dev-1", "d": "dev-3"}
         placed = {"graph": "g", "assignment": assignment, "carries": carries}
         (tmp_path / "p.json").write_text(json.dumps(placed))
         write_program(tmp_path)
@@ -405,7 +405,7 @@ def test_where_a_job_runs_is_written_for_verify(
     answer = commanded()
     assert (answer.status, answer.out) == (0, f"{NEW}\n"), answer.err
     assert f"job {NEW} is CANCELED" in answer.err
-    moved = {"a": "dev-2", "[b -> c]": "dev-2", "d": "dev-3"}
+    moved = {"a": "dev-2", "b": "dev-2", "d": "dev-3"}
     written = json.loads((tmp_path / "where.json").read_text())
     assert written == {"graph": "g", "assignment": moved}
 

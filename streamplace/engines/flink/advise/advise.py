@@ -21,6 +21,7 @@ from streamplace.engines.flink.advise.advice import (
     CurrentMachines,
     OperatorLoad,
 )
+from streamplace.engines.flink.advise.fixed import FixedParts, fixed_parts, with_loose_streams
 from streamplace.engines.flink.cpu.threads import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
@@ -40,9 +41,7 @@ from streamplace.engines.flink.measure.sources import asked_rate, check_rate, wi
 from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruption
-from streamplace.engines.flink.program.fixed import FixedParts, fixed_parts, with_loose_streams
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submitted import known_program
+from streamplace.engines.flink.program.program import Program, known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import other_jobs
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -229,7 +228,7 @@ def _fixed(
 ) -> tuple[FixedParts | None, str]:
     """What the program of a job sets of its parallelism, if that is known, and a note on it."""
     try:
-        program = given or known_program(rest, job)
+        program = given or known_program(job)
         may_differ = is_adaptive(rest, rest.job(job))
         fixed = fixed_parts(rest, program, tasks, may_differ=may_differ)
     except (FlinkError, SettingError) as error:

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.program.chains import FUSED
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
 LOG = logging.getLogger(__name__)

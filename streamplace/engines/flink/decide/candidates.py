@@ -21,7 +21,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.measurement import Measurement, possible_orders
 from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
-from streamplace.engines.flink.pin.names import index_name
+from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource

@@ -13,27 +13,24 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.engines.flink.local.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.pin.names import future_devices
+from streamplace.engines.flink.pin.pinning import (
+    Settings,
+    as_yaml,
+    device_settings,
+    future_devices,
+)
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import memory_bytes
-from streamplace.engines.names import resource, resources
+from streamplace.engines.names import resource
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.model.messages import quoted, shown
 
 JOB_MANAGER = "jobmanager"
 LOGGING = "log4j.properties"
-LONGEST_NAME = 255
-"""Most bytes of the name of a folder."""
-START_SECONDS, STOP_SECONDS = 300.0, 5.0
+START_SECONDS, LOOK_SECONDS, STOP_SECONDS = 300.0, 2.0, 5.0
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-_MEMORY = (
-    "-XX:+UseSerialGC",
-    "-XX:MaxDirectMemorySize=160m",
-    "-XX:MaxMetaspaceSize=160m",
-)
+_MEMORY = ("-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=160m", "-XX:MaxMetaspaceSize=160m")
 _HEAP = "jobmanager.memory.heap.size"
 _HEAPS = ("taskmanager.memory.framework.heap.size", "taskmanager.memory.task.heap.size")
 _LOG4J = """\
@@ -114,8 +111,9 @@ class LocalCluster:
     def start(self, name: str) -> None:
         """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
-        heap = _heap(self.settings, (_HEAP,) if name == JOB_MANAGER else _HEAPS)
-        java = [find_java(), heap, *_MEMORY, *self.flink.java_options()]
+        keys = (_HEAP,) if name == JOB_MANAGER else _HEAPS
+        heap = sum(int(memory_bytes(str(self.settings[key])) or 0) for key in keys)
+        java = [find_java(), f"-Xmx{heap}", *_MEMORY, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
         own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / LOGGING}"
@@ -136,38 +134,23 @@ class LocalCluster:
         self.processes[device].kill()
         self.processes[device].wait()
 
-    def watch(self, tell: Callable[[str], None]) -> None:
-        """Wait while all processes are running, and report jobs for which there are few slots.
+    def watch(self, tell: Callable[[str], None] | None = None) -> None:
+        """Wait while all processes are running; if one ends, the error quotes its log.
 
-        If a process ends, the error quotes its log.
+        With ``tell``, that receives a message when a TaskManager ends, and the cluster goes on.
         """
-        self._watch(self._check_alive, tell)
-
-    def watch_job_manager(self, tell: Callable[[str], None]) -> None:
-        """Wait while the JobManager is running, and report every TaskManager that ends.
-
-        If the JobManager ends, the error quotes its log.
-        """
-        reported = set[int]()
-
-        def check() -> None:
-            self._check_alive(JOB_MANAGER)
-            for device in self.devices:
-                process = self.processes[device]
-                if process.poll() is not None and process.pid not in reported:
-                    reported.add(process.pid)
-                    tell(f"TaskManager {device} (process {process.pid}) has ended")
-
-        self._watch(check, tell)
-
-    def _watch(self, check: Callable[[], None], tell: Callable[[str], None]) -> None:
-        """Check processes, and report jobs for which there are few slots, until an error."""
-        known = set[str]()
+        ended = set[str]()
         while True:
-            check()
-            for sentence in missing_slots(self.rest, len(self.devices), known):
-                tell(sentence)
-            time.sleep(2.0)
+            if tell is None:
+                self._check_alive(*self.processes)
+            else:
+                self._check_alive(JOB_MANAGER)
+                for device in self.devices:
+                    process = self.processes[device]
+                    if process.poll() is not None and device not in ended:
+                        ended.add(device)
+                        tell(f"TaskManager {device} (process {process.pid}) has ended")
+            time.sleep(LOOK_SECONDS)
 
     def wait(self) -> None:
         """Wait until every device has joined the cluster and can be pinned to.
@@ -180,7 +163,7 @@ class LocalCluster:
                 offered = rest.offered()
                 if all(resource(device) in offered.get(device, ()) for device in self.devices):
                     return
-            self._check_alive()
+            self._check_alive(*self.processes)
             if time.monotonic() > deadline:
                 raise SettingError(
                     f"the local Flink was not up after {START_SECONDS:g} s; "
@@ -189,8 +172,8 @@ class LocalCluster:
             time.sleep(0.1)
 
     def _check_alive(self, *names: str) -> None:
-        """Raise SettingError if one of these processes, or by default of all, has ended."""
-        for name in names or tuple(self.processes):
+        """Raise SettingError if one of these processes has ended."""
+        for name in names:
             if self.processes[name].poll() is not None:
                 words = _last_words(self.folder / name / "log")
                 raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
@@ -214,11 +197,6 @@ def local_cluster(
 
     ``room``: number of devices, ``new-1`` and so on, that can be started later.
     """
-    resources(devices)
-    for device in devices:
-        _check_name(device)
-    if port is not None:
-        check_port(port)
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or _free_port(), _free_port()
     shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
@@ -231,7 +209,8 @@ def local_cluster(
         every = [*devices, *future_devices(devices, room)]
         for device in every:
             own = device_settings(device, every, layers)
-            own.update(_address(cluster.hosts.get(device)))
+            if host := cluster.hosts.get(device):
+                own |= dict.fromkeys(_ADDRESS, host.address)
             _configure(folder / device, {**shared, **own})
         for device in devices:
             cluster.start(device)
@@ -240,45 +219,6 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def missing_slots(rest: Rest, slots: int, known: set[str]) -> Iterator[str]:
-    """Sentence on each job that has an operator with more subtasks than there are slots.
-
-    ``known``: jobs that were looked at before, to which the others are added.
-    """
-    with suppress(StreamplaceError):
-        for job in set(rest.jobs()) - known:  # without slots, Flink lets a job fail at once
-            document = rest.job(job)
-            needed = max((one["parallelism"] for one in document["vertices"]), default=0)
-            known |= {job} if needed else set()  # a job that begins has no tasks yet
-            if needed > slots:
-                yield (
-                    f"job {shown(document['name'])} cannot run: it needs {needed} slots, and there "
-                    f"are {slots}, one on each TaskManager; start with --devices {needed}, or "
-                    "lower its parallelism"
-                )
-
-
-def _check_name(device: str) -> None:
-    """Raise SettingError if a device cannot have a folder of its name beside the JobManager's."""
-    taken, letters = {"", ".", "..", JOB_MANAGER, LOGGING}, {"/", "\0"}
-    is_short = len(device.encode(errors="replace")) <= LONGEST_NAME
-    if device in taken or letters & set(device) or not is_short:
-        raise SettingError(
-            f"a device of a local Flink cannot be called {quoted(device)}; give it a short name "
-            f"without slashes, other than {JOB_MANAGER}"
-        )
-
-
-def _heap(settings: Settings, keys: Sequence[str]) -> str:
-    """Option of Java for the largest heap, which is the sum of some settings."""
-    sizes = [memory_bytes(str(settings[key])) for key in keys]
-    return f"-Xmx{sum(int(size or 0) for size in sizes)}"
-
-
-def _address(host: Host | None) -> Settings:
-    return {key: host.address for key in _ADDRESS} if host else {}
 
 
 def _configure(folder: Path, settings: Settings) -> None:

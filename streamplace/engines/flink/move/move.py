@@ -46,10 +46,8 @@ from streamplace.engines.flink.move.transaction import (
 )
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.program.submitted import remember
-from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.program.program import Program, remember
+from streamplace.engines.flink.program.submission import ClusterJar, chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger
 from streamplace.engines.flink.rest.tasks import job_operators, layout_of
@@ -120,7 +118,7 @@ class FlinkMove:
         """
         job = only_job(self.rest, job)
         document = self.rest.running_job(job)
-        now = layout_of(self.rest, job, document, layout)
+        now = layout_of(self.rest, job, document)
         before = Layout({name: sorted(devices) for name, devices in now.items()})
         after = layout.counted(before)
         self.tell("checking that the job fits the new placement and its current one")
@@ -166,7 +164,7 @@ class FlinkMove:
         settings = submitted_settings(self.rest, job)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
         document = self.rest.job(job)
-        tasks = zip(document["vertices"], job_operators(document, layout), strict=True)
+        tasks = zip(document["vertices"], job_operators(document), strict=True)
         whole = {name: [""] * row["parallelism"] for row, task in tasks for name in task.names}
         where, name = layout.counted(Layout(whole)), document["name"]
         plan = MovePlan(job, where, where, settings, name=name, checkpoints=folder)

@@ -270,7 +270,7 @@ def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
     jobs = rest.get("/jobs/overview")["jobs"]
     for row in sorted(jobs, key=lambda row: row["start-time"], reverse=True):
         with suppress(FlinkError):  # Flink forgets jobs that ended long ago
-            tasks = job_operators(rest.job(row["jid"]), expected)
+            tasks = job_operators(rest.job(row["jid"]))
             names = {name for task in tasks for name in task.names}
             if names and names <= expected:
                 return saved_by(rest, row["jid"])

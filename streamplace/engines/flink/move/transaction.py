@@ -41,8 +41,13 @@ from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.pin.apply import refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import chain_states, is_spent, submit, withdraw
-from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.program.submission import (
+    ClusterJar,
+    chain_states,
+    is_spent,
+    submit,
+    withdraw,
+)
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,

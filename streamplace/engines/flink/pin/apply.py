@@ -3,13 +3,12 @@
 import base64
 import re
 import secrets
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.others import free_id, refuse_copy
+from streamplace.engines.flink.move.others import CopyRuns, free_id, refuse_copy
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.pin.fitting import (
     check_cluster,
@@ -19,12 +18,18 @@ from streamplace.engines.flink.pin.fitting import (
 )
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
-from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.submission import FITS, appears, exists, explained, is_spent
-from streamplace.engines.flink.program.submitted import remember
-from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uploaded
+from streamplace.engines.flink.program.program import Program, remember
+from streamplace.engines.flink.program.submission import (
+    ClusterJar,
+    explained,
+    is_spent,
+    own_name,
+    submit,
+    uploaded,
+)
 from streamplace.engines.flink.rest.client import (
     FINISHED,
+    SUBMIT_SECONDS,
     FlinkError,
     NoAnswer,
     Refusal,
@@ -39,7 +44,8 @@ from streamplace.model.messages import listed, quoted
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
-_SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
+FITS = "the job fits its placement"
+"""Message of the pinning class after it has checked a job, before the settings of the job."""
 
 
 def apply(
@@ -68,16 +74,12 @@ def apply(
     StillStarting
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
-    request = program.run_request(savepoint)
-    if savepoint is None:
-        request["jobId"] = secrets.token_hex(16)
-    else:
-        refuse_copy(rest, savepoint.path)
-        request["jobId"] = free_id(rest, savepoint.path)
+    program.check()
+    job = _next_id(rest, savepoint)
     check_cluster(rest, layout)
     rest.wait_released()
     with placed_upload(rest, flink, program, *fitted(rest, layout, program.managed_mb)) as jar:
-        job = _submitted(rest, jar, request, savepoint)
+        job = _submitted(rest, jar, program, job, savepoint)
     try:
         wait_started(rest, job, seconds, layout.devices)
     except StillStarting:
@@ -88,6 +90,42 @@ def apply(
         raise
     remember(job, program)
     return job
+
+
+def _next_id(rest: Rest, savepoint: Savepoint | None, spent: Sequence[str] = ()) -> str:
+    """Id for a job; CopyRuns if another one continues from its savepoint."""
+    if savepoint is None:
+        return secrets.token_hex(16)
+    refuse_copy(rest, savepoint.path)
+    return free_id(rest, savepoint.path, spent)
+
+
+def _submitted(
+    rest: Rest, jar: ClusterJar, program: Program, job: str, savepoint: Savepoint | None
+) -> str:
+    """Submit a job and return its id.
+
+    Flink remembers the ids of jobs from a savepoint that ended long ago, so it gets the next one.
+    """
+    spent: list[str] = []
+    while True:
+        try:
+            request = program.run_request(savepoint)
+            is_new = submit(rest, jar, request, job, rest.wait_released, SUBMIT_SECONDS)
+        except Refusal as error:
+            if savepoint is None or not is_spent(error):
+                raise
+            spent.append(job)
+            job = _next_id(rest, savepoint, spent)
+            continue
+        except NoAnswer as error:
+            raise NoAnswer(
+                f"{error}; whether job {job} was started is not known, so look for it before you "
+                "submit it again"
+            ) from None
+        if is_new or savepoint is None:  # nobody else has a random id
+            return job
+        raise CopyRuns(f"another command has started job {job} from the same savepoint")
 
 
 def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
@@ -109,7 +147,7 @@ def check(
 
     The resources of the job ``without`` count as free.
     """
-    request = program.run_request(more=CHECK)
+    program.check()
     check_cluster(rest, layout)
     managers = left_without(rest, without)
     plan = None
@@ -118,18 +156,19 @@ def check(
     answer, managed = fitted(rest, layout, program.managed_mb, managers, plan)
     with placed_upload(rest, flink, program, answer, managed) as jar:
         try:
-            job = _run(jar, request)
+            job = str(jar.run(program.run_request(more=CHECK))["jobid"])
         except FlinkError as error:
-            if FITS not in str(error):
-                raise
-            return _planned(error)
+            text = error.complaint if isinstance(error, Refusal) else ""
+            if FITS not in text:
+                raise explained(error) from None
+            return _settings(text)
     rest.cancel(job)
     raise FlinkError("the job is not submitted by its main method, so it cannot be placed")
 
 
-def _planned(answer: FlinkError) -> dict[str, str]:
+def _settings(answer: str) -> dict[str, str]:
     """Settings of a job, from the answer of the pinning class."""
-    match = _SETTINGS.search(str(answer))
+    match = re.search(rf"{FITS} <([A-Za-z0-9+/=]*)>", answer)
     lines = base64.b64decode(match[1]).decode().splitlines() if match else []
     pairs = (line.partition("=") for line in lines)
     return {key: value if key.endswith(".dir") else value.lower() for key, _, value in pairs}
@@ -143,11 +182,8 @@ def placed_upload(
     program.check()
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
-
-    def make() -> AbstractContextManager[Path]:
-        return placed_jar(flink, program.jar, program.libraries, answer, managed, name)
-
-    with uploaded(rest, make) as jar:
+    made = placed_jar(flink, program.jar, program.libraries, answer, managed, name)
+    with made as path, uploaded(rest, path) as jar:
         yield jar
 
 
@@ -155,48 +191,6 @@ def check_made(flink: Flink, program: Program) -> None:
     """Raise an error if the jar that pins a job cannot be made: no compiler, a full disk."""
     with placed_jar(flink, program.jar, program.libraries, Pinning({}, {}, {}, {}), {}):
         return
-
-
-def _run(jar: ClusterJar, request: dict[str, object]) -> str:
-    """Run an uploaded jar and return the id of the job that it submits."""
-    try:
-        return str(jar.run(request)["jobid"])
-    except FlinkError as error:
-        raise explained(error) from None
-
-
-def _submitted(
-    rest: Rest, jar: ClusterJar, request: dict[str, object], savepoint: Savepoint | None
-) -> str:
-    """Submit a job with an id, and return that; if Flink does not answer, the job is looked up.
-
-    Flink remembers the ids of jobs from a savepoint that ended long ago, so it gets the next one.
-    """
-    refused: list[str] = []
-    while True:
-        try:
-            return _submitted_once(rest, jar, request)
-        except Refusal as error:
-            job = str(request["jobId"])
-            if savepoint is None or not is_spent(error) or exists(rest, job, error):
-                raise
-            refuse_copy(rest, savepoint.path)
-            refused.append(job)
-            request["jobId"] = free_id(rest, savepoint.path, refused)
-
-
-def _submitted_once(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
-    job = str(request["jobId"])
-    try:
-        return _run(jar, request)
-    except NoAnswer as error:
-        with suppress(NoAnswer):
-            if appears(rest, job):
-                return job
-        raise NoAnswer(
-            f"{error}; whether job {job} was started is not known, so look for it before you "
-            "submit it again"
-        ) from None
 
 
 def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] = ()) -> None:

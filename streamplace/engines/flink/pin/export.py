@@ -1,25 +1,22 @@
 """Export for Flink: settings of TaskManagers, pins for jars, and the hook of PyFlink programs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local.config import (
-    MAX_PARALLELISM,
+from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
+from streamplace.engines.flink.pin.pinning import (
+    GROUPS,
+    Pinning,
+    SpreadLimits,
     cluster_settings,
-    usual_max_parallelism,
+    layers_offered,
+    pinning,
 )
-from streamplace.engines.flink.pin.fitting import check_cluster, fitted
-from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB, PlacedEnvironment
-from streamplace.engines.flink.pin.names import GROUPS, layers_offered
-from streamplace.engines.flink.pin.pinning import Pinning, pinning
-from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.program.jars import placed_java
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, python_table
 
@@ -51,6 +48,7 @@ Managed memory: each slot an equal share of what its TaskManager has.
 Heap and CPU of a slot are as small as Flink allows, since it only counts them: all slots of a
 TaskManager share its whole heap and all of its cores. Size the heap for the operators placed there.
 """
+MAX_PARALLELISM = "pipeline.max-parallelism"
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
 
@@ -62,19 +60,23 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     answer = pinning(_layout(deployment), limits)
     operators = deployment.problem.graph.operators
     head = [f"{deployment.title}.", *HOW.splitlines(), *_key_groups(operators.key_groups), CHECK]
+    most = {"max_parallelism": operators.key_groups} if operators.key_groups else {}
     placement = {
         "about": head,
         "parallelism": operators.parallel,
-        **_max_parallelism(deployment),
+        **most,
         "assignment": deployment.placement.as_dict(),
     }
-    layers = max(layers_offered(len(devices)), limits.layers_taken) if deployment.is_split else 0
+    layers = 0
+    if deployment.is_split:  # as many as this placement takes, if that is more than usual
+        taken = [j for free in limits.layers.values() for j in range(GROUPS) if j not in free]
+        layers = max(layers_offered(len(devices)), 1 + max(taken, default=0))
     settings = cluster_settings(devices, layers=layers)
     later = SPREAD if deployment.is_split else WHOLE
     notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])
     return {
         "placement.json": _json(placement),
-        "groups.json": _json(_groups(deployment, answer)),
+        "groups.json": _json(_groups(deployment, answer, most)),
         **placed_java(answer),
         "placed.py": placed_py(answer),
         **{f"config/{name}": notes + text for name, text in settings.items()},
@@ -107,7 +109,9 @@ def _layout(deployment: Deployment) -> Layout:
     return Layout({name: [placement[s] for s in own[name]] for name in own}).by_operator()
 
 
-def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
+def _groups(
+    deployment: Deployment, answer: Pinning, most: dict[str, dict[str, int]]
+) -> dict[str, object]:
     return {
         "about": [CHECK, *MEMORY.splitlines()],
         "slot_sharing_groups": [
@@ -121,17 +125,21 @@ def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
             for group, demands in answer.groups.items()
         ],
         "parallelism": answer.parallelism,
-        **_max_parallelism(deployment),
+        **most,
         "colocate": deployment.colocated,
         "exlocate": deployment.exlocated,
         "tags": {e.device: e.tags for e in deployment.elements if e.tags},
     }
 
 
-def _max_parallelism(deployment: Deployment) -> dict[str, dict[str, int]]:
-    """Maximum parallelism of operators, where known."""
-    groups = deployment.problem.graph.operators.key_groups
-    return {"max_parallelism": groups} if groups else {}
+def usual_max_parallelism(groups: Mapping[str, int]) -> int:
+    """Return the maximum parallelism of most operators; the largest one if there is a tie.
+
+    >>> usual_max_parallelism({"src": 8, "map": 128, "join": 128})
+    128
+    """
+    counts = Counter(groups.values())
+    return max(counts, key=lambda number: (counts[number], number))
 
 
 def _key_groups(groups: Mapping[str, int]) -> list[str]:
@@ -175,42 +183,3 @@ def placed(env: Any) -> PlacedEnvironment:
     """
     return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
 '''
-
-
-def placed(
-    env: Any,
-    placement: str | Path | Mapping[str, str],
-    *,
-    rest: str | None = None,
-    devices: Sequence[str] = (),
-) -> PlacedEnvironment:
-    """Environment of a PyFlink program that runs its job with a placement.
-
-    Parameters
-    ----------
-    env
-        The program's StreamExecutionEnvironment. SQL statements are added to it by
-        ``statement_set.attach_as_datastream()``.
-    placement
-        A file written by ``streamplace place``, or operator (or subtask) → device.
-    rest
-        Address of the cluster; if given, its devices and free group indexes are read from it.
-    devices
-        All devices of the cluster, in any order, if ``rest`` is not given; only placements that
-        spread the subtasks of an operator need them.
-    """
-    managed: dict[str, int] = {}
-    if isinstance(placement, Mapping):
-        layout = Layout.of(placement)
-    else:
-        layout = Layout.read(Path(placement))
-    if rest is None:
-        answer = pinning(layout, SpreadLimits.untouched(devices))
-    else:
-        cluster = Rest(rest)
-        check_cluster(cluster, layout)
-        cluster.wait_released()
-        answer, managed = fitted(cluster, layout)
-    return PlacedEnvironment(
-        env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
-    )

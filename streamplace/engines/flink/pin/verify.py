@@ -91,7 +91,7 @@ def verify(rest: Rest, job: str, layout: Layout) -> Verification:
     """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
     subtasks: dict[str, Counter[str]] = defaultdict(Counter)
-    for vertex in read_vertices(rest, job, document, layout):
+    for vertex in read_vertices(rest, job, document):
         for name in dict.fromkeys(vertex.operators):
             subtasks[name].update(vertex.devices)
     actual = {name: dict(sorted(devices.items())) for name, devices in subtasks.items()}

@@ -1,176 +1,154 @@
-"""Chains: the separate operators of a task in which Flink fused several."""
+"""Names of operators, which do not depend on how a job is submitted, chained and placed.
+
+A task is one operator, or several that Flink chained (fused). The pinning class
+(``java/PlacedIds.java``) names operators in the same way. The number that the SQL planner gives to
+an operator is removed, because it changes with every submission. Operators that then share a name
+are numbered in the order of the planner: ``Calc``, ``Calc (2)``. The plan of a pinned job contains
+the numbers. Other programs must give each operator a name of its own, without arrows.
+"""
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.pin.hook import stem_of
+from streamplace.engines.flink.rest.answers import JobVertex, PlanNode
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.model.messages import listed
 
+FUSED = " -> "
+"""Separator of the names of operators that Flink fused into one task."""
 BESIDE = ", "
 """Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
-MOST_OPERATORS = 1000
-"""Maximum number of operators of a chain whose tree is parsed."""
 _BREAK = "<br/>"
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
+_BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
+"""Lines by which the plan draws the operators of a chain as a tree, one in each row."""
 _NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
 """Suffix that the pinning class adds to the description of an operator that has namesakes."""
 _PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
 """Number and description of an operator, as the SQL planner writes them."""
-_LINE = re.compile(r"((?::  |   )*)(?::- |\+- )(.*)", re.DOTALL)
 
 
-class Fused(NamedTuple):
-    """An operator of a chain."""
+class TaskOperators(NamedTuple):
+    """Operators of a task."""
 
-    shown: str  # its name as Flink shows it
-    number: int = 0  # number among its namesakes if the plan contains it; else 0
-    about: str = ""  # description by the SQL planner; empty for other operators
-    text: str = ""  # its text in the plan, if that is not its name
+    shown: tuple[str, ...]  # their names as Flink shows them, such as ``Source: bids[1]``, in order
+    names: tuple[str, ...]  # their names in placements, such as ``bids``
+    unsure: tuple[str, ...] = ()  # names that may belong to operators of other tasks instead
+    about: tuple[str, ...] = ()  # description of each by the SQL planner, or an empty text
+    texts: tuple[str, ...] = ()  # texts of operators in the plan that are not their names
 
 
-def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -> list[Fused]:
-    """Operators of a task, from its name and from its tree in the plan of the job.
+@dataclass(slots=True)
+class _Operator:
+    """An operator of a task; its name is known when all operators of the job are."""
 
-    The tree separates names even if they contain arrows and commas. If it shows other texts than
-    names, as for SQL, the name of the task is split; then expected names are never split.
+    task: int
+    shown: str
+    text: str  # its text in the plan, if that is not its name
+    number: int  # number among its namesakes if the plan contains it; else 0
+    planned: int = 0  # number that the SQL planner has given to it; else 0
+    name: str = ""
+    is_sure: bool = True
 
-    >>> [one.shown for one in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
-    ['a', 'b, x', 'c']
-    >>> fused_operators("a -> Map -> Map", "in<br/>+- Map<br/>   +- Map [namesake 2]<br/>")[2]
-    Fused(shown='Map', number=2, about='', text='')
-    """
-    task, tree = _INDEX.sub("", task), description.removesuffix(_BREAK)
-    lines = [html.unescape(line) for line in tree.split(_BREAK)]
-    nodes = [(0, lines[0])]
-    for match in filter(None, map(_LINE.fullmatch, lines[1 : MOST_OPERATORS + 1])):
-        nodes.append((len(match[1]) // 3 + 1, match[2]))
-    is_tree = tree != description and len(nodes) == len(lines)
-    namesakes = [_NAMESAKE.search(text) for _, text in nodes]
-    names = [_NAMESAKE.sub("", text) for _, text in nodes]
-    depths = [depth for depth, _ in nodes]
-    if not is_tree or _as_task(list(zip(depths, names, strict=True))) != task:
-        names = unfused(task, expected)
-    if not is_tree or len(names) != len(namesakes):
-        return [Fused(name) for name in names]
-    texts = [_NAMESAKE.sub("", text) for _, text in nodes]
-    planned = [_PLANNED.fullmatch(text) for text in texts]
+
+def operators_of(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[TaskOperators]:
+    """Operators of each task of a job; the nodes are those of its plan."""
+    plan = {node["id"]: html.unescape(node.get("description", "")) for node in nodes}
+    tasks = [_fused(i, v["name"], plan.get(v["id"], "")) for i, v in enumerate(vertices)]
+    namesakes: dict[str, list[_Operator]] = {}
+    for vertex, operators in zip(vertices, tasks, strict=True):
+        for one in operators:
+            stem, one.planned = stem_of(one.shown, plan.get(vertex["id"], ""))
+            namesakes.setdefault(stem, []).append(one)
+    for stem, operators in namesakes.items():
+        is_sure = True
+        if len({one.task for one in operators}) == 1 or any(one.number > 1 for one in operators):
+            operators.sort(key=lambda one: one.number or 1)
+        elif all(one.planned for one in operators):
+            operators.sort(key=lambda one: one.planned)
+        else:
+            is_sure = False
+        for n, one in enumerate(operators, 1):
+            number = one.number or n
+            one.name, one.is_sure = f"{stem} ({number})" if number > 1 else stem, is_sure
     return [
-        Fused(
-            name,
-            int(number[1]) if number else 0,
-            about[1] if about else "",
-            text if text != name else "",
+        TaskOperators(
+            tuple(one.shown for one in operators),
+            tuple(one.name for one in operators),
+            tuple(one.name for one in operators if not one.is_sure),
+            tuple(match[1] if (match := _PLANNED.fullmatch(o.text)) else "" for o in operators),
+            tuple(one.text for one in operators if one.text),
         )
-        for name, number, about, text in zip(names, namesakes, planned, texts, strict=True)
+        for operators in tasks
     ]
 
 
-def _as_task(nodes: list[tuple[int, str]]) -> str:
-    """Name that Flink gives to a task whose operators form this tree (depths and names)."""
-    below: dict[int, list[str]] = {}
-    for depth, name in reversed(nodes):
-        branches = below.pop(depth + 1, [])[::-1]
-        rest = BESIDE.join(branches)
-        text = name + (FUSED if branches else "") + (f"({rest})" if len(branches) > 1 else rest)
-        below.setdefault(depth, []).append(text)
-    return below[0][0]
+def check_names(tasks: Sequence[TaskOperators]) -> None:
+    """Raise FlinkError if operators of several tasks share a name, and nothing tells them apart.
+
+    A job of SQL is accepted, because nobody can name what its planner adds.
+    """
+    unsure = [name for task in tasks for name in task.unsure]
+    if unsure and not any(text for task in tasks for text in task.about):
+        raise FlinkError(
+            f"operators {listed(unsure)} share a name, so they cannot be told apart; give each a "
+            "name of its own in the program, with name(), and start the job again"
+        )
 
 
-def unfused(task: str, expected: Iterable[str] = ()) -> list[str]:
-    """Operators of a task, from its name alone.
+def _fused(task: int, name: str, tree: str) -> list[_Operator]:
+    """Operators of a task, from its name, with their texts in the plan where it has as many."""
+    names = operators_in(name)
+    texts = [_BRANCH.sub("", row) for row in tree.removesuffix(_BREAK).split(_BREAK)]
+    if len(texts) != len(names):
+        texts = names
+    numbers = [int(match[1]) if (match := _NAMESAKE.search(text)) else 0 for text in texts]
+    texts = [_NAMESAKE.sub("", text) for text in texts]
+    return [
+        _Operator(task, shown, text if text != shown else "", number)
+        for shown, text, number in zip(names, texts, numbers, strict=True)
+    ]
+
+
+def operators_in(task: str) -> list[str]:
+    """Operators of a task, from its name in Flink, in a graph, or in a placement.
 
     Arrows and commas within brackets belong to names, and so do commas outside of Flink's own
-    brackets. Expected names may contain anything.
+    brackets.
 
-    >>> unfused("Source: a, b -> Calc(select=[x -> y, z]) -> (c, d -> e)")
+    >>> operators_in("Source: a, b -> Calc(select=[x -> y, z]) -> (c, d -> e)")
     ['Source: a, b', 'Calc(select=[x -> y, z])', 'c', 'd', 'e']
-    >>> unfused("a -> b -> c", ["a -> b"])
-    ['a -> b', 'c']
     """
     task = _INDEX.sub("", task)
-    names, longest = [], sorted(expected, key=len, reverse=True)
-    partner, is_list = _brackets(task)
-    groups: list[int] = []
-    start, at = 0, _after_expected(task, 0, longest)
+    names: list[str] = []
+    partner, lists = _brackets(task)
+    ends: list[int] = []  # of the branches of chains that have begun
+    start = at = 0
     while at < len(task):
-        inside = bool(groups)
-        if inside and at == groups[-1]:
+        if ends and at == ends[-1]:
             step = 1
-            groups.pop()
+            ends.pop()
         elif task.startswith(FUSED, at):
             step = len(FUSED)
-        elif inside and task.startswith(BESIDE, at):
+        elif ends and task.startswith(BESIDE, at):
             step = len(BESIDE)
         else:
             at = partner.get(at, at) + 1
             continue
         names.append(task[start:at])
-        start = at + step
-        if step == len(FUSED) and _is_group(task, start, partner, is_list, groups):
-            groups.append(partner[start])
-            start += 1
-        at = _after_expected(task, start, longest)
+        start = at = at + step
+        # Branches begin here, rather than a name in brackets, if they end what they are part of.
+        if step == len(FUSED) and at in lists and at in partner and task[at] == "(":
+            end = partner[at] + 1
+            if end == (ends[-1] if ends else len(task)) or (ends and task.startswith(BESIDE, end)):
+                ends.append(partner[at])
+                start = at = at + 1
     return [name for name in [*names, task[start:]] if name]
-
-
-def task_name(operators: Iterable[str]) -> str:
-    """Name of a task in graphs and placements, in which `operators_in` finds its operators.
-
-    Names that would be split are put in square brackets.
-
-    >>> task_name(["a", "b -> c"])
-    'a -> [b -> c]'
-    """
-    return FUSED.join(f"[{name}]" if _seems_fused(name) else name for name in operators)
-
-
-def operators_in(task: str) -> list[str]:
-    """Operators of a task, from its name in a graph or placement.
-
-    >>> operators_in("a -> [b -> c] -> d[x]")
-    ['a', 'b -> c', 'd[x]']
-    """
-    return [
-        name[1:-1] if _is_enclosed(name) and _seems_fused(name[1:-1]) else name
-        for name in unfused(task)
-    ]
-
-
-def _seems_fused(name: str) -> bool:
-    """Whether a name would not be found again as it is if it were joined with others."""
-    if unfused(name) != [name]:
-        return True
-    inner = name
-    while _is_enclosed(inner):
-        inner = inner[1:-1]
-    return inner not in ("", name) and unfused(inner) != [inner]
-
-
-def _is_enclosed(name: str) -> bool:
-    return len(name) > 1 and name[0] == "[" and name[-1] == "]"
-
-
-def is_line(task: str, operators: Iterable[str]) -> bool:
-    """Whether the operators of a task form a chain without branches.
-
-    >>> is_line("a -> b", ["a", "b"]), is_line("a -> (b, c)", ["a", "b", "c"])
-    (True, False)
-    """
-    return _INDEX.sub("", task) == FUSED.join(operators)
-
-
-def _is_group(
-    task: str, at: int, partner: dict[int, int], is_list: set[int], groups: list[int]
-) -> bool:
-    """Whether branches of a chain begin here, rather than a name in brackets."""
-    if at not in is_list or at not in partner or task[at] != "(":
-        return False
-    end = partner[at] + 1
-    return end == (groups[-1] if groups else len(task)) or (
-        bool(groups) and task.startswith(BESIDE, end)
-    )
 
 
 def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
@@ -186,16 +164,3 @@ def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
         elif opened and text.startswith(BESIDE, i):
             lists.add(opened[-1])
     return partner, lists
-
-
-def _after_expected(text: str, start: int, expected: list[str]) -> int:
-    """End of the expected name that begins here; the start if there is none."""
-    for prefix in ("Source: ", "Sink: "):
-        start += len(prefix) if text.startswith(prefix, start) else 0
-    for name in expected:
-        end = start + len(name)
-        if text.startswith(name, start) and (
-            end == len(text) or text.startswith((FUSED, BESIDE, ")", ": Writer"), end)
-        ):
-            return end
-    return start

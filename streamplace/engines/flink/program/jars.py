@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
 from itertools import takewhile
 from lzma import LZMAError
 from pathlib import Path
@@ -22,8 +22,6 @@ from streamplace.io.files import spot
 from streamplace.model.messages import quoted, shown
 
 MANIFEST = "META-INF/MANIFEST.MF"
-LONGEST_MANIFEST = 2**24
-"""Maximum size of a manifest in bytes; manifests of signed jars list a hash of every class."""
 DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
 """Errors of reading a jar with encrypted, truncated or unknown kinds of entries."""
 _CONTINUED = re.compile(rb"(?:\r\n|\n|\r) ")
@@ -67,27 +65,16 @@ def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]
 
 def check_jar(path: Path) -> None:
     """Raise FormatError if a file does not exist or is not a jar."""
-    if not path.exists():
-        raise FormatError(f"{spot(path)}: no such file; name the jar of a Flink job")
-    if not zipfile.is_zipfile(path):
-        raise FormatError(f"{spot(path)}: is not a jar; name the jar of a Flink job")
     with _opened(path):
         return
 
 
 def main_class(jar: Path) -> str | None:
     """Main class in the manifest of a jar, as Flink finds it."""
-    check_jar(jar)
     with _opened(jar) as opened:
         if MANIFEST not in opened.namelist():
             return None
-        with opened.open(MANIFEST) as file:
-            manifest = file.read(LONGEST_MANIFEST + 1)
-    if len(manifest) > LONGEST_MANIFEST:
-        raise FormatError(
-            f"{spot(jar)}: has a manifest of more than {LONGEST_MANIFEST // 2**20} MiB; rebuild "
-            "the jar, or give --entry-class"
-        )
+        manifest = opened.read(MANIFEST)
     text = _CONTINUED.sub(b"", manifest).decode(errors="replace")
     pairs = (line.partition(": ") for line in takewhile(bool, text.splitlines()))
     main = {key.lower(): value.strip() for key, _, value in pairs}
@@ -97,6 +84,10 @@ def main_class(jar: Path) -> str | None:
 @contextmanager
 def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
     """Open a jar for reading; any damage raises a FormatError."""
+    if not jar.exists():
+        raise FormatError(f"{spot(jar)}: no such file; name the jar of a Flink job")
+    if not zipfile.is_zipfile(jar):
+        raise FormatError(f"{spot(jar)}: is not a jar; name the jar of a Flink job")
     try:
         with zipfile.ZipFile(jar) as opened:
             yield opened
@@ -126,7 +117,8 @@ def build_jar(flink: Flink, sources: Sequence[Path], jar: Path) -> None:
     with tempfile.TemporaryDirectory() as classes:
         compile_java(flink, sources, Path(classes))
         with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as made:
-            _add_classes(made, Path(classes))
+            for path in sorted(Path(classes).rglob("*.class")):
+                made.write(path, path.relative_to(classes))
 
 
 @contextmanager
@@ -144,7 +136,7 @@ def placed_jar(
     """
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with _writing(), zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
-            for name, content in _own_classes(flink.home, flink.version).items():
+            for name, content in _own_classes(flink).items():
                 opened.writestr(name, content)
             for table, lines in _tables(pinning, managed).items():
                 opened.writestr(f"placed/{table}", "\n".join(lines))
@@ -177,21 +169,12 @@ def _writing() -> Iterator[None]:
 
 
 @cache
-def _own_classes(home: Path, version: str) -> dict[str, bytes]:
+def _own_classes(flink: Flink) -> dict[str, bytes]:
     """Our own classes, compiled against a Flink, by file."""
-    with tempfile.TemporaryDirectory() as name:
-        folder, classes = Path(name), Path(name) / "classes"
-        classes.mkdir()
+    with as_file(files(__package__) / "java") as folder, tempfile.TemporaryDirectory() as classes:
         sources = [folder / f"{one}.java" for one in (MAIN, IDS, SPENT)]
-        for source in sources:
-            source.write_text(_java(source.stem), encoding="utf-8")
-        compile_java(Flink(home, version), sources, classes, JAVA)
-        return {path.name: path.read_bytes() for path in classes.glob("*.class")}
-
-
-def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
-    for path in sorted(folder.rglob("*.class")):
-        jar.write(path, path.relative_to(folder).as_posix())
+        compile_java(flink, sources, Path(classes), JAVA)
+        return {path.name: path.read_bytes() for path in Path(classes).glob("*.class")}
 
 
 def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
@@ -206,5 +189,6 @@ def _lines(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    escaped = text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1")
-    return escaped.replace("\n", f"{ESCAPE}2")
+    return (
+        text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1").replace("\n", f"{ESCAPE}2")
+    )

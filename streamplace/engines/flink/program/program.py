@@ -1,14 +1,28 @@
-"""A job as it is submitted: its jars, its arguments, and its settings."""
+"""Programs of jobs: jars, arguments and settings; those that were submitted here are stored.
 
+Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
+it was started with (docs/how-to/flink-moves.md). So every program that streamplace submits is
+written to the user's store.
+"""
+
+import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pydantic import BaseModel, TypeAdapter
+
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.program.jars import MAIN, check_jar, main_class
-from streamplace.errors import PlacementError, SettingError
+from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.errors import FormatError, PlacementError, SettingError
 from streamplace.io.files import spot
-from streamplace.model.messages import quoted
+from streamplace.io.store import WHOLE, Store, Table
+from streamplace.model.messages import quoted, shown
+
+MOST = 1000
+"""Maximum number of stored programs; the oldest are deleted first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +104,73 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
         if not key or not equals:
             raise SettingError(f"{quoted(text)} is not a setting; write KEY=VALUE")
     return {key: value for key, _, value in pairs}
+
+
+class SubmittedProgram(BaseModel):
+    """Program of a job, with absolute paths."""
+
+    model_config = WHOLE
+
+    job: str
+    program: Program
+    digests: dict[Path, str]  # jar → its SHA-256 at the submission
+
+    @classmethod
+    def of(cls, program: Program, job: str = "") -> "SubmittedProgram":
+        """Return the program of a job, as it is stored."""
+        jar, *libraries = [jar.resolve() for jar in (program.jar, *program.libraries)]
+        digests = {jar: digest(jar) for jar in (jar, *libraries)}
+        return cls(job=job, program=replace(program, jar=jar, libraries=libraries), digests=digests)
+
+    def check(self) -> None:
+        """Raise SettingError if a jar has changed since, or cannot be read any more."""
+        for path, known in self.digests.items():
+            now = ""
+            with suppress(OSError):
+                now = digest(path)
+            if now != known:
+                raise SettingError(
+                    f"{spot(path)} is not the jar any more that the job was submitted with; name "
+                    "the jar and its arguments as the job was submitted with, as in: JAR -- "
+                    "ARGUMENTS"
+                )
+
+
+PROGRAMS = Table("programs", TypeAdapter(SubmittedProgram))
+
+
+def digest(jar: Path) -> str:
+    """SHA-256 of a file."""
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remember(job: str, program: Program) -> None:
+    """Store the program of a job; errors of reading its jars and of writing are ignored."""
+    with suppress(OSError, FormatError):
+        row = SubmittedProgram.of(program, job)
+        with Store.usual().transaction() as rows:
+            rows.delete(PROGRAMS, job)
+            rows.add(PROGRAMS, job, row)
+            rows.forget(PROGRAMS, MOST)
+
+
+def known_program(job: str) -> Program:
+    """Return the program of a job, or of the job that it replaced.
+
+    SettingError if it is unknown, or if a jar has changed since the submission.
+    """
+    near: dict[int, SubmittedProgram] = {}
+    for known in Store.usual().rows(PROGRAMS).values():
+        chain = chain_of(known.job)
+        if job in chain:
+            near[chain.index(job)] = known
+    if not near:
+        raise SettingError(
+            f"Flink does not tell what job {shown(job)} was submitted with, and it was not "
+            "submitted by streamplace on this machine; name its jar and arguments, as in: JAR -- "
+            "ARGUMENTS"
+        )
+    known = near[min(near)]
+    known.check()
+    return known.program

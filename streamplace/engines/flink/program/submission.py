@@ -1,35 +1,103 @@
-"""Submit a job with an id that is chosen in advance, so that repeated requests create one job.
+"""Upload jars, and submit jobs with ids that are chosen in advance, so that each creates one job.
 
-A request without an answer may have started it, which is looked up by its id.
+A restarted JobManager has lost the jars, which are uploaded again. A request without an answer may
+have started its job, which is looked up by its id.
 """
 
+import re
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from streamplace.engines.flink.program.jars import SPENT
-from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.answers import OURS
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest, turns
+from streamplace.engines.flink.rest.client import (
+    ENDED,
+    SUBMIT_SECONDS,
+    FlinkError,
+    NoAnswer,
+    Refusal,
+    Rest,
+    turns,
+)
 from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.transport import plain_name
 
 ANSWER_SECONDS = 60.0
-"""Timeout for the answer to a submission, after which the job is looked up."""
+"""Timeout for the answer to a submission that is repeated, after which the job is looked up."""
 LOOK_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
 SPENT_SECONDS = 60.0
 """Time within which a job appears that another command is submitting, and whose id is refused."""
-FITS = "the job fits its placement"
-"""Message of the pinning class after it has checked a job."""
 DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionException")
 """Exceptions for an id that Flink has accepted before, whether or not it still lists the job.
 
 The second one is that of Flink 2.3, in which every job belongs to an application of its id.
 """
 UNMAPPED = "Cannot map checkpoint/savepoint state"
-FOREIGN = (
-    f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
-    "have; submit the job that was saved, or drop that state (allow-non-restored in --settings)"
-)
+_MISSING = re.compile(r"Jar file .+ does not exist")
+
+
+@dataclass(slots=True)
+class ClusterJar:
+    """A jar on the cluster."""
+
+    rest: Rest
+    file: Path  # the jar on this machine, under a name of its own, for as long as it is needed
+    id: str  # id of the last upload
+
+    def run(
+        self, request: dict[str, object], rest: Rest | None = None, seconds: float = SUBMIT_SECONDS
+    ) -> Any:
+        """Run the jar and return the answer; upload the jar again if the JobManager has lost it.
+
+        ``rest`` is the client for the request, if it should be less patient than that for uploads.
+        """
+        asking = rest or self.rest
+
+        def ask() -> Any:
+            return asking.post(f"/jars/{quote(self.id, safe='')}/run", request, seconds)
+
+        try:
+            return ask()
+        except Refusal as error:
+            if _MISSING.search(error.complaint) is None:
+                raise
+        self.rest.tell("the JobManager has lost the uploaded jar; uploading it again")
+        self.id = self.rest.upload(self.file)
+        return ask()
+
+
+@contextmanager
+def uploaded(rest: Rest, file: Path) -> Iterator[ClusterJar]:
+    """Upload a jar, and remove all of its uploads when the block ends.
+
+    There may be several after lost answers.
+    """
+    jar = ClusterJar(rest, file, rest.upload(file))
+    try:
+        yield jar
+    finally:
+        with suppress(FlinkError):
+            rest.remove_jar(jar.id)
+        with suppress(FlinkError):
+            for row in rest.get("/jars")["files"]:
+                if row["name"] == file.name:
+                    rest.remove_jar(row["id"])
+
+
+def own_name(name: str) -> str:
+    """Unique name of a jar; Flink shows it as it is.
+
+    >>> own_name("my job.jar").endswith("_my_job.jar")
+    True
+    """
+    return f"streamplace-{secrets.token_hex(8)}_{plain_name(name)}"
 
 
 def chain_states(rest: Rest, job: str) -> dict[str, str]:
@@ -44,6 +112,7 @@ def submit(
     request: dict[str, object],
     job: str,
     await_ready: Callable[[], None],
+    seconds: float = ANSWER_SECONDS,
 ) -> bool:
     """Submit a job with a given id from a jar; the job exists when this returns.
 
@@ -58,17 +127,17 @@ def submit(
     while True:
         await_ready()
         try:
-            jar.run({**request, "jobId": job}, once, ANSWER_SECONDS)
+            jar.run({**request, "jobId": job}, once, seconds)
             return True
         except NoAnswer as error:
             deadline = deadline or time.monotonic() + rest.patience
             rest.tell(f"{error}; checking whether job {job} was started")
-            if appears(rest, job):
+            if _appears(rest, job, LOOK_SECONDS):
                 return True
             if time.monotonic() > deadline:
                 raise
         except Refusal as error:
-            if not exists(rest, job, error):
+            if not _exists(rest, job, error):
                 raise explained(error) from None
             return deadline is not None
 
@@ -78,7 +147,7 @@ def is_spent(error: BaseException) -> bool:
     return isinstance(error, Refusal) and any(one in error.complaint for one in DUPLICATE)
 
 
-def exists(rest: Rest, job: str, error: FlinkError) -> bool:
+def _exists(rest: Rest, job: str, error: FlinkError) -> bool:
     """Whether Flink lists a job that it refuses to start, now or soon.
 
     If its id is spent and it does not appear, it ended long ago.
@@ -86,25 +155,24 @@ def exists(rest: Rest, job: str, error: FlinkError) -> bool:
     if not is_spent(error):
         return rest.state(job) is not None
     rest.tell(f"job {job} was submitted before; looking for it")
-    return appears(rest, job, SPENT_SECONDS)
+    return _appears(rest, job, SPENT_SECONDS)
 
 
 def explained(error: FlinkError) -> FlinkError:
     """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
     if UNMAPPED in str(error):
-        return FlinkError(FOREIGN)
-    fits = isinstance(error, Refusal) and FITS in str(error)
-    text = error.complaint if isinstance(error, Refusal) and fits else str(error)
-    _, ours, fault = text.partition(OURS)
+        return FlinkError(
+            f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does "
+            "not have; submit the job that was saved, or drop that state (allow-non-restored in "
+            "--settings)"
+        )
+    _, ours, fault = str(error).partition(OURS)
     return FlinkError(fault.partition("\n")[0]) if ours else error
 
 
-def appears(rest: Rest, job: str, seconds: float | None = None) -> bool:
+def _appears(rest: Rest, job: str, seconds: float) -> bool:
     """Whether a job exists, or will within some seconds."""
-    for _ in turns(LOOK_SECONDS if seconds is None else seconds):
-        if rest.state(job) is not None:
-            return True
-    return False
+    return any(rest.state(job) is not None for _ in turns(seconds))
 
 
 def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
@@ -118,7 +186,7 @@ def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
             jar().run({"entryClass": SPENT, "jobId": job})
             rest.cancel(job)
         except FlinkError as error:
-            if not exists(rest, job, error) and not is_spent(error):
+            if not _exists(rest, job, error) and not is_spent(error):
                 raise
     if rest.state(job) not in (None, *ENDED):
         rest.cancel(job)

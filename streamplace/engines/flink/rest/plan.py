@@ -6,9 +6,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from streamplace.engines.flink.pin.names import FUSED
-from streamplace.engines.flink.program.chains import task_name
-from streamplace.engines.flink.program.identity import check_names, operators_of
+from streamplace.engines.flink.program.chains import FUSED, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.model.key_groups import joined_subtasks
@@ -27,7 +25,7 @@ class FlinkTask:
     """A vertex of the plan; its operators are fused, so they are placed together."""
 
     id: str
-    name: str  # names of its operators in placements, joined by `` -> ``; see `task_name`
+    name: str  # names of its operators in placements, joined by `` -> ``
     thread_name: str  # its name as Flink shows it, also used for its threads
     parallelism: int
     # Its operators as Flink shows them, such as ``Source: lines``, in order.
@@ -125,7 +123,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
     return [
         FlinkTask(
             row["id"],
-            task_name(dict.fromkeys(operators.names)),
+            FUSED.join(dict.fromkeys(operators.names)),
             row["name"],
             row["parallelism"],
             operators.shown,

@@ -1,13 +1,13 @@
 """Tasks of a job: their operators, parallelism and devices, and how long they restore state."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.program.identity import TaskOperators, check_names, operators_of
+from streamplace.engines.flink.program.chains import TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, Subtask
 from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, NoAnswer, Rest
 from streamplace.model.messages import quoted
@@ -26,13 +26,8 @@ class Vertex:
     devices: dict[str, int]  # device → number of its subtasks
 
 
-def read_vertices(
-    rest: Rest, job: str, document: Job, expected: Iterable[str] = ()
-) -> list[Vertex]:
-    """Vertices of a job with the devices of their subtasks.
-
-    Expected names of operators may contain any characters.
-    """
+def read_vertices(rest: Rest, job: str, document: Job) -> list[Vertex]:
+    """Vertices of a job with the devices of their subtasks."""
     return [
         Vertex(
             row["id"],
@@ -40,21 +35,19 @@ def read_vertices(
             row["parallelism"],
             _devices(rest, job, row["id"]),
         )
-        for row, operators in zip(
-            document["vertices"], _placed_operators(document, expected), strict=True
-        )
+        for row, operators in zip(document["vertices"], _placed_operators(document), strict=True)
     ]
 
 
-def job_operators(document: Job, expected: Iterable[str] = ()) -> list[TaskOperators]:
+def job_operators(document: Job) -> list[TaskOperators]:
     """Operators of each vertex of a job."""
     plan = document.get("plan") or {"nodes": []}
-    return operators_of(document["vertices"], plan["nodes"], expected)
+    return operators_of(document["vertices"], plan["nodes"])
 
 
-def _placed_operators(document: Job, expected: Iterable[str]) -> list[TaskOperators]:
+def _placed_operators(document: Job) -> list[TaskOperators]:
     """Operators of each vertex of a job; an error if nothing tells those of one name apart."""
-    operators = job_operators(document, expected)
+    operators = job_operators(document)
     check_names(operators)
     return operators
 
@@ -70,15 +63,15 @@ def source_names(document: Job) -> dict[str, str]:
     }
 
 
-def layout_of(rest: Rest, job: str, document: Job, expected: Iterable[str] = ()) -> Layout:
+def layout_of(rest: Rest, job: str, document: Job) -> Layout:
     """Layout of a running job.
 
     Subtasks that have ended may have run on a TaskManager that was released since; they count as
-    subtasks of the other devices of the job. Expected names are those of `read_vertices`.
+    subtasks of the other devices of the job.
     """
     found: dict[str, list[str]] = {}
     used, running = set[str](), set[str]()
-    tasks = zip(document["vertices"], _placed_operators(document, expected), strict=True)
+    tasks = zip(document["vertices"], _placed_operators(document), strict=True)
     for vertex, operators in tasks:
         subtasks = _subtasks(rest, job, vertex["id"])
         devices = [str(row.get("taskmanager-id") or "") for row in subtasks]

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.fitting import check_upload
-from streamplace.engines.flink.pin.names import FUSED
-from streamplace.engines.flink.program.chains import operators_in, unfused
-from streamplace.engines.flink.program.identity import operators_of
+from streamplace.engines.flink.program.chains import FUSED, operators_in, operators_of
 from streamplace.engines.flink.program.jars import jar_copy
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.uploads import own_name, uploaded
+from streamplace.engines.flink.program.submission import own_name, uploaded
 from streamplace.engines.flink.rest.answers import PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -63,7 +61,8 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     program.check()
     check_upload(rest)
     name = own_name(f"planned-{program.jar.name}")
-    with uploaded(rest, lambda: jar_copy(program.jar, program.libraries, name)) as jar:
+    copy = jar_copy(program.jar, program.libraries, name)
+    with copy as file, uploaded(rest, file) as jar:
         low, high = (_planned(rest, jar.id, program, number) for number in TRIED)
     if low.keys() != high.keys():
         raise FlinkError(
@@ -93,8 +92,7 @@ def fixed_parts(
             fixed.setdefault(planned.name[id_], set()).add(number)
     found, task_of = set[str](), dict[str, str]()
     for task in tasks:
-        own = {task.name, *operators_in(task.name), *unfused(task.name, fixed)}
-        own.update(map(lasting, task.texts))
+        own = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
         task_of |= dict.fromkeys(own, task.name)
         for name in own & fixed.keys():
             if task.parallelism not in fixed[name] and not may_differ:

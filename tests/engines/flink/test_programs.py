@@ -1,0 +1,236 @@
+"""Programs: their jars, and what jobs were submitted with, remembered on this machine."""
+
+import errno
+import json
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_lines import settings_file
+from flink_clusters import pipeline
+
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program import program as programs
+from streamplace.engines.flink.program.jars import MANIFEST, check_jar, jar_copy, main_class
+from streamplace.engines.flink.program.program import Program, known_program, remember
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.errors import FormatError, SettingError
+
+TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"
+JOB = "0" * 32
+UNKNOWN = "was not submitted by streamplace on this machine.*JAR -- ARGUMENTS$"
+
+
+def jar(path: Path, manifest: str = TEXT) -> Path:
+    """Jar with a manifest alone."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(MANIFEST, manifest)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("manifest", "found"),
+    [
+        (TEXT, "my.Main"),
+        ("Manifest-Version: 1.0\r\n", None),
+        (f"{TEXT}program-class: my.Job\r\n", "my.Job"),  # Flink prefers it
+        ("Manifest-Version: 1.0\nMain-Class: my.lo\n ng.Main\n", "my.long.Main"),
+        ("Manifest-Version: 1.0\rmain-class: my.Main\r", "my.Main"),
+        ("Manifest-Version: 1.0\n\nName: a/B.class\nMain-Class: of.AnEntry\n", None),
+    ],
+)
+def test_the_main_class_is_the_manifests(tmp_path: Path, manifest: str, found: str | None) -> None:
+    assert main_class(jar(tmp_path / "job.jar", manifest)) == found
+
+
+def patched(path: Path, local: int, central: int, value: int) -> None:
+    """Overwrite two bytes of the header of the first entry, and of its copy at the end."""
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<H", content, local, value)
+    struct.pack_into("<H", content, content.index(b"PK\x01\x02") + central, value)
+    path.write_bytes(content)
+
+
+def corrupt(path: Path) -> None:
+    """Spoil what is packed."""
+    content = bytearray(path.read_bytes())
+    start = 30 + len(MANIFEST)
+    content[start : start + 12] = b"\xff" * 12
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    """Spoil the directory."""
+    path.write_bytes(path.read_bytes().replace(b"PK\x01\x02", b"PK\x07\x07"))
+
+
+ENCRYPTED = partial(patched, local=6, central=8, value=1)
+DAMAGES = {
+    "encrypted": ENCRYPTED,
+    "packed in an unknown way": partial(patched, local=8, central=10, value=77),
+    "packed otherwise": partial(patched, local=8, central=10, value=zipfile.ZIP_LZMA),
+    "corrupt": corrupt,
+    "cut": cut,
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES.values()], ids=[*DAMAGES])
+def test_a_damaged_jar_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    """Its directory without the manifest, too: for libraries, and if the main class is given."""
+    path = jar(tmp_path / "job.jar")
+    damage(path)
+    with pytest.raises(FormatError, match=r"job\.jar: is damaged; rebuild it$"):
+        check_jar(path) if damage is cut else main_class(path)
+
+
+def full(*_: Any, **__: Any) -> None:
+    """Write on a full disk."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(tempfile, "TemporaryDirectory"), (shutil, "copyfile")]
+)
+def test_a_jar_that_cannot_be_copied_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    """A watch goes on then; what fails while the copy is used is no such error."""
+    path = jar(tmp_path / "job.jar")
+    with pytest.raises(OSError, match="of the block"), jar_copy(path, [path], "copy.jar"):
+        raise OSError("of the block")
+    monkeypatch.setattr(module, name, full)
+    told = "the jar to upload cannot be made: No space left on device"
+    with pytest.raises(FormatError, match=told), jar_copy(path, [], "copy.jar"):
+        pass
+
+
+@pytest.mark.parametrize(
+    "words", [("jar", "-o", "placed.jar"), ("apply",), ("move", "--job", "0" * 32)]
+)
+def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
+    refusal: Callable, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Before it asks a cluster for anything."""
+    ENCRYPTED(jar(tmp_path / "job.jar"))
+    (tmp_path / "placement.json").write_text('{"assignment": {"a": "d0"}}')
+    command, *more = words
+    told = refusal("flink", command, "job.jar", "--placement", "placement.json", *more)
+    assert "job.jar: is damaged" in told
+
+
+def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(
+    refusal: Callable, tmp_path: Path
+) -> None:
+    """An idle one might take what belongs elsewhere."""
+    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
+    told = refusal("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
+    assert "Flink must know all devices of the cluster" in told
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """A program with everything that one may have."""
+    return Program(
+        jar(tmp_path / "job.jar"),
+        "my.Main",
+        ("--in", "x y"),
+        [jar(tmp_path / "more.jar")],
+        ("file:///c.jar",),
+        {"a": "b=c"},
+        3,
+        64,
+    )
+
+
+def test_what_a_job_was_submitted_with_is_known_later(program: Program) -> None:
+    """Whole, and of the jobs that take its place, too."""
+    remember(JOB, program)
+    for job in (JOB, successor(JOB), successor(successor(JOB))):
+        known = known_program(job)
+        assert known.run_request() == program.run_request()
+        assert (known.jar, known.libraries) == (program.jar, program.libraries)
+        assert known.managed_mb == 64
+
+
+def test_of_several_submissions_the_last_of_a_job_counts(program: Program, tmp_path: Path) -> None:
+    """A job was moved with other arguments than it was submitted with."""
+    remember(JOB, program)
+    remember(successor(JOB), Program(jar(tmp_path / "new.jar"), "my.Main"))
+    assert known_program(successor(successor(JOB))).jar.name == "new.jar"
+
+
+def test_a_jar_that_was_changed_is_not_used(program: Program) -> None:
+    remember(JOB, program)
+    jar(program.libraries[0], "changed")
+    with pytest.raises(SettingError, match=r"more.jar is not the jar any more .* JAR -- ARGUMENTS"):
+        known_program(JOB)
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_error(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    remember(JOB, program)
+    with pytest.raises(SettingError, match=UNKNOWN):
+        known_program(JOB)
+
+
+def test_old_jobs_are_forgotten(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "MOST", 2)
+    for job in ("2" * 32, "3" * 32, JOB):
+        remember(job, program)
+    assert known_program(JOB)
+    with pytest.raises(SettingError, match=UNKNOWN):
+        known_program("2" * 32)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"move --job {JOB} --entry-class my.Main", "name JAR, too"),
+        ("move --resume", "--resume without JAR needs --job"),
+    ],
+)
+def test_options_that_would_be_ignored_without_a_jar_are_refused(
+    refusal: Callable[..., str], tmp_path: Path, line: str, told: str
+) -> None:
+    (tmp_path / "p.json").write_text(json.dumps({"assignment": {}}))
+    assert told in refusal("flink", *line.split(), "--rest", "http://127.0.0.1:1")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("flink")
+def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
+    run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """Twice, for the job that takes its place is known, too."""
+    where, home = ("--rest", rest.url), str(flink.home)
+
+    def placed(device: str) -> tuple[str, str]:
+        path = tmp_path / f"{device}.json"
+        path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
+        return "--placement", str(path)
+
+    own = settings_file(tmp_path, flink_home=home)
+    given = (str(graph_jar), "--entry-class", "GraphJob", *where, *own, *placed("dev-0"))
+    assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
+    for device in ("dev-1", "dev-2"):
+        saved = (
+            "--savepoints",
+            tmp_path.as_uri(),
+            *settings_file(tmp_path, flink_home=home, settle=0),
+        )
+        answer = run("flink", "move", *where, *placed(device), *saved)
+        assert answer.status == 0, answer.err
+        assert "its options and arguments are used again" in answer.err
+        assert verify(rest, answer.out.strip(), Layout({"op0": [device], "op1": [device]})).fine
