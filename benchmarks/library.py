@@ -25,8 +25,7 @@ from library_proofs import best_bound, is_proven, searched, value_of
 
 from streamplace import Budget, place
 from streamplace.library.documents import library_problem, solution_document
-from streamplace.library.entries import LibraryEntry
-from streamplace.library.folder import BEST, MANIFEST, write_checksums
+from streamplace.library.folder import BEST, MANIFEST, LibraryEntry, write_checksums
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 
@@ -187,7 +186,7 @@ def main() -> None:
     split = {"split": "hidden"} if options.split == "hidden" else {"seed": options.seed}
     (options.o / MANIFEST).write_text(json.dumps({**split, "instances": origins, "sha256": {}}))
     files = (path for path in options.o.rglob("*.json*") if path.name != MANIFEST)
-    write_checksums(options.o, sorted(files))
+    write_checksums(options.o, {file: file.read_bytes() for file in sorted(files)})
 
 
 if __name__ == "__main__":

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from streamplace.drawing.charts import finish, line_style, panels
 from streamplace.drawing.figures import svg_text
-from streamplace.library.entries import LibraryEntry, ObjectiveName
-from streamplace.library.folder import Library
-from streamplace.library.runs import GRACE, LibraryRun
+from streamplace.library.folder import Library, LibraryEntry, ObjectiveName
+from streamplace.library.runs import GRACE_S, LibraryRun
 from streamplace.library.tables import (
     SAME,
     MethodSummary,
@@ -105,7 +104,7 @@ def write_page(
         processor=processor(),
         memory="4 GiB",
         limits=" or ".join(f"{limit:g}" for limit in limits),
-        grace=GRACE,
+        grace=GRACE_S,
         minutes=sum(run.seconds for run in records) / 60,
         placements=placements,
         hours=spent / max(1, counts["throughput"] + counts["makespan"]) * placements / 3600,

@@ -19,8 +19,7 @@ from library_proofs import check, value_of
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import StreamplaceError
 from streamplace.library.documents import BITS, BITS_PART
-from streamplace.library.entries import LibraryEntry
-from streamplace.library.folder import Library
+from streamplace.library.folder import Library, LibraryEntry
 from streamplace.library.runs import LibraryRun, read_runs
 from streamplace.placers import stopwatch
 from streamplace.placers.registry import Budget

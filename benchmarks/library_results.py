@@ -18,10 +18,15 @@ from library_page import write_page
 from library_plans import planner_runs
 
 from streamplace.library import open_library
-from streamplace.library.entries import LibraryEntry
-from streamplace.library.folder import Library
-from streamplace.library.methods import Method, PlacerMethod, named_program
-from streamplace.library.runs import LibraryRun, RunPlan, runs
+from streamplace.library.folder import Library, LibraryEntry
+from streamplace.library.runs import (
+    LibraryRun,
+    Method,
+    RunPlan,
+    placer_method,
+    program_method,
+    runs,
+)
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -55,24 +60,24 @@ def methods(objective: str, placers: Sequence[str], programs: Programs) -> Itera
     """Everything that places for an objective."""
     for name in placers:
         if PLACERS[name].judges(OBJECTIVES[objective]):
-            yield PlacerMethod(name)
+            yield placer_method(name)
     files = "{problem} {answer}"
     of_peers = f"env PYTHONPATH={programs.peers} {sys.executable}"
     partition = f"{PROGRAMS / 'partition.py'}"
     if objective == "throughput":
-        yield named_program(f"METIS={sys.executable} {partition} metis {files} --seed {{seed}}")
+        yield program_method(f"METIS={sys.executable} {partition} metis {files} --seed {{seed}}")
         for name, word in (("KaHIP", "kahip"), ("Mt-KaHyPar", "mtkahypar")):
             if programs.peers:
                 call = f"{partition} {word} {files} --seed {{seed}}"
-                yield named_program(f"{name}={of_peers} {call}")
+                yield program_method(f"{name}={of_peers} {call}")
     else:
         if programs.peers:
-            yield named_program(f"HEFT-0.1.1={of_peers} {PROGRAMS / 'heft_package.py'} {files}")
+            yield program_method(f"HEFT-0.1.1={of_peers} {PROGRAMS / 'heft_package.py'} {files}")
         for word in SAGA if programs.saga else ():
             call = f"{PROGRAMS / 'saga_schedulers.py'} {word} {files}"
-            yield named_program(f"SAGA-{word}={programs.saga} {call}")
+            yield program_method(f"SAGA-{word}={programs.saga} {call}")
     model = f"{PROGRAMS / 'cpsat.py'} {objective} {files} --seconds {{seconds}} --seed {{seed}}"
-    yield named_program(f"CP-SAT={sys.executable} {model}")
+    yield program_method(f"CP-SAT={sys.executable} {model}")
 
 
 def spread(library: Library, objective: str, count: int) -> list[LibraryEntry]:

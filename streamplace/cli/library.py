@@ -42,7 +42,7 @@ OBJECTIVE = click.option(
 
 
 def _sizes() -> tuple[str, ...]:
-    from streamplace.library.entries import SIZES
+    from streamplace.library.folder import SIZES
 
     return SIZES
 
@@ -112,7 +112,7 @@ def list_(
     bound proves that no placement is better.
     """
     from streamplace.library.folder import open_library
-    from streamplace.library.reports import entries_report, entry_document
+    from streamplace.library.tables import entries_report, entry_document
 
     library = open_library(folder)
     entries = library.select(families=families, sizes=sizes, objective=objective, closed=closed)
@@ -131,7 +131,7 @@ def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None
     It also names the folder of the files that 'check' verifies.
     """
     from streamplace.library.folder import open_library
-    from streamplace.library.reports import entry_document, instance_report
+    from streamplace.library.tables import entry_document, instance_report
 
     library = open_library(folder)
     document = {
@@ -231,8 +231,8 @@ def submit_(
     its value is better by more than a billionth, and a certificate replaces the present one if its
     bound is tighter. The library never gets worse, even if the command is killed.
     """
-    from streamplace.library.reports import exact_text
     from streamplace.library.submission import submit
+    from streamplace.library.tables import exact_text
 
     documents = []
     for file in files:
@@ -289,7 +289,7 @@ def submit_(
     help="Processor time of a search. May be repeated, for gaps over time.  [default: 1]",
 )
 @click.option(
-    "--memory", default="4 GiB", show_default=True, help="Memory of a run, all processes together."
+    "--memory", default="4 GiB", show_default=True, help="Memory of each process of a run."
 )
 @click.option("--solutions", type=FILE, help="Folder for the answers, as files for 'submit'.")
 @SEED
@@ -313,15 +313,15 @@ def run_(
 
     A program reads an instance, a problem in the native format, and writes a placement file such
     as {"assignment": {"source": "d0"}}; for a makespan, "queue": "order" and a "priority" for every
-    operator may be added. Each run is a process of its own. It is ended with everything that it
-    started if it exceeds its processor time by more than 10 s, ten times as much on the clock, or
-    its memory. A program that reacts to no limit should read {seconds}.
+    operator may be added. Each run is a process of its own. It is ended with the processes
+    of its group if it exceeds its processor time by more than 10 s, or ten times as much on the
+    clock; more memory is refused to it. A program that reacts to no limit should read {seconds}.
     """
     from dataclasses import asdict
 
     from streamplace.library.folder import open_library
-    from streamplace.library.reports import exact_text
     from streamplace.library.runs import RunPlan, methods_of, runs
+    from streamplace.library.tables import exact_text
     from streamplace.model.units import size_bytes
 
     library = open_library(folder)

@@ -6,16 +6,14 @@ from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamplace.library.checking import CheckResult, check_entry, check_files
-    from streamplace.library.entries import LibraryEntry
-    from streamplace.library.folder import Library, open_library
+    from streamplace.library.folder import Library, LibraryEntry, open_library
     from streamplace.library.runs import LibraryRun, run
     from streamplace.library.submission import submit
     from streamplace.library.tables import as_markdown, as_page, table
 
 _MODULES = {
     "checking": "CheckResult check_entry check_files",
-    "entries": "LibraryEntry",
-    "folder": "Library open_library",
+    "folder": "Library LibraryEntry open_library",
     "runs": "LibraryRun run",
     "submission": "submit",
     "tables": "as_markdown as_page table",

@@ -11,16 +11,15 @@ from typing import Any
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.library.confined import ResourceUsage, RunLimits, confined
-from streamplace.library.entries import LibraryEntry
-from streamplace.library.folder import Library, checker_file
+from streamplace.library.folder import Library, LibraryEntry, checker_file
 from streamplace.model.messages import shown
 
-SECONDS, MEMORY = 3600.0, 4 * 2**30
-"""Default limits of a check: processor seconds and bytes of memory."""
+LIMITS = RunLimits(seconds=3600.0, memory=4 * 2**30)
+"""Default limits of a check."""
 ACCEPTED = "accepted: "
-MOST_PRINTED = 4096
+MAX_PRINTED = 4096
 ROLES = "instance", "solution", "certificate"
-"""Files of a check, in order; a refusal begins with the one in which the fault was found."""
+"""Files of a check, in order; a refusal begins with the one in which the fault is."""
 SAME = 2e-10
 """Relative difference allowed for a stated value, which has at least ten digits."""
 CLOSED = 1e-8
@@ -59,7 +58,7 @@ def check_files(
     solution: str | PathLike[str],
     certificate: str | PathLike[str] | None = None,
     *,
-    limits: RunLimits | None = None,
+    limits: RunLimits = LIMITS,
 ) -> CheckResult:
     """Check a solution, and optionally a proven bound, by the checker.
 
@@ -85,15 +84,13 @@ def check_files(
     for path in paths:
         if not is_file(path):
             raise FormatError(f"{spot(path)}: is not a file; correct the path")
-    words = ["-E", "-s", str(checker_file().resolve())]
-    chosen = limits or RunLimits(SECONDS, MEMORY)
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
-        words += [str(_unpacked(path, Path(folder) / f"{i}.json")) for i, path in enumerate(paths)]
-        usage = confined(
-            [sys.executable, *words], chosen, folder=Path(folder), stdout=output, stderr=output
-        )
+    command = [sys.executable, "-E", "-s", str(checker_file().resolve())]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command += [str(_unpacked(path, folder / f"{i}.json")) for i, path in enumerate(paths)]
+        usage = confined(command, limits, folder=folder, stdout=output, stderr=output)
         output.seek(0)
-        printed = output.read(MOST_PRINTED).decode(errors="replace")
+        printed = output.read(MAX_PRINTED).decode(errors="replace")
     return result_of(printed.strip(), usage)
 
 
@@ -135,10 +132,9 @@ def is_list_of_files(words: Sequence[str]) -> bool:
 
 def result_of(printed: str, usage: ResourceUsage) -> CheckResult:
     """Result of the checker by its output and its exit."""
+    if usage.timed_out:
+        return CheckResult(False, "the check takes too long")
     line = printed.splitlines()[-1] if printed else "the checker printed nothing"
-    if usage.reason:
-        limit = {"time": "takes too long", "memory": "takes too much memory"}
-        return CheckResult(False, f"the check {limit.get(usage.reason, 'was stopped')}")
     if usage.status or not line.startswith(ACCEPTED):
         return CheckResult(False, shown(line.removeprefix("refused: "), 400))
     text = line.removeprefix(ACCEPTED)

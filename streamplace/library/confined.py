@@ -1,29 +1,31 @@
-"""Commands within limits of time and memory, which include all processes that they start."""
+"""Commands within limits of time and memory, on one core; for Linux."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import IO, Any
 
 from streamplace.errors import SettingError
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
-PATIENCE = 10
+PROGRAM = Path(__file__).with_name("limited_program.py")
+ELAPSED_FACTOR = 10
 """Elapsed seconds allowed per second of processor time, for machines with other work."""
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits of a command, together with all processes that it starts."""
+    """Limits of each process of a command."""
 
-    # Processor time. The elapsed time may be ten times as long.
+    # Processor time, to the next second. The elapsed time of the command may be ten times as long.
     seconds: float
-    memory: int  # bytes of memory, and of the address space of each process
+    memory: int  # bytes of the address space
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= 1e6:
@@ -36,70 +38,14 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """Exit of a command, and resources that it used."""
+    """Exit of a command, and resources that it used, with the processes that it waited for."""
 
     status: int  # exit status, negative if a signal ended the command
-    reason: str  # limit that was exceeded (``time``, ``memory``), ``stopped``, or empty
-    # Processor time of all its processes, and elapsed time.
+    timed_out: bool
+    # Processor time, and elapsed time.
     seconds: float
     elapsed: float
-    memory: int  # peak memory of all its processes together, in bytes
-
-
-class ConfinedProcess:
-    """A command within limits on one core; `end` ends it with all processes that it started."""
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        limits: RunLimits,
-        *,
-        folder: Path,
-        stdin: IO[Any] | int = subprocess.DEVNULL,
-        stdout: IO[Any] | int = subprocess.DEVNULL,
-        stderr: IO[Any] | int = subprocess.DEVNULL,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        if not sys.platform.startswith("linux"):
-            raise SettingError("limits of time and memory need Linux; run this command there")
-        self._report, report = os.pipe()
-        words = (
-            *(str(report), str(limits.seconds), str(PATIENCE * limits.seconds)),
-            *(str(limits.memory), str(core())),
-        )
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-E", "-s", "-S", str(SUPERVISOR), *words, *command],
-                cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=[report],
-                env=one_thread(os.environ if environment is None else environment),
-            )  # fmt: skip
-        finally:
-            os.close(report)
-
-    def __enter__(self) -> "ConfinedProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.returncode is None:
-            self.process.terminate()
-            self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-        os.close(self._report)
-
-    def end(self) -> ResourceUsage:
-        """End the command if it runs, and return its usage."""
-        self.process.terminate()
-        return self.wait()
-
-    def wait(self) -> ResourceUsage:
-        """Wait for the end of the command, and return its usage."""
-        content = b""
-        while part := os.read(self._report, 4096):
-            content += part
-        self.process.wait()
-        return ResourceUsage(**json.loads(content))
+    memory: int  # peak memory of its largest process, in bytes
 
 
 def confined(
@@ -110,15 +56,35 @@ def confined(
     stdout: IO[Any] | int = subprocess.DEVNULL,
     stderr: IO[Any] | int = subprocess.DEVNULL,
 ) -> ResourceUsage:
-    """Run a command in a folder within limits, on one core.
+    """Run a command in a folder within limits, on one core; its process group ends with it.
 
     >>> import tempfile
     >>> limits = RunLimits(seconds=10, memory=2**30)
     >>> confined(["sleep", "0"], limits, folder=Path(tempfile.gettempdir())).status
     0
     """
-    with ConfinedProcess(command, limits, folder=folder, stdout=stdout, stderr=stderr) as process:
-        return process.wait()
+    if not sys.platform.startswith("linux"):
+        raise SettingError("limits of time and memory need Linux; run this command there")
+    elapsed = ELAPSED_FACTOR * limits.seconds
+    reader, writer = os.pipe()
+    numbers = (writer, ceil(limits.seconds), ceil(elapsed), limits.memory, core())
+    words = [sys.executable, "-E", "-s", "-S", str(PROGRAM), *map(str, numbers), *command]
+    with os.fdopen(reader) as report:
+        try:
+            process = subprocess.Popen(
+                words, cwd=folder, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                env=one_thread(), pass_fds=[writer], start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(writer)
+        with process:
+            try:
+                usage = json.loads(report.read())
+            except BaseException:
+                process.terminate()
+                raise
+    is_late = usage["seconds"] > limits.seconds or usage["elapsed"] >= elapsed
+    return ResourceUsage(timed_out=is_late or usage["status"] == -signal.SIGXCPU, **usage)
 
 
 def core() -> int:
@@ -126,6 +92,6 @@ def core() -> int:
     return max(os.sched_getaffinity(0))
 
 
-def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
-    """Environment in which numeric libraries use one thread."""
-    return {**environment, **{f"{name}_NUM_THREADS": "1" for name in THREADS}}
+def one_thread() -> dict[str, str]:
+    """Environment of this process, in which numeric libraries use one thread."""
+    return {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}}

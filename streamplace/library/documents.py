@@ -11,7 +11,7 @@ from streamplace.errors import FormatError, ProblemError
 from streamplace.io.fields import ListOf, TableOf
 from streamplace.io.files import located
 from streamplace.io.parsing import parse_as
-from streamplace.library.entries import ObjectiveName
+from streamplace.library.folder import ObjectiveName
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -30,14 +30,14 @@ SECOND = 10**15
 BITS, BITS_PART = 8, 10**6
 """Bits per byte; plans count millionths of bits, as pairs of pieces exchange few bits."""
 
-Whole = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
+Natural = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
 
 
 class PiecesJson(TypedDict):
     """An operator of an instance, with its work on each kind of machine."""
 
-    memory: Whole
-    work: ListOf[Whole | None]
+    memory: Natural
+    work: ListOf[Natural | None]
 
 
 class InstanceJson(TypedDict):
@@ -45,12 +45,12 @@ class InstanceJson(TypedDict):
 
     name: str
     objective: ObjectiveName
-    second: Annotated[Whole, Field(ge=1)]
-    kinds: ListOf[TableOf[Whole]]
-    devices: ListOf[Whole]
-    links: ListOf[ListOf[tuple[Whole, Whole]]]
+    second: Annotated[Natural, Field(ge=1)]
+    kinds: ListOf[TableOf[Natural]]
+    devices: ListOf[Natural]
+    links: ListOf[ListOf[tuple[Natural, Natural]]]
     operators: ListOf[PiecesJson]
-    streams: ListOf[tuple[Whole, Whole, Whole]]
+    streams: ListOf[tuple[Natural, Natural, Natural]]
 
 
 def instance_problem(content: bytes, where: str) -> Problem:

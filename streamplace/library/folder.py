@@ -1,16 +1,19 @@
-"""The folder of the library, with the paths of its instances, solutions and certificates."""
+"""The folder of the library: its instances, entries, manifest, and the paths of all files."""
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.fields import STRICT, Finite
 from streamplace.io.files import (
     is_file,
     is_folder,
@@ -21,7 +24,6 @@ from streamplace.io.files import (
     write_text,
 )
 from streamplace.io.parsing import parse_as
-from streamplace.library.entries import SIZES, LibraryEntry, LibraryInstance, LibraryManifest
 from streamplace.model.messages import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -31,6 +33,110 @@ PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parents[1]
 VARIABLE = "STREAMPLACE_LIBRARY"
 MANIFEST, BEST = "manifest.json", "best.jsonl"
+FILE_NAME = r"^\w[\w.+-]*$"
+"""Names of instances, which are those of their folders."""
+
+SizeClass = Literal["toy", "easy", "medium", "hard", "open"]
+SIZES: tuple[SizeClass, ...] = ("toy", "easy", "medium", "hard", "open")
+"""Size classes of entries, by the time of the proof that the best known solution is optimal."""
+PROOF_SECONDS: tuple[tuple[SizeClass, float], ...] = (("toy", 0.01), ("easy", 0.1), ("medium", 1.0))
+"""Processor seconds of a proof below which an entry is in a size class; others are hard."""
+Split = Literal["public", "hidden"]
+ObjectiveName = Literal["throughput", "makespan", "plan"]
+SENSES: dict[ObjectiveName, int] = {"throughput": 1, "makespan": -1, "plan": -1}
+"""1 if larger values are better, else -1."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryInstance:
+    """An instance in the manifest."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    operators: Annotated[int, Field(ge=1)]
+    devices: Annotated[int, Field(ge=1)]
+    origin: str = ""  # source of the instance, such as a family and its parameters
+    family: str = ""  # class of the instance; by default the first word of its name
+    split: Split = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryManifest:
+    """The manifest: all instances, and the checksums of all files."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    instances: dict[Annotated[str, Field(pattern=FILE_NAME)], LibraryInstance]
+    sha256: dict[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    split: Split = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryEntry:
+    """The best known solution of an instance for an objective, and its proven bound.
+
+    Attributes
+    ----------
+    value, bound
+        Relative throughput, seconds of one pass, or price of a plan. No solution is better than
+        the bound.
+    closed
+        Whether the value equals the bound except for rounding, and so is optimal.
+    proof
+        Kind of the certificate that proves the bound.
+    by, seconds, date
+        Author or program of the solution, its processor seconds, and its date.
+    proof_seconds
+        Processor seconds to make and to check the proof that closes the entry.
+
+    Examples
+    --------
+    >>> entry = LibraryEntry("a-0", "makespan", 2.0, 1.0, False, "path", "me")
+    >>> entry.name, entry.size, entry.gap
+    ('a-0/makespan', 'open', 0.5)
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    instance: str
+    objective: ObjectiveName
+    value: Finite
+    bound: Finite
+    closed: bool
+    proof: str
+    by: str
+    seconds: Finite | None = None
+    date: str | None = None
+    proof_seconds: Finite | None = None
+
+    @property
+    def name(self) -> str:
+        """Instance and objective as one text."""
+        return f"{self.instance}/{self.objective}"
+
+    @property
+    def size(self) -> SizeClass:
+        """Size class: open, or by the time of the proof; without a stated time, hard."""
+        if not self.closed:
+            return "open"
+        spent = self.proof_seconds
+        classes = (size for size, limit in PROOF_SECONDS if spent is not None and spent < limit)
+        return next(classes, "hard")
+
+    @property
+    def sense(self) -> int:
+        """1 if larger values are better, else -1."""
+        return SENSES[self.objective]
+
+    @property
+    def gap(self) -> float:
+        """Distance between value and bound as a share of the value."""
+        return abs(self.bound - self.value) / self.value if self.value else abs(self.bound)
+
+    def document(self) -> dict[str, Any]:
+        """Fields of its line in ``best.jsonl``, without those that are not stated."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -110,31 +216,28 @@ class Library:
         closed
             True for entries whose solution is proven optimal, False for the others.
         """
-        asked, classes, size_classes = set(names), set(families), set(sizes)
-        for name in asked:
+        names, families, sizes = set(names), set(families), set(sizes)
+        for name in names:
             self.instance(name)
-        self._check_classes(classes, size_classes)
+        every = sorted({self.family(name) for name in self.manifest.instances})
+        for kind, chosen, choices in (("class", families, every), ("size", sizes, SIZES)):
+            for name in sorted(chosen - set(choices)):
+                raise SettingError(
+                    f"there is no {kind} {quoted(name)}{suggestion(name, choices)}; choose one of "
+                    f"{', '.join(choices)}"
+                )
         entries = tuple(
             entry
             for entry in self.entries
-            if (not asked or entry.instance in asked)
-            and (not classes or self.family(entry.instance) in classes)
-            and (not size_classes or entry.size in size_classes)
+            if (not names or entry.instance in names)
+            and (not families or self.family(entry.instance) in families)
+            and (not sizes or entry.size in sizes)
             and (objective is None or entry.objective == objective)
             and (closed is None or entry.closed == closed)
         )
         if not entries:
             raise SettingError("no entry of the library meets these conditions; drop one of them")
         return entries
-
-    def _check_classes(self, families: set[str], sizes: set[str]) -> None:
-        every = sorted({self.family(name) for name in self.manifest.instances})
-        for kind, asked, choices in (("class", families, every), ("size", sizes, SIZES)):
-            for name in sorted(asked - set(choices)):
-                raise SettingError(
-                    f"there is no {kind} {quoted(name)}{suggestion(name, choices)}; choose one of "
-                    f"{', '.join(choices)}"
-                )
 
     def instance_file(self, name: str) -> Path:
         """File of an instance."""
@@ -162,8 +265,10 @@ class Library:
         for file in (*self.files(entry), self.folder / BEST):
             name = file.relative_to(self.folder).as_posix()
             stated = self.manifest.sha256.get(name)
-            if stated is not None and is_file(file) and stated != _checksum(file):
-                return name
+            if stated is not None and is_file(file):
+                with reading(file):
+                    if stated != sha256(file.read_bytes()).hexdigest():
+                        return name
         return None
 
     def digest(self, name: str) -> str:
@@ -195,8 +300,8 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
         By default the folder in the variable ``STREAMPLACE_LIBRARY``, or else the library of this
         version of streamplace.
     """
-    own = _part("instances", CHECKOUT / "datasets" / "library")
-    path = Path(folder or os.environ.get(VARIABLE) or own)
+    shipped = _part("instances", CHECKOUT / "datasets" / "library")
+    path = Path(folder or os.environ.get(VARIABLE) or shipped)
     if not is_folder(path):
         raise FormatError(f"{spot(path)}: is not a folder; name the folder of a library")
     if not is_file(path / MANIFEST) or not is_file(path / BEST):
@@ -206,19 +311,20 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
     return Library(path)
 
 
-def write_checksums(folder: Path, files: Iterable[Path]) -> None:
-    """Store the SHA-256 of files in the manifest of a library."""
+def write_checksums(folder: Path, contents: Mapping[Path, bytes]) -> None:
+    """Store the SHA-256 of files with these contents in the manifest of a library."""
     path = folder / MANIFEST
     document = json.loads(read_bytes(path))
     sums = document.setdefault("sha256", {})
-    for file in files:
-        sums[file.relative_to(folder).as_posix()] = _checksum(file)
+    for file, content in contents.items():
+        sums[file.relative_to(folder).as_posix()] = sha256(content).hexdigest()
     write_text(path, json.dumps(document, indent=1) + "\n")
 
 
-def _checksum(file: Path) -> str:
-    with reading(file):
-        return sha256(file.read_bytes()).hexdigest()
+def best_lines(entries: Iterable[LibraryEntry]) -> bytes:
+    """Content of ``best.jsonl``."""
+    lines = (json.dumps(entry.document(), allow_nan=False) for entry in entries)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def checker_file() -> Path:

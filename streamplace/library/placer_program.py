@@ -1,6 +1,5 @@
-"""Program that places the problem of a file by a registered placer, for `PlacerMethod`."""
+"""Program that places the problem of a file by a registered placer; see `placer_method`."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -14,16 +13,12 @@ from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
 
-def main(problem: str, answer: str, setting: str) -> int:
+def main(name: str, problem: str, answer: str, objective: str, seconds: str, seed: str) -> int:
     """Place; the search is limited in processor time, as the machine may do other work."""
     stopwatch.clock = time.process_time
-    options = json.loads(setting)
     try:
-        placer, objective = named_placer(options["placer"]), OBJECTIVES[options["objective"]]
-        budget = Budget(options["seconds"])
-        result = placer.place(
-            read_problem(Path(problem)), objective, seed=options["seed"], budget=budget
-        )
+        placer, judge, budget = named_placer(name), OBJECTIVES[objective], Budget(float(seconds))
+        result = placer.place(read_problem(Path(problem)), judge, seed=int(seed), budget=budget)
         write_placement(result.placement, answer)
     except StreamplaceError as error:
         print(error, file=sys.stderr)

@@ -1,6 +1,8 @@
 """Runs of placers and programs on entries of the library, within limits, on one core."""
 
 import json
+import shlex
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,30 +21,117 @@ from streamplace.io.placements import read_placement
 from streamplace.io.problems import write_problem
 from streamplace.library.confined import ResourceUsage, RunLimits, confined
 from streamplace.library.documents import solution_document
-from streamplace.library.entries import LibraryEntry, ObjectiveName
-from streamplace.library.folder import Library, open_library
-from streamplace.library.methods import (
-    Method,
-    MethodCall,
-    PlacerMethod,
-    ProgramMethod,
-    named_program,
-)
+from streamplace.library.folder import Library, LibraryEntry, ObjectiveName, open_library
 from streamplace.model.messages import quoted, shown
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective
 
-GRACE = 10.0
-"""Seconds that a run may take in addition to its search, to start and to read and write files."""
+GRACE_S = 10.0
+"""Time that a run may take in addition to its search, to start and to read and write files."""
 MEMORY = 4 * 2**30
-COMPILING = 600.0
-"""Time limit of a placer's unmeasured first run, which compiles its kernels, in seconds."""
+COMPILATION_S = 600.0
+"""Time limit of a placer's unmeasured first run, which compiles its kernels."""
 ERRORS = 4096
 """Bytes at the end of a program's stderr that are read."""
 START = b'{"instance": '
 """Beginning of every line of results."""
+PLACEHOLDERS = ("problem", "answer", "objective", "seconds", "seed")
+NEEDED = ("problem", "answer")
+# "memory" is in results of older versions.
 RunStatus = Literal["answered", "time", "memory", "failed", "illegal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A placer or a program that is measured on the library.
+
+    Attributes
+    ----------
+    name
+        Name in results and tables.
+    words
+        Command, in which the names in `PLACEHOLDERS` stand in braces.
+    command
+        Command of a program as it was typed; empty for a placer.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    command: str = ""
+
+    def call(
+        self, problem: Path, answer: Path, objective: str, seconds: float, seed: int
+    ) -> list[str]:
+        """Command of one run.
+
+        >>> method = program_method("mine=./mine {problem} {answer} --seed {seed}")
+        >>> method.call(Path("p.json"), Path("a.json"), "makespan", 1.0, 7)
+        ['./mine', 'p.json', 'a.json', '--seed', '7']
+        """
+        values = (str(problem), str(answer), objective, f"{seconds:g}", str(seed))
+        words = list(self.words)
+        for name, value in zip(PLACEHOLDERS, values, strict=True):
+            words = [word.replace(f"{{{name}}}", value) for word in words]
+        return words
+
+
+def placer_method(placer: str) -> Method:
+    """Method of a registered placer, with options after colons.
+
+    >>> placer_method("anneal").words[1:4]
+    ('-P', '-m', 'streamplace.library.placer_program')
+    """
+    # -P: no modules from the working folder, which may be untrusted
+    program = (sys.executable, "-P", "-m", "streamplace.library.placer_program", placer)
+    return Method(placer, (*program, *(f"{{{name}}}" for name in PLACEHOLDERS)))
+
+
+def program_method(text: str) -> Method:
+    """Method of a program: ``NAME=COMMAND``, or a command that is named after its first word.
+
+    It reads a problem file and writes a placement file.
+
+    >>> program_method("mine=python mine.py {problem} {answer}").name
+    'mine'
+    >>> program_method("bin/mine {problem} {answer}").name
+    'mine'
+    """
+    name, equals, command = text.partition("=")
+    if not equals or not name.strip() or set(name) & set(" /{}'\""):
+        words = text.split()
+        name, command = Path(words[0]).name if words else "", text
+    if missing := [key for key in NEEDED if f"{{{key}}}" not in command]:
+        raise SettingError(
+            f"the command {quoted(command)} lacks {{{missing[0]}}}; write it as in "
+            "'./mine {problem} {answer}'"
+        )
+    try:
+        return Method(name.strip(), tuple(shlex.split(command)), command)
+    except ValueError as error:
+        raise SettingError(
+            f"the command {quoted(command)} cannot be read: {error}; correct the quotes"
+        ) from None
+
+
+def methods_of(placers: Iterable[str], commands: Iterable[str]) -> list[Method]:
+    """Methods of placers and commands; each must have a different name."""
+    from streamplace.placers.named import named_placer
+
+    methods = []
+    for placer in placers:
+        named_placer(placer)  # an unknown one is refused
+        methods.append(placer_method(placer))
+    methods += map(program_method, commands)
+    names = [method.name for method in methods]
+    if not methods:
+        raise SettingError("there is nothing to run; name a placer or a command")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise SettingError(
+            f"two methods are called {quoted(repeated[0])}; leave one out, or name a command by "
+            "NAME=COMMAND"
+        )
+    return methods
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +152,7 @@ class LibraryRun:
         ``answered``, or the reason why there is no answer: a limit, a program that failed, or a
         placement that is unreadable or breaks a rule.
     seconds, elapsed, memory
-        Processor time of all processes of the run, elapsed time, and bytes of memory.
+        Processor time of the run, elapsed time, and bytes of memory of its largest process.
     command, memory_limit
         Command of a program, empty for a placer, and memory limit of the run in bytes; both tell
         whether another run of this name is the same.
@@ -107,6 +196,8 @@ class RunPlan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", tuple(dict.fromkeys(self.seconds)))
+        for seconds in self.seconds:
+            RunLimits(seconds, self.memory)
 
     @property
     def n_runs(self) -> int:
@@ -117,6 +208,13 @@ class RunPlan:
     def placed(self) -> list[LibraryEntry]:
         """Entries with an objective of placers; the others are plans."""
         return [entry for entry in self.entries if entry.objective in OBJECTIVES]
+
+    def answer_file(self, instance: str, objective: str, method: Method) -> Path | None:
+        """File of the best answer of a method; None if answers are discarded."""
+        if self.solutions is None:
+            return None
+        plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in method.name)
+        return self.solutions / f"{instance}.{objective}.{plain}.json"
 
 
 def run(
@@ -147,9 +245,9 @@ def run(
         Selection of entries, as for `Library.select`.
     seconds
         Processor time of a search; several values give several runs. A run that exceeds it by ten
-        seconds is ended, with all processes that it started.
+        seconds is ended, with the processes of its group.
     memory
-        Memory limit for all processes of a run together, in bytes.
+        Memory limit for each process of a run, in bytes.
     out
         File of JSON lines. Runs that it has are not repeated; new ones are appended.
     solutions
@@ -165,11 +263,10 @@ def run(
     'answered'
     """
     opened = open_library(library)
-    limits = (float(seconds),) if isinstance(seconds, int | float) else tuple(seconds)
     plan = RunPlan(
         methods_of(placers, commands),
         opened.select(instances, families=families, sizes=sizes, objective=objective),
-        limits,
+        (float(seconds),) if isinstance(seconds, int | float) else tuple(seconds),
         memory,
         seed,
         None if solutions is None else Path(solutions),
@@ -177,30 +274,8 @@ def run(
     return list(runs(opened, plan, None if out is None else Path(out)))
 
 
-def methods_of(placers: Iterable[str], commands: Iterable[str]) -> list[Method]:
-    """Methods of placers and commands; each must have a different name."""
-    from streamplace.placers.named import named_placer
-
-    methods: list[Method] = []
-    for text in placers:
-        named_placer(text)
-        methods.append(PlacerMethod(text))
-    methods += map(named_program, commands)
-    names = [method.name for method in methods]
-    if not methods:
-        raise SettingError("there is nothing to run; name a placer or a command")
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise SettingError(
-            f"two methods are called {quoted(repeated[0])}; leave one out, or name a command by "
-            "NAME=COMMAND"
-        )
-    return methods
-
-
 def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[LibraryRun]:
     """Run the runs that a file of results lacks, and yield all runs of the plan."""
-    for seconds in plan.seconds:
-        RunLimits(seconds, plan.memory)
     if plan.entries and not plan.placed:
         raise SettingError("these entries are plans, which no placer makes; choose others")
     if plan.solutions is not None:
@@ -209,7 +284,7 @@ def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[L
         yield from (record for _, record in _planned(library, plan, {}))
         return
     with claim(out) as file:
-        repair(file, out, START, _holds_run)
+        repair(file, out, START, _is_run)
         for is_new, record in _planned(library, plan, {r.key: r for r in read_runs(out)}):
             if is_new:
                 line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
@@ -229,7 +304,7 @@ def read_all_runs(paths: Iterable[Path]) -> list[LibraryRun]:
     return list({run.key: run for path in paths for run in read_runs(path)}.values())
 
 
-def _holds_run(line: bytes) -> bool:
+def _is_run(line: bytes) -> bool:
     try:
         parse_as(LibraryRun, line, "")
     except FormatError:
@@ -247,22 +322,22 @@ def _planned(
         for method in plan.methods:
             for seconds in plan.seconds:
                 key = entry.instance, entry.objective, digest, method.name, seconds, plan.seed
-                if key in present:
-                    _check_same(present[key], method, plan)
-                    if not _lacks_answer(present[key], method, plan):
-                        yield False, present[key]
-                        continue
+                if key in present and _holds(present[key], method, plan):
+                    yield False, present[key]
+                    continue
                 problem = problem or library.problem(entry.instance)
-                if isinstance(method, PlacerMethod):
-                    if (method.name, entry.objective) not in compiled:
-                        _compile(plan, method, entry, problem)
+                if not method.command and (method.name, entry.objective) not in compiled:
+                    _compile(plan, method, entry, problem)
                     compiled.add((method.name, entry.objective))
                 yield True, _run(plan, method, entry, problem, digest, seconds)
 
 
-def _check_same(known: LibraryRun, method: Method, plan: RunPlan) -> None:
-    """Raise SettingError if a known run was made by another command or with another limit."""
-    if known.command and known.command != _command_of(method):
+def _holds(known: LibraryRun, method: Method, plan: RunPlan) -> bool:
+    """Whether a known run has everything that is wanted, such as its answer.
+
+    Raises SettingError if it was made by another command or with another limit.
+    """
+    if known.command and known.command != method.command:
         raise SettingError(
             f"the file has runs of {quoted(method.name)} by the command {quoted(known.command)}; "
             "name yours differently, as in NAME=COMMAND, or give another file"
@@ -272,33 +347,19 @@ def _check_same(known: LibraryRun, method: Method, plan: RunPlan) -> None:
             f"the file has runs of {quoted(method.name)} with another memory limit, "
             f"{format_bytes(known.memory_limit or 0)}; give that, or another file"
         )
-
-
-def _command_of(method: Method) -> str:
-    return method.template if isinstance(method, ProgramMethod) else ""
-
-
-def _lacks_answer(known: LibraryRun, method: Method, plan: RunPlan) -> bool:
-    """Whether the answer of a known run is wanted, but was not kept."""
-    file = _answer_file(plan, known.instance, known.objective, method)
-    return known.status == "answered" and file is not None and not is_file(file)
-
-
-def _answer_file(plan: RunPlan, instance: str, objective: str, method: Method) -> Path | None:
-    """File of the best answer of a method; None if answers are discarded."""
-    if plan.solutions is None:
-        return None
-    plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in method.name)
-    return plan.solutions / f"{instance}.{objective}.{plain}.json"
+    file = plan.answer_file(known.instance, known.objective, method)
+    return known.status != "answered" or file is None or is_file(file)
 
 
 def _compile(plan: RunPlan, method: Method, entry: LibraryEntry, problem: Problem) -> None:
     """Run a placer once, so that its kernels are compiled and cached before it is measured."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        call = MethodCall(folder / "problem.json", folder / "answer.json", entry.objective, 0.01, 0)
-        write_problem(problem, call.problem)
-        confined(method.command(call), RunLimits(COMPILING, plan.memory), folder=Path.cwd())
+        write_problem(problem, folder / "problem.json")
+        command = method.call(
+            folder / "problem.json", folder / "answer.json", entry.objective, 0.01, 0
+        )
+        confined(command, RunLimits(COMPILATION_S, plan.memory), folder=Path.cwd())
 
 
 def _run(
@@ -312,15 +373,16 @@ def _run(
     """Run a method once."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        call = MethodCall(
-            folder / "problem.json", folder / "answer.json", entry.objective, seconds, plan.seed
-        )
-        write_problem(problem, call.problem)
+        answer = folder / "answer.json"
+        write_problem(problem, folder / "problem.json")
         with (folder / "errors").open("w+b") as errors:
-            command = method.command(call)
-            limits = RunLimits(seconds + GRACE, plan.memory)
+            command = method.call(
+                folder / "problem.json", answer, entry.objective, seconds, plan.seed
+            )
+            limits = RunLimits(seconds + GRACE_S, plan.memory)
             usage = confined(command, limits, folder=Path.cwd(), stderr=errors)
-            status, value, error = _outcome(plan, method, entry, problem, call, usage)
+            file = plan.answer_file(entry.instance, entry.objective, method)
+            status, value, error = _outcome(method, entry, problem, answer, usage, file)
             if status == "failed":
                 error = _last_line(errors) or error
     return LibraryRun(
@@ -336,45 +398,42 @@ def _run(
         round(usage.elapsed, 3),
         usage.memory,
         error,
-        _command_of(method),
+        method.command,
         plan.memory,
     )
 
 
 def _outcome(
-    plan: RunPlan,
     method: Method,
     entry: LibraryEntry,
     problem: Problem,
-    call: MethodCall,
+    answer: Path,
     usage: ResourceUsage,
+    file: Path | None,
 ) -> tuple[RunStatus, float | None, str | None]:
-    """Status, value and error of a run; answers that were written before the time limit count.
+    """Status, value and error of a run; an answer counts that was written before the time limit.
 
-    Values are those of the objective, which agree with the checker's to twelve digits.
+    Values are those of the objective, which agree with the checker's to twelve digits. Answers are
+    kept in ``file``.
     """
-    if usage.reason == "memory":
-        return "memory", None, None
-    if usage.reason == "stopped":
-        raise KeyboardInterrupt
-    if usage.status and not usage.reason:
+    if usage.status and not usage.timed_out:
         return "failed", None, f"exit status {usage.status}"
-    if not is_file(call.answer):
-        return ("time", None, None) if usage.reason else ("failed", None, "it wrote no answer")
+    if not is_file(answer):
+        return ("time", None, None) if usage.timed_out else ("failed", None, "it wrote no answer")
     try:
-        placement = read_placement(call.answer, problem)
+        placement = read_placement(answer, problem)
         problem.check(placement)
         judge = OBJECTIVES[entry.objective]
         value = float(judge.value(problem, placement))
-        if (file := _answer_file(plan, entry.instance, entry.objective, method)) is not None:
-            document = solution_document(problem, placement, judge)
-            document |= {"objective": judge.name, "value": value, "placer": method.name}
-            _keep_better(file, {**document, "graph": entry.instance}, judge)
     except StreamplaceError as error:
-        if isinstance(error, FormatError) and usage.reason:
+        if isinstance(error, FormatError) and usage.timed_out:
             return "time", None, None  # it was ended while it wrote the file
-        reason = str(error).replace(str(call.answer), "the answer")
+        reason = str(error).replace(str(answer), "the answer")
         return "illegal", None, shown(reason, 300)
+    if file is not None:
+        document = solution_document(problem, placement, judge)
+        document |= {"objective": judge.name, "value": value, "placer": method.name}
+        _keep_better(file, {**document, "graph": entry.instance}, judge)
     return "answered", value, None
 
 

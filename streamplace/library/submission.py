@@ -1,36 +1,39 @@
 """Submission of better solutions and bounds: checked, and stored so that a kill does no harm.
 
-A submission that the checker has accepted is written to one file first, `JOURNAL`. From then on it
-is valid: the next submission completes it, so that solution, line and checksum agree again.
+The file is written first, then the checksums, and its line in ``best.jsonl`` last. After a kill in
+between, the line states less than the file proves, and repeating the submission completes it.
 """
 
-import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Literal, NotRequired
+from typing import Any, NotRequired
 
-from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import claim_folder
-from streamplace.io.fields import STRICT
-from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
+from streamplace.io.files import read_bytes, spot, write_bytes, writing
 from streamplace.io.parsing import parse_as, utf8
 from streamplace.library.checking import CLOSED, check_files
-from streamplace.library.entries import LibraryEntry, ObjectiveName
-from streamplace.library.folder import BEST, Library, open_library, write_checksums
+from streamplace.library.folder import (
+    BEST,
+    Library,
+    LibraryEntry,
+    ObjectiveName,
+    best_lines,
+    open_library,
+    write_checksums,
+)
 from streamplace.model.messages import quoted, shown
 
-JOURNAL = "pending.json"
 LARGEST = 64 * 2**20
-"""Most bytes of a submitted file, which the journal contains; the checker takes larger ones."""
-LEAST_GAIN = 1e-9
-"""Least relative improvement of a value; values are stated with at least ten digits."""
+"""Bytes of a submitted file, up to which it is read into memory; the checker takes larger ones."""
+MIN_GAIN = 1e-9
+"""Smallest relative improvement of a value; values are stated with at least ten digits."""
 
 
 class SubmittedJson(TypedDict):
@@ -39,17 +42,6 @@ class SubmittedJson(TypedDict):
     objective: NotRequired[ObjectiveName]
     graph: NotRequired[str]
     proof: NotRequired[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class PendingSubmission:
-    """A submission that the checker has accepted: the new line, and the content of one file."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    kind: Literal["solution", "certificate"]
-    content: str
-    line: LibraryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +80,7 @@ def submit(
     instance
         Name of the instance; by default the file's ``graph``.
     by
-        Author or program that found it.
+        Author or program that made it.
     seconds
         Processor time of the search, on one core.
     library
@@ -102,12 +94,10 @@ def submit(
     if seconds is not None and not (isfinite(seconds) and seconds >= 0):
         raise SettingError(f"the time of the search is {seconds} s; it must be a number from 0 on")
     path = Path(file)
-    content = read_bytes(path, LARGEST)
+    content = utf8(read_bytes(path, LARGEST), spot(path))
     document = parse_as(SubmittedJson, content, spot(path), extra="ignore")
     opened = open_library(library)
     with claim_folder(opened.folder, "submitting to it; try again"):
-        complete_pending(opened.folder)
-        opened = Library(opened.folder)
         entry = _entry_of(opened, document, instance)
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "submitted.json"
@@ -115,57 +105,36 @@ def submit(
             better = _better(opened, entry, document, copy, spot(path))
         if better is None:
             return Submission(entry, entry, False)
+        target = opened.certificate_file(entry)
         if "proof" not in document:
+            target = opened.solution_file(entry)
             today = datetime.now(UTC).date().isoformat()
             better = replace(better, by=shown(by, 200), seconds=seconds, date=today)
-        kind = "certificate" if "proof" in document else "solution"
-        text = utf8(content, spot(path)).decode()
-        pending = {"kind": kind, "content": text, "line": better.document()}
-        write_text(opened.folder / JOURNAL, json.dumps(pending, allow_nan=False))
-        complete_pending(opened.folder)
+        best = best_lines(better if line.name == entry.name else line for line in opened.entries)
+        with writing(target) as stored:
+            stored.write(content)
+        contents = {target: target.read_bytes(), opened.folder / BEST: best}
+        write_checksums(opened.folder, contents)
+        write_bytes(opened.folder / BEST, best)
     return Submission(better, entry, True)
-
-
-def complete_pending(folder: Path) -> None:
-    """Complete the submission of a killed process, if there is one."""
-    journal = folder / JOURNAL
-    if not is_file(journal):
-        return
-    pending = parse_as(PendingSubmission, read_bytes(journal), spot(journal))
-    library, line = Library(folder), pending.line
-    entry = library.entry(line.instance, line.objective)
-    if not _is_worse(line, entry):
-        names = {"solution": library.solution_file, "certificate": library.certificate_file}
-        target = names[pending.kind](line)
-        with writing(target) as file:
-            file.write(encoded(pending.content, spot(target)))
-        _write_best(library, line)
-        write_checksums(folder, [target, folder / BEST])
-    journal.unlink(missing_ok=True)
 
 
 def _entry_of(library: Library, document: SubmittedJson, name: str | None) -> LibraryEntry:
     """Entry that a file is for."""
-    instance = _instance_of(library, document, name)
-    entries = library.select([instance])
+    instance = document.get("graph") if name is None else name
+    if instance is None:
+        raise SettingError("the file names no graph; name the instance with --instance")
+    if name is None and instance not in library.manifest.instances:
+        raise SettingError(
+            f"the library has no instance {quoted(instance)}, which is the graph of the file; name "
+            "the instance with --instance"
+        )
     if "objective" in document:
         return library.entry(instance, document["objective"])
+    entries = library.select([instance])
     if len(entries) > 1:
         raise SettingError("the file states no objective; add it")
     return entries[0]
-
-
-def _instance_of(library: Library, document: SubmittedJson, name: str | None) -> str:
-    chosen = document.get("graph") if name is None else name
-    if chosen is None:
-        raise SettingError("the file names no graph; name the instance with --instance")
-    if name is None and chosen not in library.manifest.instances:
-        raise SettingError(
-            f"the library has no instance {quoted(chosen)}, which is the graph of the file; name "
-            "the instance with --instance"
-        )
-    library.instance(chosen)
-    return str(chosen)
 
 
 def _better(
@@ -187,12 +156,12 @@ def _better(
     else:
         changed = replace(entry, value=result.value)
         gain = entry.sense * (result.value - entry.value) / (abs(entry.value) or 1.0)
-        if entry.sense * (result.value - entry.bound) > LEAST_GAIN * abs(entry.bound):
+        if entry.sense * (result.value - entry.bound) > MIN_GAIN * abs(entry.bound):
             raise FormatError(
                 f"{where}: the value {result.value:.12g} is better than the proven bound "
                 f"{entry.bound:.12g}; please report both"
             )
-    if gain <= LEAST_GAIN:
+    if gain <= MIN_GAIN:
         return None
     if changed.gap > CLOSED:
         return replace(changed, closed=False, proof_seconds=None)
@@ -200,17 +169,3 @@ def _better(
     if seconds is None:
         seconds = check_files(instance, copy, library.certificate_file(entry)).seconds
     return replace(changed, closed=True, proof_seconds=seconds)
-
-
-def _is_worse(line: LibraryEntry, entry: LibraryEntry) -> bool:
-    """Whether a line has a worse value or bound than an entry."""
-    return (
-        entry.sense * (line.value - entry.value) < 0 or entry.sense * (entry.bound - line.bound) < 0
-    )
-
-
-def _write_best(library: Library, line: LibraryEntry) -> None:
-    """Replace one line of ``best.jsonl``."""
-    lines = [line if entry.name == line.name else entry for entry in library.entries]
-    text = "".join(json.dumps(entry.document(), allow_nan=False) + "\n" for entry in lines)
-    write_text(library.folder / BEST, text)

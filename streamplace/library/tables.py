@@ -1,4 +1,4 @@
-"""Tables of methods' results on the library: ratios, gaps and shares, for every time limit."""
+"""Tables of the library: its entries, one instance, and results of methods for every time limit."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,17 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import SettingError
-from streamplace.library.entries import LibraryEntry
-from streamplace.library.folder import Library, open_library
+from streamplace.library.folder import Library, LibraryEntry, open_library
 from streamplace.library.runs import LibraryRun, read_all_runs
 from streamplace.model.messages import counted
-from streamplace.model.report import Report, Sheet, percent
+from streamplace.model.report import Brief, Detail, Heading, Report, Sheet, duration, percent
+from streamplace.objectives.registry import OBJECTIVES
 
+ENTRY_HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")
+BRIEF_HEAD = ("entry", "size", "value", "bound", "gap")
+MAX_LISTED = 20
+"""Entries that a terminal lists one by one; of more it lists the classes."""
+PROOFS = {
+    "trivial": "no relative throughput exceeds 1",
+    "dual": "multipliers of a linear relaxation, evaluated in exact fractions",
+    "search": "an enumeration that the checker repeats",
+    "path": "the longest path of least times",
+    "interval": "work between the paths before and after it",
+}
 SHIFT = 0.01
 """Shift of gaps in their geometric mean, so that gaps of 0 count."""
 SAME = 1e-6
 """Gap to the best known value up to which an entry counts as solved."""
-HEAD = (
+METHOD_HEAD = (
     "method", "time limit", "answers", "solved", "ratio to best", "ratio to bound",
     "gap to best", "gap to bound", "time used",
 )  # fmt: skip
@@ -30,6 +41,121 @@ LEGEND = (
     "time limit is for the search; the time used includes the start of the program and its "
     "reading, in processor seconds on one core."
 )
+
+
+def value_text(objective: str, value: float) -> str:
+    """Format a value of an objective with its unit.
+
+    >>> value_text("throughput", 0.83899), value_text("makespan", 0.00020067)
+    ('83.9 %', '200.7 µs')
+    """
+    return OBJECTIVES[objective].format(value) if objective in OBJECTIVES else f"{value:.6g}"
+
+
+def exact_text(objective: str, value: float) -> str:
+    """Format a value of an objective in twelve digits with its unit.
+
+    >>> exact_text("throughput", 0.71588110646), exact_text("makespan", 0.00020067236)
+    ('0.71588110646', '0.00020067236 s')
+    """
+    unit = OBJECTIVES[objective].unit if objective in OBJECTIVES else ""
+    return f"{value:.12g} {unit}".rstrip()
+
+
+def gap_text(entry: LibraryEntry) -> str:
+    """Format the gap of an entry; 0 if it is closed."""
+    return "0" if entry.closed else f"{100 * entry.gap:.2f} %"
+
+
+def entry_document(library: Library, entry: LibraryEntry) -> dict[str, Any]:
+    """Details of an entry, as ``list --json`` prints them."""
+    instance = library.instance(entry.instance)
+    return {
+        **entry.document(),
+        "gap": entry.gap,
+        "size": entry.size,
+        "class": library.family(entry.instance),
+        "operators": instance.operators,
+        "devices": instance.devices,
+        "origin": instance.origin,
+        "split": library.manifest.split,
+    }
+
+
+def entries_report(library: Library, entries: Iterable[LibraryEntry]) -> Report:
+    """Table of entries."""
+    chosen = tuple(entries)
+    rows = tuple(_entry_row(library, entry) for entry in chosen)
+    closed = sum(entry.closed for entry in chosen)
+    instances = len({entry.instance for entry in chosen})
+    brief = Sheet(
+        BRIEF_HEAD, tuple(tuple(row[ENTRY_HEAD.index(name)] for name in BRIEF_HEAD) for row in rows)
+    )
+    return Report(
+        (
+            Brief(brief if len(rows) <= MAX_LISTED else _classes_sheet(library, chosen)),
+            Detail(Sheet(ENTRY_HEAD, rows, names=0)),
+            f"{counted(instances, 'instance')}, {counted(len(chosen), 'solution')}; for {closed} "
+            "the bound proves that no placement is better",
+        )
+    )
+
+
+def _classes_sheet(library: Library, entries: Iterable[LibraryEntry]) -> Sheet:
+    """Classes of entries: their number, how many are proven, and their sizes."""
+    classes: defaultdict[str, list[LibraryEntry]] = defaultdict(list)
+    for entry in entries:
+        classes[library.family(entry.instance)].append(entry)
+    rows = []
+    for name, group in classes.items():
+        instances = [library.instance(entry.instance) for entry in group]
+        sizes = [[each.operators for each in instances], [each.devices for each in instances]]
+        spans = (" to ".join(map(str, sorted({min(size), max(size)}))) for size in sizes)
+        rows.append((name, str(len(group)), str(sum(e.closed for e in group)), *spans))
+    return Sheet(("class", "solutions", "proven the best", "operators", "devices"), tuple(rows))
+
+
+def _entry_row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:
+    instance = library.instance(entry.instance)
+    return (
+        entry.name,
+        library.family(entry.instance),
+        entry.size,
+        str(instance.operators),
+        str(instance.devices),
+        value_text(entry.objective, entry.value),
+        value_text(entry.objective, entry.bound),
+        gap_text(entry),
+        entry.proof,
+    )
+
+
+def instance_report(library: Library, name: str) -> Report:
+    """Details of one instance: origin, and best known value and bound of every objective."""
+    instance = library.instance(name)
+    size = f"{counted(instance.operators, 'operator')} on {counted(instance.devices, 'device')}"
+    parts: list[str | Heading] = [
+        Heading(name, f": {size}; origin: {instance.origin or 'not stated'}")
+    ]
+    for entry in library.select([name]):
+        parts += _entry_sentences(entry)
+    parts.append(f"Files: {library.folder / name}")
+    return Report(tuple(parts))
+
+
+def _entry_sentences(entry: LibraryEntry) -> list[str]:
+    value, bound = (value_text(entry.objective, x) for x in (entry.value, entry.bound))
+    best = f"{entry.objective}: {value} is the best known value, by {entry.by}"
+    best += "" if entry.seconds is None else f" in {duration(entry.seconds)} on one core"
+    best += "" if entry.date is None else f", {entry.date}"
+    verdict = "the best possible" if entry.closed else f"gap {gap_text(entry)}"
+    proof = PROOFS.get(entry.proof, entry.proof)
+    if entry.proof_seconds is not None:
+        proof += f", made and checked in {duration(entry.proof_seconds)}"
+    return [
+        f"{best}.",
+        f"Bound: no placement is better than {bound} ({verdict}); certificate: {proof}.",
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +268,8 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
             f"{objective.capitalize()}: {len(entries)} {noun}; the best known value is proven to "
             f"be the best possible for {closed}."
         )
-        rows = tuple(_row(row) for row in summaries(library, chosen))
-        parts.append(Sheet(HEAD, rows, names=0))
+        rows = tuple(_method_row(row) for row in summaries(library, chosen))
+        parts.append(Sheet(METHOD_HEAD, rows, names=0))
     if left_out := len(runs) - len(current):
         parts.append(f"Left out: {counted(left_out, 'run')} on other versions of the instances.")
     return Report((*parts, LEGEND))
@@ -178,7 +304,7 @@ def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _row(row: MethodSummary) -> tuple[str, ...]:
+def _method_row(row: MethodSummary) -> tuple[str, ...]:
     ratios: list[float | None] = [row.ratio_to_best, row.ratio_to_bound]
     return (
         row.method,

@@ -14,8 +14,7 @@ from unittest.mock import patch
 
 from streamplace.library.checking import CheckResult, result_of
 from streamplace.library.confined import ResourceUsage
-from streamplace.library.entries import LibraryEntry
-from streamplace.library.folder import Library, checker_file, open_library
+from streamplace.library.folder import Library, LibraryEntry, checker_file, open_library
 from streamplace.library.runs import LibraryRun, read_runs
 from streamplace.library.submission import submit
 from streamplace.library.tables import table_report
@@ -137,7 +136,7 @@ def _submit(entry: LibraryEntry, content: bytes, folder: Path) -> None:
 
 def _check_in_process(*paths: Path) -> CheckResult:
     status, line = _checked(paths)
-    return result_of(line, ResourceUsage(status, "", 0.0, 0.0, 0))
+    return result_of(line, ResourceUsage(status, False, 0.0, 0.0, 0))
 
 
 def _read_library(content: bytes, folder: Path) -> None:
