@@ -19,12 +19,12 @@ from streamplace.cores import available_cores
 from streamplace.evaluate.on_ray import map_on_ray
 from streamplace.evaluate.placing import Placing
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable
-from streamplace.evaluate.rows import rows_by_rate
+from streamplace.evaluate.results import ObjectiveResults
 from streamplace.families.branched import Branched
 from streamplace.families.dataset import write_dataset
 from streamplace.io.datasets import DataSet
 from streamplace.io.lines import Line
+from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.placers.registry import Budget
 from streamplace.placers.request import PlacementRequest
 
@@ -93,7 +93,7 @@ def tabulating(records: int) -> dict[str, float]:
     """Memory and seconds of a table of many records of two placers."""
     sample = Record("", "g", 1e4, "metis", "1 s", 0.5, None, 1.0, (0, 1, 2))
     before, begin = resident(), time.perf_counter()
-    results = ResultsTable()
+    results = ObjectiveResults(OBJECTIVES[DEFAULT])
     for number in range(records // 2):
         value = (number * 7919 % 10007) / 10007
         results.add(
@@ -103,7 +103,7 @@ def tabulating(records: int) -> dict[str, float]:
             ]
         )
     kept = resident() - before
-    table = rows_by_rate(results, results.optima())
+    table = results.table
     assert table[1e4]["exact"].graphs == records // 2
     seconds = time.perf_counter() - begin
     return {"records": records, "kept_mib": kept, "peak_mib": peak(), "seconds": seconds}

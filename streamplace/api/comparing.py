@@ -26,8 +26,8 @@ from streamplace.settings.convert import (
 )
 
 if TYPE_CHECKING:
+    from streamplace.evaluate.compare import ComparisonRun
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.scan import Scan, Trained
 
 
@@ -123,12 +123,18 @@ def compared(
     ``failed`` receives the graphs on which a placer fails, and the reasons.
     """
     from streamplace.evaluate.compare import compare as records_of
-    from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
-    from streamplace.evaluate.record_file import results_file
+    from streamplace.evaluate.comparison import Comparison, GraphResults
+    from streamplace.evaluate.records import Record, results_file
+    from streamplace.evaluate.results import ObjectiveResults
     from streamplace.placers.named import label_of
 
-    collected, graphs = ResultsByObjective(run.judges), GraphResults()
+    results = tuple(map(ObjectiveResults, run.judges))
+    graphs = GraphResults()
+
+    def saved(record: Record) -> None:
+        for result in results:
+            result.add_saved(record)
+
     records = records_of(
         run,
         problems,
@@ -136,20 +142,20 @@ def compared(
         jobs=asked.jobs,
         on=asked.on,
         on_failure=failed,
-        on_saved=collected.add_saved,
+        on_saved=saved,
     )
     for of_problem in tracked(records, "comparing", facts.total):
-        collected.add(of_problem)
+        for result in results:
+            result.add(of_problem)
         graphs.add(of_problem)
     graphs.read(problems)
     label = label_of(asked.reference, asked.placers)
-    results = tuple(collected.results())
     return Comparison(results, label, {}, run.aliases, graphs, facts.trained)
 
 
 def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:
     """Comparison of the settings; rate and objective are those of the graphs if not given."""
-    from streamplace.evaluate.comparison_run import ComparisonRun
+    from streamplace.evaluate.compare import ComparisonRun
 
     return ComparisonRun(
         placers=asked.placers,

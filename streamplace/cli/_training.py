@@ -11,7 +11,7 @@ from streamplace.model.units import exact_digits
 from streamplace.training.watchers import TrainingProgress, step_line
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.rows import Row
+    from streamplace.evaluate.results import Row
     from streamplace.learn.history import History
     from streamplace.learn.learner import StepReport
     from streamplace.training.answers import Answers

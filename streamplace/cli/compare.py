@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.objective_results import ObjectiveResults
-    from streamplace.evaluate.pareto import Front
+    from streamplace.evaluate.results import Front, ObjectiveResults
 
 REPORT = "report.html"
 
@@ -45,8 +44,8 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     is reported and left out.
     """
     from streamplace.api.comparing import compared, run_of
+    from streamplace.evaluate.compare import Runner
     from streamplace.evaluate.parallel import ray_connection
-    from streamplace.evaluate.runner import Runner
     from streamplace.evaluate.scan import estimate, scan
     from streamplace.evaluate.trained_on import trained_on
     from streamplace.io.datasets import no_graph
@@ -86,8 +85,7 @@ def _plots(
     results: "Sequence[ObjectiveResults]", front: "Front | None", title: str, output: Path
 ) -> None:
     from streamplace.drawing.figures import save
-    from streamplace.evaluate.comparison_plots import PLOTS
-    from streamplace.evaluate.pareto import draw_front
+    from streamplace.evaluate.comparison_plots import PLOTS, draw_front
 
     figures: dict[str, Figure | None] = {}
     for result in results:

@@ -1,30 +1,333 @@
 """Comparison of placers over a data set: on all cores, resumable, each result computed once."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
-from functools import partial
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property, lru_cache, partial
+from hashlib import sha256
+from math import isfinite
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 from streamsim import first_use
 
-from streamplace.errors import SettingError
-from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.optima import is_prover, known_answers, remember
+from streamplace.errors import MissingPackageError, SettingError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.record_file import claim_records, read_records
-from streamplace.evaluate.records import Record
-from streamplace.evaluate.runner import Origin, Runner, same_problem
+from streamplace.evaluate.records import (
+    Key,
+    Record,
+    cache_answers,
+    cached_answers,
+    claim_records,
+    is_cached,
+    problem_hash,
+    read_records,
+)
 from streamplace.io.datasets import DataSet
-from streamplace.io.files import spot
+from streamplace.io.files import is_file, spot
+from streamplace.io.weights import stamped
+from streamplace.learn.loading import shipped
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
+from streamplace.model.units import exact_digits
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.registry import DEFAULT, Objective, named_objective
+from streamplace.placers.named import AliasedPlacer, aliased_placers, named_placer
+from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
+from streamplace.placers.request import PlacementRequest
+from streamplace.placers.result import Improvement
 
 LOG = logging.getLogger(__name__)
+ROUNDING = 1e-9
+"""Rounding of a cached value; its placement is evaluated again."""
 OnFailure = Callable[[str, str], None]
 """Called with the name of a graph that failed, and the reason."""
 OnSaved = Callable[[Record], None]
 """Called with every record that the file has before the comparison begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRun:
+    """A comparison, in which every placer places every problem at every rate for every objective.
+
+    Attributes
+    ----------
+    placers
+        Placers by name, options after colons (``metis:k=3``), aliases before the name
+        (``three=metis:k=3``).
+    rates
+        Total source rates; empty for every graph's original rate, in one table.
+    objectives
+        Objectives by name. Every placement is valued by all of them.
+    require
+        Conditions that every placement must meet.
+    """
+
+    placers: tuple[str, ...]
+    rates: tuple[float, ...] = ()
+    seed: int = 0
+    budget: Budget = USUAL_BUDGET
+    objectives: tuple[str, ...] = (DEFAULT,)
+    require: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = dict.fromkeys(named_objective(name).name for name in self.objectives)
+        object.__setattr__(self, "objectives", tuple(names))
+
+    @property
+    def aliased(self) -> tuple[AliasedPlacer, ...]:
+        """Placers with their aliases."""
+        return aliased_placers(self.placers)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Alias → placer, for placers that have one."""
+        return {placer.alias: placer.spec for placer in self.aliased if placer.alias}
+
+    @property
+    def judges(self) -> tuple[Objective, ...]:
+        """Objectives, subject to the conditions."""
+        return tuple(composed_objective(name, self.require) for name in self.objectives)
+
+    @property
+    def per_problem(self) -> int:
+        """Number of placements of every problem."""
+        return len(self.placers) * max(1, len(self.rates)) * len(self.objectives)
+
+
+def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
+    """Budget, seed and weights as a text; results are reused only if it is equal."""
+    seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
+    text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
+    weights = weights_of(placer)
+    return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
+
+
+def weights_of(placer: Placer) -> Path | None:
+    """Weights file of a learned placer; None for any other placer."""
+    if "weights" not in placer.defaults():
+        return None
+    path = placer.options.get("weights")
+    return Path(path) if path else shipped(placer.name)
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, stamp: tuple[int, int]) -> str:
+    """Short digest of a file's content; a missing file is reported when the placer reads it."""
+    return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
+
+
+class Origin(Enum):
+    """Origin of a record; a FAILED one is not a result, and is tried again next time."""
+
+    SAVED, CACHED, NEW, FAILED = range(4)
+
+
+class Outcome(NamedTuple):
+    """A record and its origin."""
+
+    record: Record
+    origin: Origin
+
+
+class _Attempt(NamedTuple):
+    """One placer on one problem at one rate for one objective."""
+
+    record: Record  # without a value yet
+    problem: Problem
+    judge: Objective
+    placer: Placer
+
+
+def same_problem(problem: Problem) -> Problem:
+    """Return a problem that needs no parsing."""
+    return problem
+
+
+class Runner:
+    """Outcomes of all placers at all rates for all objectives on one problem.
+
+    Attributes
+    ----------
+    saved
+        Results that are not computed again, by key.
+    cached
+        Answers of the exact placer from the user's cache, by key.
+    """
+
+    def __init__(self, comparison: ComparisonRun, reader: Callable[[Any], Problem]) -> None:
+        self.comparison, self.reader = comparison, reader
+        self.saved: dict[Key, Record] = {}
+        self.cached: dict[Key, Record] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes without what each process resolves from names."""
+        names = ("comparison", "reader", "saved", "cached")
+        return {name: getattr(self, name) for name in names}
+
+    def __call__(self, item: Any) -> list[Outcome]:
+        """Outcomes in the order of objectives, rates and placers."""
+        return [self._outcome(attempt) for attempt in self._attempts(self.reader(item))]
+
+    def failed(self, item: Any, reason: str) -> list[Outcome]:
+        """Outcomes of an item whose worker was lost; saved results are not."""
+        return [
+            self._saved(attempt) or Outcome(replace(attempt.record, error=reason), Origin.FAILED)
+            for attempt in self._attempts(self.reader(item))
+        ]
+
+    @property
+    def terms(self) -> set[tuple[str, str, str]]:
+        """Objective, placer and terms of all results, as in their keys."""
+        return {
+            (judge.name, named.spec, terms)
+            for judge, _ in self._objectives
+            for named, _, terms in self._placers
+        }
+
+    @cached_property
+    def _placers(self) -> list[tuple[AliasedPlacer, Placer, str]]:
+        """Names, placers and terms."""
+        budget, seed = self.comparison.budget, self.comparison.seed
+        placers = [(named, named_placer(named.spec)) for named in self.comparison.aliased]
+        return [(named, placer, terms_of(placer, budget, seed)) for named, placer in placers]
+
+    @cached_property
+    def _objectives(self) -> list[tuple[Objective, Objective]]:
+        """Objectives with their conditions and without."""
+        plain = map(named_objective, self.comparison.objectives)
+        return list(zip(self.comparison.judges, plain, strict=True))
+
+    def _attempts(self, problem: Problem) -> Iterator[_Attempt]:
+        rates: Sequence[float | None] = self.comparison.rates or (None,)
+        problems = [problem if rate is None else problem.at_rate(rate) for rate in rates]
+        digests = list(map(problem_hash, problems))
+        graph = problem.graph.name
+        for judge, _ in self._objectives:
+            for rate, at_rate, digest in zip(rates, problems, digests, strict=True):
+                for (alias, spec), placer, terms in self._placers:
+                    row = (digest, graph, rate, spec, terms)
+                    record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
+                    yield _Attempt(record, at_rate, judge, placer)
+
+    def _outcome(self, attempt: _Attempt) -> Outcome:
+        blank = attempt.record
+        if (saved := self._saved(attempt)) is not None:
+            return saved
+        answer = self.cached.get(blank.key)
+        if answer is not None and _is_answer(answer, attempt.problem):
+            return Outcome(self._measured(_renamed(answer, blank), attempt), Origin.CACHED)
+        try:
+            return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)
+        except MissingPackageError as error:  # it may be installed before the next run
+            return Outcome(replace(blank, error=str(error)), Origin.FAILED)
+        except StreamplaceError as error:  # a refusal is a result
+            return Outcome(replace(blank, error=str(error)), Origin.NEW)
+        except Exception as error:
+            LOG.info("%s on %s: %s", blank.placer, blank.graph, traceback.format_exc())
+            reason = f"{blank.placer}: {error_line(error)}"
+            return Outcome(replace(blank, error=reason), Origin.FAILED)
+
+    def _saved(self, attempt: _Attempt) -> Outcome | None:
+        """Saved outcome of an attempt, with the measures that it lacks."""
+        saved = self.saved.get(attempt.record.key)
+        if saved is None:
+            return None
+        record = _renamed(saved, attempt.record)
+        if not self._others(record.objective).keys() <= record.measures.keys():
+            record = self._measured(record, attempt)
+        return Outcome(record, Origin.SAVED)
+
+    def _others(self, judge: str) -> dict[str, Objective]:
+        """Objectives other than that of this name."""
+        return {plain.name: plain for other, plain in self._objectives if other.name != judge}
+
+    def _measured(self, record: Record, attempt: _Attempt) -> Record:
+        """Add all measures of its placement to a record."""
+        if record.value is None:
+            return record
+        problem = attempt.problem
+        measures = dict(attempt.judge.measures(problem, record.value))
+        for name, other in self._others(record.objective).items():
+            if name not in record.measures and other.refuses(problem) is None:
+                measures[name] = other.value(problem, record.placement(problem))
+        finite = {name: value for name, value in measures.items() if isfinite(value)}
+        return replace(record, measures={**record.measures, **finite})
+
+    def _placed(self, attempt: _Attempt) -> Record:
+        blank, problem, judge, placer = attempt
+        _warm_up(blank.placer, placer, problem, judge)
+        budget, seed = self.comparison.budget, self.comparison.seed
+        request = PlacementRequest(placer, objective=judge, seed=seed, budget=budget)
+        result = request.place(problem)
+        order = result.placement.priority
+        return replace(
+            blank,
+            value=result.value,
+            bound=result.bound,
+            milliseconds=1000 * result.seconds,
+            devices=tuple(result.placement.index.tolist()),
+            priority=None if order is None else tuple(order.tolist()),
+            queue=result.placement.queue,
+            steps=_thinned(result.trace),
+        )
+
+
+def _renamed(record: Record, blank: Record) -> Record:
+    """A record of an equal problem, with the names of this one."""
+    return replace(record, graph=blank.graph, rate=blank.rate, alias=blank.alias)
+
+
+def _is_answer(record: Record, problem: Problem) -> bool:
+    """Whether a record has a legal placement of the problem with the recorded value."""
+    devices = np.array(record.devices, np.int32)
+    if record.value is None or len(devices) != problem.n_operators:
+        return False
+    try:
+        judge = named_objective(record.objective)
+        placement = record.placement(problem)
+        problem.check(placement)
+    except StreamplaceError:
+        return False
+    slack = ROUNDING if judge.sense == "max" else -ROUNDING
+    if record.bound is not None and judge.better(record.value, record.bound + slack):
+        return False
+    return abs(judge.value(problem, placement) - record.value) <= ROUNDING
+
+
+def error_line(error: Exception) -> str:
+    """Text of an unexpected error, on one line."""
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
+    """Thin a trace out to the last value between powers of two of evaluations."""
+    last = {
+        step.evaluations.bit_length(): (step.evaluations, step.value)
+        for step in trace
+        if isfinite(step.value)
+    }
+    return tuple(last[power] for power in sorted(last))
+
+
+_warm: set[str] = set()
+
+
+def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> None:
+    """Make a placer load its libraries and kernels once per process, before it is timed.
+
+    Refusals with this small budget are ignored.
+    """
+    if name not in _warm:
+        _warm.add(name)
+        with suppress(StreamplaceError):
+            replace(placer, budget=Budget(seconds=0.05, evaluations=1)).attempt(problem, judge)
 
 
 def compare(
@@ -52,44 +355,44 @@ def compare(
     runner = Runner(comparison, reader)
     terms = runner.terms  # unknown placers are refused before the file is made
     failed = on_failure or partial(LOG.warning, "graph %s failed: %s")
-    with nullcontext(_forget) if file is None else claim_records(file) as save:
+    claimed: AbstractContextManager[Callable[[Iterable[Record]], None] | None] = (
+        nullcontext() if file is None else claim_records(file)
+    )
+    with claimed as save:
         aliases: set[str | None] = {None}
-        if file is not None:
-            for record in read_records(file):
-                _check_alias(record, comparison, file)
-                aliases.add(record.alias)
-                if record.key[1:] in terms:
-                    runner.saved[record.key] = record
-                if on_saved is not None:
-                    on_saved(record)
+        where = "" if file is None else spot(file)
+        for record in () if file is None else read_records(file):
+            _check_alias(record, comparison, where)
+            aliases.add(record.alias)
+            if record.key[1:] in terms:
+                runner.saved[record.key] = record
+            if on_saved is not None:
+                on_saved(record)
         LOG.info("%d results are saved already", len(runner.saved))
-        if any(is_prover(placer.spec) for placer in comparison.aliased):
-            runner.proofs.update(known_answers())
+        if any(is_cached(placer.spec) for placer in comparison.aliased):
+            runner.cached.update(cached_answers())
         items = problems.lines() if isinstance(problems, DataSet) else problems
         first_use.prepare()
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
             for record, origin in outcomes:
                 if origin is Origin.FAILED:
                     failed(record.graph, record.error or "")
-            save(
-                record
-                for record, origin in outcomes
-                if origin in (Origin.PROOF, Origin.NEW)
-                or (origin is Origin.SAVED and record.alias not in aliases)
-            )
-            remember(record for record, origin in outcomes if origin is Origin.NEW)
+            if save is not None:
+                save(
+                    record
+                    for record, origin in outcomes
+                    if origin in (Origin.CACHED, Origin.NEW)
+                    or (origin is Origin.SAVED and record.alias not in aliases)
+                )
+            cache_answers(record for record, origin in outcomes if origin is Origin.NEW)
             yield [record for record, _ in outcomes]
 
 
-def _forget(records: Iterable[Record]) -> None:
-    """Save nothing, as there is no file."""
-
-
-def _check_alias(record: Record, comparison: ComparisonRun, path: Path) -> None:
+def _check_alias(record: Record, comparison: ComparisonRun, where: str) -> None:
     """Raise SettingError if the alias of a saved record names another placer in a comparison."""
     placer = comparison.aliases.get(record.alias or "", record.placer)
     if record.placer != placer:
         raise SettingError(
-            f"{spot(path)}: the alias {quoted(record.alias)} stands for {quoted(record.placer)} in "
+            f"{where}: the alias {quoted(record.alias)} stands for {quoted(record.placer)} in "
             f"these results, not for {quoted(placer)}; choose another alias or another folder"
         )

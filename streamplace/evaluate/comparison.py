@@ -1,20 +1,20 @@
 """The result of a comparison of placers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.comparison_report import as_document, comparison_report
-from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
 from streamplace.evaluate.paired import Paired
-from streamplace.evaluate.pareto import Front, points
-from streamplace.evaluate.results import ResultColumns
-from streamplace.evaluate.rows import Row
+from streamplace.evaluate.records import Record, key_number, problem_hash
+from streamplace.evaluate.results import Front, ObjectiveResults, ResultColumns, Row, front_of
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.messages import counted, quoted
+from streamplace.model.problem import Problem
 from streamplace.model.report import Report
 
 if TYPE_CHECKING:
@@ -25,17 +25,82 @@ COLUMNS = (
     "mean", "q1", "median", "min", "max", "share_of_optimum", "reached", "proven", "ms_per_graph",
     "graphs", "failed",
 )  # fmt: skip
-
 FRAME = (
     "objective", "rate", "graph", "placer", "value", "bound", "optimum", "milliseconds",
     "devices_used",
 )  # fmt: skip
-LACKS = {
+REASONS = {
     "steps": "no placer reports its steps, such as anneal",
     "scatter": "fewer than three optima are proven; add the placer exact",
     "tradeoff": "no optimum is proven; add the placer exact",
 }
 """Reasons for a missing plot."""
+MAX_GRAPHS = 2_000
+"""Graphs whose results a page shows one by one; a browser draws so many rows at once."""
+MAX_PLACED = 6_000
+"""Operators of all placements that a page shows, which keep it below about a megabyte."""
+
+
+class GraphResults:
+    """Names of the first graphs of a comparison, and placements of fewer of them.
+
+    Attributes
+    ----------
+    names
+        Names of the graphs.
+    row
+        Row of a graph by the number of its problem, which differs between rates.
+    placed
+        Records of the first graphs, by row.
+    problems
+        Problems of the records in ``placed``, by row; see `read`.
+    left_out
+        Number of further graphs.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.row: dict[int, int] = {}
+        self.placed: dict[int, list[Record]] = {}
+        self.problems: dict[int, Problem] = {}
+        self.left_out = 0
+        self._size = 0
+
+    def __repr__(self) -> str:
+        return f"<GraphResults of {counted(len(self.names), 'graph')}>"
+
+    def add(self, records: list[Record]) -> None:
+        """Add the records of one graph."""
+        if not records:
+            return
+        if len(self.names) == MAX_GRAPHS:
+            self.left_out += 1
+            return
+        row = len(self.names)
+        self.names.append(records[0].graph)
+        for record in records:
+            self.row.setdefault(key_number(record.problem), row)
+        first = [
+            record
+            for record in records
+            if record.value is not None
+            and (record.rate, record.objective) == (records[0].rate, records[0].objective)
+        ]
+        self._size += sum(len(record.devices) for record in first)
+        if first and self._size <= MAX_PLACED:
+            self.placed[row] = first
+
+    def read(self, problems: Iterable[Problem]) -> None:
+        """Find the problems of the records in ``placed`` among those of the comparison."""
+        if not self.placed:
+            return
+        rates = {records[0].rate for records in self.placed.values()}
+        for problem in islice(problems, max(self.placed) + 1):
+            for rate in rates:
+                at_rate = problem if rate is None else problem.at_rate(rate)
+                row = self.row.get(key_number(problem_hash(at_rate)), -1)
+                if row in self.placed:
+                    self.problems[row] = at_rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +111,7 @@ class Comparison(Displayed):
     ----------
     results
         ``judge`` and ``table`` of every objective: rows by rate and placer; the rate None stands
-        for the graphs' own rates.
+        for the graphs' original rates.
     reference
         Placer that the others are compared with.
     failures
@@ -54,7 +119,7 @@ class Comparison(Displayed):
     aliases
         Alias → placer, for the aliases in the tables.
     graphs
-        Results by graph, for pages; None if they were not collected.
+        Results by graph, for pages.
     trained
         Learned placer → number of these graphs that it was trained on, if any.
     """
@@ -63,16 +128,13 @@ class Comparison(Displayed):
     reference: str
     failures: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
-    graphs: GraphResults | None = None
+    graphs: GraphResults = field(default_factory=GraphResults)
     trained: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def front(self) -> Front | None:
         """Trade-offs between several objectives; None for a single objective."""
-        if len(self.results) < 2:
-            return None
-        judges = [result.judge for result in self.results]
-        return points({result.judge.name: result.results for result in self.results}, judges)
+        return front_of(self.results) if len(self.results) > 1 else None
 
     def rows(self) -> list[tuple[str, float | None, str, Row]]:
         """Objective, rate, placer, and its numbers."""
@@ -142,7 +204,7 @@ class Comparison(Displayed):
         parts = [
             self._columns(result, rate, placer, columns)
             for result in self.results
-            for rate, by_placer in result.results.table().items()
+            for rate, by_placer in result.columns.items()
             for placer, columns in by_placer.items()
         ]
         return data_frame({name: [v for part in parts for v in part[name]] for name in FRAME})
@@ -150,14 +212,14 @@ class Comparison(Displayed):
     def _columns(
         self, result: ObjectiveResults, rate: float | None, placer: str, columns: ResultColumns
     ) -> dict[str, list[Any]]:
-        graphs, numbers = self.graphs or GraphResults(), columns.problem.tolist()
+        numbers = columns.problem.tolist()
+        rows = [self.graphs.row.get(number) for number in numbers]
         milliseconds = np.where(np.isnan(columns.value), np.nan, columns.milliseconds)
-        rows = [graphs.row.get(number) for number in numbers]
         return {
             "objective": [result.judge.name] * len(rows),
             "rate": [rate] * len(rows),
             "graph": [
-                f"{number:016x}" if row is None else graphs.names[row]
+                f"{number:016x}" if row is None else self.graphs.names[row]
                 for row, number in zip(rows, numbers, strict=True)
             ],
             "placer": [placer] * len(rows),
@@ -193,7 +255,7 @@ class Comparison(Displayed):
         graphs = max(row.graphs for by_placer in table.values() for row in by_placer.values())
         figure = PLOTS[kind](chosen[0], counted(graphs, "graph"))
         if figure is None:
-            raise SettingError(f"there is nothing to plot for {kind}; {LACKS[kind]}")
+            raise SettingError(f"there is nothing to plot for {kind}; {REASONS[kind]}")
         return figure
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Histories of predictions and of watches: intervals that held, moves, and what was decided why."""
+"""Histories of predictions and of watches: intervals that held, moves, and reasons of decisions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LAST_ROUNDS = 10
 """Rounds of a watch that the terminal shows."""
-MOST_DRAWN = 6
+DRAWN_WATCHES = 6
 """Last watches that are drawn."""
 ROOM = 1.5
 """Height of the panel of rates, in multiples of the largest; ends of intervals may be far above."""
@@ -129,7 +129,7 @@ class WatchHistory(Pictured):
         from streamplace.drawing.charts import HEADING, finish, legend_text
         from streamplace.drawing.figures import new_figure
 
-        drawn = [record for record in self.records if record.rounds][-MOST_DRAWN:]
+        drawn = [record for record in self.records if record.rounds][-DRAWN_WATCHES:]
         figure, axes = new_figure(2, rows=max(1, len(drawn)), width=5.0, height=2.8)
         for number, record in enumerate(drawn):
             rates, machines = axes[2 * number : 2 * number + 2]
@@ -180,8 +180,8 @@ def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
     from streamplace.drawing.charts import PALETTE
 
     first = datetime.fromisoformat(record.rounds[0].at)
-    whole = datetime.fromisoformat(record.rounds[-1].at) - first
-    unit, name = (HOUR, "hours") if whole.total_seconds() >= 2 * HOUR else (60.0, "minutes")
+    span = datetime.fromisoformat(record.rounds[-1].at) - first
+    unit, name = (HOUR, "hours") if span.total_seconds() >= 2 * HOUR else (60.0, "minutes")
 
     def since(at: str) -> float:
         return (datetime.fromisoformat(at) - first).total_seconds() / unit

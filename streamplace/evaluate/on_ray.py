@@ -5,28 +5,16 @@ neither they nor the results accumulate in the object store.
 """
 
 import os
-import socket
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from socket import create_connection
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.work import (
-    AHEAD,
-    KILLED,
-    FinishedWork,
-    Lost,
-    Work,
-    chunks,
-    log_level,
-    relog,
-)
+from streamplace.evaluate.parallel import AHEAD, KILLED, Finished, Lost, Work, chunks, relog
 from streamplace.io.extras import extra
 from streamplace.model.messages import quoted
 
@@ -34,10 +22,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOCAL = "ray"
-PATIENCE_S = 5.0
-PULSE_S = 0.2
-"""Seconds between checks that a Ray started here still runs."""
-TRIES = 3
+CONNECT_TIMEOUT_S = 5.0
+MAX_TRIES = 3
 """Tries of Ray for a task whose worker or node died, and of a client for a server."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray reads it when it is imported; with 0, it listens on the loopback interface alone."""
@@ -54,47 +40,30 @@ def map_on_ray(
     process is connected to a cluster already, that cluster is used.
     """
     with connected(on) as ray:
-        task = ray.remote(max_retries=TRIES, num_cpus=1)(_work)
-        tasks = _RayTasks(ray, task, ray.put(Work(function, log_level())), lost or _refuse)
+        task = ray.remote(max_retries=MAX_TRIES, num_cpus=1)(_work)
+        work = ray.put(Work(function))
+
+        def results(chunk: list[T], under_way: Any) -> Iterator[R]:
+            """Results of a chunk; if its workers die, each item is tried in a separate task."""
+            try:
+                finished: Finished[R] = result(ray, under_way)
+            except _deaths(ray):
+                if len(chunk) == 1:
+                    yield (lost or _refuse)(chunk[0], KILLED)
+                    return
+                for item in chunk:
+                    yield from results([item], task.remote(work, [item]))
+                return
+            yield from relog(finished)
+
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in chunks(iter(items), cores):
-            under_way.append((chunk, tasks.submit(chunk)))
+            under_way.append((chunk, task.remote(work, chunk)))
             if len(under_way) == AHEAD * cores:
-                yield from tasks.results(*under_way.popleft())
+                yield from results(*under_way.popleft())
         while under_way:
-            yield from tasks.results(*under_way.popleft())
-
-
-@dataclass(frozen=True, slots=True)
-class _RayTasks(Generic[T, R]):
-    """Tasks of Ray that do the same work on chunks of items."""
-
-    ray: Any
-    # The remote function, which is sent to Ray's store once; if the store ends, Ray would wait for
-    # it for a minute and then end this process.
-    task: Any
-    work: Any
-    lost: Lost[T, R]
-
-    def submit(self, chunk: list[T]) -> Any:
-        """Start the task of a chunk; Ray repeats it a few times if its worker is lost."""
-        _check_runs()
-        return self.task.remote(self.work, chunk)
-
-    def results(self, chunk: list[T], under_way: Any) -> Iterator[R]:
-        """Results of a chunk; if its workers die, each item is tried in a separate task."""
-        errors = self.ray.exceptions
-        try:
-            finished: FinishedWork[R] = result(self.ray, under_way)
-        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
-            if len(chunk) == 1:
-                yield self.lost(chunk[0], KILLED)
-                return
-            for item in chunk:
-                yield from self.results([item], self.submit([item]))
-            return
-        yield from relog(finished)
+            yield from results(*under_way.popleft())
 
 
 def result(ray: Any, under_way: Any) -> Any:
@@ -102,56 +71,26 @@ def result(ray: Any, under_way: Any) -> Any:
 
     Errors of Ray for dead workers are passed on to the caller.
     """
-    errors = ray.exceptions
     try:
-        finished: list[Any] = []
-        while not finished:
-            finished, _ = ray.wait([under_way], timeout=PULSE_S, fetch_local=False)
-            _check_runs()
         return ray.get(under_way)
-    except errors.RayTaskError as error:
+    except ray.exceptions.RayTaskError as error:
         raise error.cause from None
-    except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
+    except _deaths(ray):
         raise
-    except (errors.RayError, ConnectionError) as error:
-        raise _stopped(_first_line(error)) from None
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        raise SettingError(
+            f"the Ray cluster stopped working: {_first_line(error)}; saved results are not "
+            "computed again"
+        ) from None
 
 
-def _stopped(why: str) -> SettingError:
-    return SettingError(
-        f"the Ray cluster stopped working: {why}; saved results are not computed again"
-    )
+def _deaths(ray: Any) -> tuple[type[Exception], ...]:
+    """Errors of Ray for dead workers."""
+    errors = ray.exceptions
+    return errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError
 
 
-@dataclass(slots=True)
-class _Started:
-    """The processes of a Ray that was started here, by the addresses at which they listen."""
-
-    addresses: dict[str, Any] = field(default_factory=dict)
-    checked: float = 0.0  # time of the last check
-
-
-_started = _Started()
-
-
-def _check_runs() -> None:
-    """Raise SettingError if a process of a Ray that was started here has ended.
-
-    Ray would otherwise end this process without a message when it next needs that process.
-    """
-    if time.monotonic() < _started.checked + PULSE_S:
-        return
-    _started.checked = time.monotonic()
-    for name, address in _started.addresses.items():
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-        with socket.socket(family) as probe:
-            try:
-                probe.connect(address)
-            except OSError:
-                raise _stopped(f"its process {name} ended") from None
-
-
-def _work(work: Work[T, R], chunk: list[T]) -> FinishedWork[R]:
+def _work(work: Work[T, R], chunk: list[T]) -> Finished[R]:
     return work(chunk)
 
 
@@ -180,13 +119,12 @@ def connected(on: str) -> Iterator[Any]:
             "Ray was imported before, and would listen on all interfaces if it was started here; "
             f"set {LOOPBACK}=0 before the import, or start Ray yourself and use on='auto'"
         )
-    _check_answers(on)
-    for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
-        os.environ.setdefault(left_out, "0")
+    for unwanted in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
+        os.environ.setdefault(unwanted, "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:
-            _start(ray, **quiet)
+            ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             _join(ray, on, **quiet)
     except Exception as error:  # Ray raises bare exceptions if a start takes too long
@@ -194,38 +132,21 @@ def connected(on: str) -> Iterator[Any]:
     try:
         yield ray
     finally:
-        _started.addresses.clear()
         ray.shutdown()
-
-
-def _start(ray: Any, **options: Any) -> None:
-    """Start a Ray on this machine, and note where its processes listen."""
-    context = ray.init("local", num_cpus=available_cores(), include_dashboard=False, **options)
-    host, _, port = context.address_info["gcs_address"].rpartition(":")
-    _started.addresses["gcs_server"] = host, int(port)
-    if hasattr(socket, "AF_UNIX"):
-        _started.addresses["raylet"] = context.address_info["raylet_socket_name"]
 
 
 def _join(ray: Any, on: str, **options: Any) -> None:
     """Connect to a Ray that runs; a server that it starts for a client sometimes dies at once."""
-    for left in reversed(range(TRIES)):
+    host, colon, port = on.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():  # to an address without a server, Ray would try for minutes
+        create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+    for attempt in range(1, MAX_TRIES + 1):
         try:
             ray.init(on, **options)
             return
         except ConnectionError as error:
-            if not left or NOT_SERVED not in str(error):
+            if attempt == MAX_TRIES or NOT_SERVED not in str(error):
                 raise
-
-
-def _check_answers(on: str) -> None:
-    """Raise SettingError if an address does not accept connections; Ray would try for minutes."""
-    host, colon, port = on.removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():
-        try:
-            create_connection((host, int(port)), PATIENCE_S).close()
-        except (OSError, OverflowError) as error:
-            raise _missing(on, error) from None
 
 
 def _missing(on: str, error: Exception) -> SettingError:

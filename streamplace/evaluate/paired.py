@@ -7,7 +7,6 @@ from math import exp, lgamma, log
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.evaluate.results import ResultColumns, ResultsTable, look_up
 from streamplace.model.arrays import Floats
 
 TIE = 1e-9
@@ -15,10 +14,10 @@ TIE = 1e-9
 CONFIDENCE = 0.95
 RESAMPLES = 5_000
 """Number of bootstrap samples; the ends of an interval vary by 4 % of its standard error."""
-LEAST_GRAPHS = 6
+MIN_GRAPHS = 6
 """Fewest graphs with an interval: no result on fewer is significant at 5 % by a sign test."""
-MOST_RESAMPLED = 2_000
-"""Most graphs that are resampled. Beyond, means are normal, and the interval is theirs."""
+MAX_RESAMPLED = 2_000
+"""Graphs up to which they are resampled. Beyond, means are normal, and the interval is theirs."""
 NORMAL_QUANTILE = 1.959963984540054
 """97.5 % quantile of the standard normal distribution."""
 BLOCK = 2**20
@@ -55,39 +54,6 @@ class Paired:
     interval: tuple[float, float] | None
 
 
-PairedTable = dict[float | None, dict[str, dict[str, Paired]]]
-"""Comparisons by rate, placer and rival."""
-
-
-def paired_by_rate(results: ResultsTable) -> PairedTable:
-    """Compare every placer with every other one, at every rate."""
-    sign = 1.0 if results.sense == "max" else -1.0
-    return {
-        rate: {
-            name: {
-                other: paired(*_matched(columns, rival), sign)
-                for other, rival in by_placer.items()
-                if other != name
-            }
-            for name, columns in by_placer.items()
-        }
-        for rate, by_placer in results.table().items()
-    }
-
-
-def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floats]:
-    """Both placers' last values on the graphs that both placed, in the order of the problems.
-
-    A graph that occurs twice counts once. The order of the results makes no difference.
-    """
-    problem, last = np.unique(results.problem[::-1], return_index=True)
-    values = results.value[::-1][last]
-    listed, last = np.unique(rival.problem[::-1], return_index=True)
-    theirs = look_up(problem, listed, rival.value[::-1][last])
-    both = ~(np.isnan(values) | np.isnan(theirs))
-    return values[both], theirs[both]
-
-
 def paired(values: Floats, rivals: Floats, sign: float = 1.0) -> Paired:
     """Compare the values of two placers on the same graphs; ``sign`` is -1 if less is better.
 
@@ -112,7 +78,7 @@ def paired(values: Floats, rivals: Floats, sign: float = 1.0) -> Paired:
         worse=worse,
         sign_test=sign_test(better, worse),
         ratio=exp(float(logs.mean())) if len(logs) else None,
-        interval=_interval(logs) if len(logs) >= LEAST_GRAPHS else None,
+        interval=_interval(logs) if len(logs) >= MIN_GRAPHS else None,
     )
 
 
@@ -145,7 +111,7 @@ def sign_test(better: int, worse: int) -> float:
 
 def _interval(logs: Floats) -> tuple[float, float]:
     """Ends of the interval of the geometric mean, from the logarithms of the ratios."""
-    if len(logs) > MOST_RESAMPLED:
+    if len(logs) > MAX_RESAMPLED:
         half = NORMAL_QUANTILE * float(logs.std(ddof=1)) / len(logs) ** 0.5
         return exp(float(logs.mean()) - half), exp(float(logs.mean()) + half)
     means = np.concatenate([logs[rows].mean(axis=1) for rows in _resamples(len(logs))])

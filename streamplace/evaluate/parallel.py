@@ -1,5 +1,6 @@
 """Parallel map over items, on the cores of this machine or on Ray, in order."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -9,29 +10,29 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.work import (
-    AHEAD,
-    KILLED,
-    FinishedWork,
-    Lost,
-    Work,
-    chunks,
-    log_level,
-    relog,
-)
 
 T = TypeVar("T")
 R = TypeVar("R")
+Lost = Callable[[T, str], R]
+"""Function from an item whose worker was killed, and the reason, to its result."""
+Finished = tuple[list[R], list[tuple[str, int, str]]]
+"""Results of a chunk, and the messages of its worker: logger, level, text."""
 
+LOG = logging.getLogger("streamplace")
 FEW = 15
 """Number of items up to which starting processes does not pay off."""
+LARGEST_CHUNK = 16
+AHEAD = 3
+"""Chunks under way for every worker."""
+KILLED = "its worker process was killed, perhaps because memory ran out"
 
 
 def parallel_map(
@@ -51,10 +52,10 @@ def parallel_map(
     are logged in this process. An item is lost if it kills a worker that has done nothing else; the
     others continue. Its result is that of ``lost``; without that function it is an error.
 
-    The function is pickled, once for each process: by default one for every core, but up to ``few``
-    items are left to this process alone, and of more those that it begins within ``seconds``. With
-    ``on``, Ray computes instead: ``ray`` starts one on
-    this machine, ``auto`` or an address names a running cluster.
+    The function is pickled, once for each process: by default one for every core. This process
+    works alone if there are at most ``few`` items; if there are more, it works alone for
+    ``seconds`` before others start. With ``on``, Ray computes instead: ``ray`` starts one on this
+    machine, ``auto`` or an address names a running cluster.
     """
     if on is not None:
         if jobs is not None:
@@ -66,10 +67,11 @@ def parallel_map(
         raise SettingError(f"jobs is {jobs}; it must be at least 1, or None for one per core")
     coming = iter(items)
     first = list(islice(coming, few + 1))
+    coming = chain(first, coming)
     if jobs == 1 or len(first) <= few:
-        return map(function, chain(first, coming))
-    jobs = jobs or available_cores()
-    return _map_beginning_here(function, chain(first, coming), jobs, lost or _refuse, seconds)
+        return map(function, coming)
+    on_processes = _map_on_processes(function, coming, jobs or available_cores(), lost or _refuse)
+    return chain(_map_for(seconds, function, coming), on_processes) if seconds else on_processes
 
 
 def ray_connection(on: str | None) -> AbstractContextManager[Any]:
@@ -81,19 +83,62 @@ def ray_connection(on: str | None) -> AbstractContextManager[Any]:
     return connected(on)
 
 
-def _map_beginning_here(
-    function: Callable[[T], R], items: Iterator[T], jobs: int, lost: Lost[T, R], seconds: float
-) -> Iterator[R]:
-    """Results in the order of the items: in this process for some seconds, then in others."""
-    if seconds:
-        end = time.monotonic() + seconds
-        for item in items:
-            yield function(item)
-            if time.monotonic() >= end:
-                break
-        else:
+@dataclass(frozen=True, slots=True)
+class Work(Generic[T, R]):
+    """A function for chunks of items; the messages that a worker logs are collected."""
+
+    function: Callable[[T], R]
+    level: int = field(default_factory=LOG.getEffectiveLevel)  # of the messages
+
+    def __call__(self, chunk: list[T]) -> Finished[R]:
+        """Results of the items of a chunk, and messages."""
+        collector, before = _Collector(), (LOG.level, LOG.propagate)
+        LOG.addHandler(collector)
+        LOG.setLevel(self.level)
+        LOG.propagate = False
+        try:
+            return [self.function(item) for item in chunk], collector.messages
+        finally:
+            LOG.removeHandler(collector)
+            LOG.setLevel(before[0])
+            LOG.propagate = before[1]
+
+
+class _Collector(logging.Handler):
+    """Collects messages, as the log of a worker is not read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[tuple[str, int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Collect one message."""
+        self.messages.append((record.name, record.levelno, record.getMessage()))
+
+
+def chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
+    """Cut items into chunks of growing sizes, so that few items are distributed evenly, too."""
+    sent = 0
+    while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):
+        sent += len(chunk)
+        yield chunk
+
+
+def relog(finished: Finished[R]) -> list[R]:
+    """Log the messages of a chunk's worker in this process, and return the chunk's results."""
+    results, messages = finished
+    for logger, level, text in messages:
+        logging.getLogger(logger).log(level, "%s", text)
+    return results
+
+
+def _map_for(seconds: float, function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+    """Results of the items that are begun within a time, in this process."""
+    end = time.monotonic() + seconds
+    for item in items:
+        yield function(item)
+        if time.monotonic() >= end:
             return
-    yield from _map_on_processes(function, items, jobs, lost)
 
 
 def _map_on_processes(
@@ -105,29 +150,34 @@ def _map_on_processes(
     kills a new process that has done nothing else.
     """
     coming = chunks(items, jobs)
-    while left := (yield from _pooled(function, coming, jobs)):
-        suspects = [[item] for chunk in left for item in chunk]
+    while unfinished := (yield from _pooled(function, coming, jobs)):
+        suspects = [[item] for chunk in unfinished for item in chunk]
         while suspects:
             others = iter(suspects)
-            left = [*(yield from _pooled(function, others, 1)), *others]
-            if len(left) == len(suspects):
-                yield lost(left.pop(0)[0], KILLED)
-            suspects = left
+            unfinished = [*(yield from _pooled(function, others, 1)), *others]
+            if len(unfinished) == len(suspects):
+                yield lost(unfinished.pop(0)[0], KILLED)
+            suspects = unfinished
 
 
 def _pooled(
     function: Callable[[T], R], coming: Iterator[list[T]], jobs: int
 ) -> Generator[R, None, list[list[T]]]:
     """Yield results of chunks from a pool; return the unfinished chunks if a process dies."""
+    # Read before the processes start: none starts if there is nothing to do.
+    first = next(coming, None)
+    if first is None:
+        return []
     context = multiprocessing.get_context("spawn")
     child_end, parent_end = context.Pipe(duplex=False)
-    work = Work(function, log_level())
-    under_way: deque[tuple[list[T], Future[FinishedWork[R]]]] = deque()
+    under_way: deque[tuple[list[T], Future[Finished[R]]]] = deque()
     unsent: list[list[T]] = []
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(child_end, work))
+    pool = ProcessPoolExecutor(
+        jobs, context, initializer=_begin, initargs=(child_end, Work(function))
+    )
     with child_end, parent_end:
         try:
-            for chunk in coming:
+            for chunk in chain([first], coming):
                 try:
                     with _interrupts_wait():  # the first call starts the processes
                         under_way.append((chunk, pool.submit(_work, chunk)))
@@ -193,5 +243,5 @@ def _end_with_parent(child_end: Connection) -> None:
         os._exit(1)
 
 
-def _work(chunk: list[Any]) -> FinishedWork[Any]:
+def _work(chunk: list[Any]) -> Finished[Any]:
     return _process_work(chunk)

@@ -13,22 +13,21 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired
+from typing import Any, ClassVar, NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict
 from streamsim import first_use
-from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
-from streamplace.evaluate.comparison_run import terms_of
-from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.runner import error_line
-from streamplace.evaluate.work import KILLED
+from streamplace.evaluate.compare import error_line, terms_of
+from streamplace.evaluate.parallel import KILLED, parallel_map
 from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.fields import Finite
 from streamplace.io.files import read_lines, spot, write_bytes
 from streamplace.io.lines import Line
+from streamplace.io.parsing import parse_as
 from streamplace.io.placements import order_facts
 from streamplace.io.problems import usual_cluster
 from streamplace.model.constraints import Constraints
@@ -36,22 +35,20 @@ from streamplace.model.problem import Problem
 from streamplace.placers.request import PlacementRequest
 
 LOG = logging.getLogger(__name__)
+START = b'{"graph":'
+"""Beginning of every line."""
 
 
-@with_config(ConfigDict(extra="ignore", strict=True, allow_inf_nan=False))
-class _AnswerJson(TypedDict):
+@dataclass(frozen=True, slots=True)
+class _SavedLine:
     """Fields of a line that are needed to continue after it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     answers: str
     graph: str
-    value: NotRequired[float | None]
-    error: NotRequired[str | None]
-
-
-Document = dict[str, Any]
-START = b'{"graph":'
-"""Beginning of every line."""
-_ANSWER = TypeAdapter(_AnswerJson)
+    value: Finite | None = None
+    error: str | None = None
 
 
 class PlacedGraph(NamedTuple):
@@ -82,11 +79,6 @@ class Placing:
         if weights is not None:  # workers may run in another folder
             object.__setattr__(self, "request", replace(request, weights=weights.absolute()))
 
-    @property
-    def placer(self) -> str:
-        """Name of the placer, with options after colons."""
-        return str(self.request.placer)
-
     def __call__(self, line: Line) -> PlacedGraph:
         """Place the problem of a line; an error becomes its result."""
         problem = self.reader(line)
@@ -94,19 +86,14 @@ class Placing:
         try:
             return self._placed(problem, line)
         except StreamplaceError as error:
-            return self.failed(line, name, str(error))
+            return self._failed(line, name, str(error))
         except Exception as error:
-            LOG.info("%s on %s: %s", self.placer, name, traceback.format_exc())
-            return self.failed(line, name, error_line(error))
-
-    def failed(self, line: Line, graph: str, reason: str) -> PlacedGraph:
-        """Result for a graph that could not be placed, with the reason."""
-        document = {"graph": graph, "placer": self.placer, "error": reason}
-        return self._answer(line, graph, None, reason, document)
+            LOG.info("%s on %s: %s", self.request.placer, name, traceback.format_exc())
+            return self._failed(line, name, error_line(error))
 
     def lost(self, line: Line, reason: str) -> PlacedGraph:
         """Result for a problem whose worker process was killed."""
-        return self.failed(line, self.reader(line).graph.name, reason)
+        return self._failed(line, self.reader(line).graph.name, reason)
 
     def digest(self, line: Line) -> str:
         """Digest of a line and of all settings that its result depends on."""
@@ -115,30 +102,33 @@ class Placing:
     def _placed(self, problem: Problem, line: Line) -> PlacedGraph:
         parallel = problem.graph.operators.parallel
         result = self.request.place(self.request.prepared(problem))
-        name, value = problem.graph.name, result.value
-        facts = {"graph": name, "placer": self.placer, "objective": result.objective}
-        document: Document = {**facts, "value": value}
-        if result.bound is not None:
-            document["bound"] = result.bound
-        if parallel:
-            document["parallelism"] = parallel
-        document["assignment"] = result.placement.as_dict()
-        document.update(order_facts(result.placement))
-        return self._answer(line, name, value, None, document)
+        document = {
+            "graph": problem.graph.name,
+            "placer": self.request.placer,
+            "objective": result.objective,
+            "value": result.value,
+            **({} if result.bound is None else {"bound": result.bound}),
+            **({"parallelism": parallel} if parallel else {}),
+            "assignment": result.placement.as_dict(),
+            **order_facts(result.placement),
+        }
+        text = self._encoded(document, line)
+        return PlacedGraph(problem.graph.name, result.value, None, text)
 
-    def _answer(
-        self, line: Line, graph: str, value: float | None, error: str | None, document: Document
-    ) -> PlacedGraph:
-        whole = {**document, "answers": self.digest(line)}
-        text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
-        return PlacedGraph(graph, value, error, f"{text}\n".encode())
+    def _failed(self, line: Line, graph: str, reason: str) -> PlacedGraph:
+        document = {"graph": graph, "placer": self.request.placer, "error": reason}
+        return PlacedGraph(graph, None, reason, self._encoded(document, line))
+
+    def _encoded(self, document: dict[str, Any], line: Line) -> bytes:
+        complete = {**document, "answers": self.digest(line)}
+        return f"{json.dumps(complete, separators=(',', ':'), ensure_ascii=False)}\n".encode()
 
     def _key(self) -> bytes:
         """Digest of all options; a file of weights is represented by its content."""
         reader, request = self.reader, self.request
         placer = request.algorithm
-        given = {**placer.texts(), **placer.options}
-        options = {name: value for name, value in given.items() if name != "weights"}
+        options = {**placer.texts(), **placer.options}
+        options.pop("weights", None)
         terms = (
             (placer.name, options, asdict(placer.budget) if placer.budget else None),
             terms_of(placer, request.budget, request.seed),
@@ -162,12 +152,12 @@ def place_all(
         repair(file, path, START, lambda line: _parsed(line) is not None)
         lines = data.lines()
         saved: Iterable[PlacedGraph] = _saved(placing, lines, path)
+        first_use.prepare()
         if any(KILLED.encode() in content for _, content in read_lines(path)):
             saved = _with_lost_placed(placing, data, list(saved), jobs, on)
             write_bytes(path, b"".join(placed.line for placed in saved))
             file = claims.enter_context(claim(path))  # the claimed one was replaced
         yield from saved
-        first_use.prepare()
         for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
             append_lines(file, placed.line, path)
             yield placed
@@ -178,9 +168,8 @@ def _with_lost_placed(
 ) -> list[PlacedGraph]:
     """Saved results, in which the problems whose worker process was killed are placed again."""
     numbers = [i for i, placed in enumerate(saved) if placed.error == KILLED]
-    wanted = set(numbers)
-    lines = (line for i, line in enumerate(data.lines()) if i in wanted)
-    first_use.prepare()
+    lost = set(numbers)
+    lines = (line for i, line in enumerate(data.lines()) if i in lost)
     again = parallel_map(placing, lines, jobs, on, lost=placing.lost, few=0)
     by_number = dict(zip(numbers, again, strict=True))
     return [by_number.get(i, placed) for i, placed in enumerate(saved)]
@@ -190,18 +179,18 @@ def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[Plac
     """Results that the file has; their lines of the data set are skipped."""
     for number, content in read_lines(path):
         line = next(lines, None)
-        answer = _parsed(content)
-        if line is None or answer is None or answer["answers"] != placing.digest(line):
+        saved = _parsed(content)
+        if line is None or saved is None or saved.answers != placing.digest(line):
             raise FormatError(
                 f"{spot(path)}:{number}: was written for other graphs, options or another cluster; "
                 "name another file, or remove it"
             )
-        yield PlacedGraph(answer["graph"], answer.get("value"), answer.get("error"), content)
+        yield PlacedGraph(saved.graph, saved.value, saved.error, content)
 
 
-def _parsed(content: bytes) -> _AnswerJson | None:
+def _parsed(content: bytes) -> _SavedLine | None:
     """Parse a line; None if it is not a result."""
     try:
-        return _ANSWER.validate_json(content)
-    except ValidationError:
+        return parse_as(_SavedLine, content, "", extra="ignore")
+    except FormatError:
         return None

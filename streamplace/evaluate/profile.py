@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SPLIT = "split"
-MOST_CLASSES, FEW_CLASSES = 100, 6
-LEAST_BINS, MOST_BINS = 10, 40
-MOST_WHOLE = 60
-"""Most bins around whole numbers of a histogram."""
-LEAST_SATURATION = 0.4
-"""Smallest peak, as a share of a link, for which the axis extends to a full link."""
+MAX_CLASSES = 100
+"""Groups of graphs beyond which there is no table of them."""
+BRIEF_CLASSES = 6
+"""Groups that a terminal lists."""
+MIN_BINS, MAX_BINS = 10, 40
+"""Bins of a histogram; more values have more."""
+MAX_INTEGER_BINS = 60
+"""Bins around integers, beyond which bins are wider."""
+MARKED_SATURATION = 0.4
+"""Peak, as a share of a link, from which the axis extends to a full link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +70,16 @@ class GraphClass:
     cpu: Spread
 
 
-OF_ONE_GRAPH = {
-    "operators": "operators",
-    "streams": "streams",
-    "sources": "sources",
-    "sinks": "sinks",
-    "cpu": "CPU (devices)",
-    "devices": "devices",
-    "ccr": "communication / computation",
-}
-SPREADS = {
-    "operators": "operators per graph",
-    "streams": "streams per graph",
-    "sources": "sources per graph",
-    "sinks": "sinks per graph",
-    "cpu": "CPU per graph",
-    "utilisation": "CPU per operator",
-    "saturation": "traffic per stream",
-    "devices": "devices per problem",
-    "ccr": "communication / computation",
+LABELS = {
+    "operators": ("operators", "operators per graph"),
+    "streams": ("streams", "streams per graph"),
+    "sources": ("sources", "sources per graph"),
+    "sinks": ("sinks", "sinks per graph"),
+    "cpu": ("CPU (devices)", "CPU per graph"),
+    "utilisation": ("", "CPU per operator"),
+    "saturation": ("", "traffic per stream"),
+    "devices": ("devices", "devices per problem"),
+    "ccr": ("communication / computation", "communication / computation"),
 }
 """Labels of the numbers in a table of one graph, and in one of several."""
 
@@ -102,7 +97,7 @@ class Profile(Displayed):
     saturation
         Traffic of every stream, as a share of one link.
     devices
-        Number of devices of every problem with its own cluster.
+        Number of devices of every problem that has a cluster.
     ccr
         Communication to computation of these problems: mean transfer between two devices / mean
         time of an operator.
@@ -129,8 +124,8 @@ class Profile(Displayed):
     def spreads(self) -> dict[str, Spread]:
         """Spreads of the numbers by name."""
         columns = ("operators", "streams", "sources", "sinks", "cpu", "utilisation", "saturation")
-        own = ("devices", "ccr") if self.devices else ()
-        return {name: Spread.of(getattr(self, name)) for name in (*columns, *own)}
+        of_problems = ("devices", "ccr") if self.devices else ()
+        return {name: Spread.of(getattr(self, name)) for name in (*columns, *of_problems)}
 
     def report(self) -> Report:
         """Sizes of one graph, or statistics of several."""
@@ -142,11 +137,11 @@ class Profile(Displayed):
         """Splits and tables; ``units`` describes the units of CPU and traffic."""
         spreads, sizes = self.spreads(), list[Sheet]()
         if len(self.operators) == 1:
-            names = [name for name in spreads if name in OF_ONE_GRAPH]
-            rows = tuple((OF_ONE_GRAPH[n], f"{spreads.pop(n).mean:.4g}") for n in names)
+            names = [name for name in spreads if LABELS[name][0]]
+            rows = tuple((LABELS[n][0], f"{spreads.pop(n).mean:.4g}") for n in names)
             sizes.append(Sheet(("", ""), rows))
         table = tuple(
-            (SPREADS[name], *(f"{value:.4g}" for value in asdict(spread).values()))
+            (LABELS[name][1], *(f"{value:.4g}" for value in asdict(spread).values()))
             for name, spread in spreads.items()
         )
         return (
@@ -166,7 +161,7 @@ class Profile(Displayed):
             cells = (str(group.attributes.get(name, "")) for name in names)
             rows.append((*cells, str(group.graphs), low if low == high else f"{low} to {high}"))
         sheet = Sheet((*names, "graphs", "CPU (devices)"), tuple(rows))
-        return with_rest(sheet, FEW_CLASSES) if is_brief else sheet
+        return with_rest(sheet, BRIEF_CLASSES) if is_brief else sheet
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every graph."""
@@ -178,11 +173,11 @@ class Profile(Displayed):
 
 
 def profile(
-    given: Iterable[StreamGraph | Problem], *, mips: float, bandwidth_bps: float
+    items: Iterable[StreamGraph | Problem], *, mips: float, bandwidth_bps: float
 ) -> Profile:
     """Measure graphs in devices of a speed and links of a bandwidth.
 
-    For problems, their own clusters are measured, too.
+    The clusters of problems are measured, too.
     """
     if not bandwidth_bps > 0:
         raise SettingError("the bandwidth of the unit of traffic is 0; it must be above 0")
@@ -194,7 +189,7 @@ def profile(
     classes: defaultdict[tuple[tuple[str, Attribute], ...], list[float]] = defaultdict(list)
     devices: list[int] = []
     ccr: list[float] = []
-    for item in given:
+    for item in items:
         if isinstance(item, Problem):
             devices.append(item.n_devices)
             ccr.append(_ccr(item))
@@ -207,7 +202,7 @@ def profile(
         cpu.append(float(utilisation[-1].sum()))
         if SPLIT in graph.attributes:
             splits[str(graph.attributes[SPLIT])] += 1
-        if len(classes) <= MOST_CLASSES:
+        if len(classes) <= MAX_CLASSES:
             attributes = tuple(item for item in graph.attributes.items() if item[0] != SPLIT)
             classes[attributes].append(cpu[-1])
     operators, streams, sources, sinks = zip(*sizes, strict=True) if sizes else ((), (), (), ())
@@ -222,7 +217,9 @@ def profile(
         dict(splits),
         tuple(devices),
         tuple(ccr),
-        _classes(classes),
+        tuple(GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in classes.items())
+        if len(classes) <= MAX_CLASSES and any(classes)
+        else (),
         mips,
         bandwidth_bps,
     )
@@ -264,16 +261,6 @@ def _ccr(problem: Problem) -> float:
     return float(sending.mean()) / computing if computing and remote.any() else 0.0
 
 
-def _classes(
-    loads_by_class: dict[tuple[tuple[str, Attribute], ...], list[float]],
-) -> tuple[GraphClass, ...]:
-    if len(loads_by_class) > MOST_CLASSES or not any(loads_by_class):
-        return ()
-    return tuple(
-        GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in loads_by_class.items()
-    )
-
-
 def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
     """Draw Figure 4 of DREAM's paper: operators per graph, CPU per operator, saturation per stream.
 
@@ -283,57 +270,34 @@ def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
     figure, axes = new_figure(3 if len(sizes) > 1 else 2, width=4.2, height=3.2)
     if len(sizes) > 1:
         numbers = np.array(profile.operators, float)
-        _histogram(axes[0], numbers, _whole(numbers), "operators per graph", "graphs")
+        _histogram(axes[0], numbers, _integer_bins(numbers), "operators per graph", "graphs")
         axes[0].locator_params("x", integer=True)
     elif sizes:
         each = " each" if len(profile.operators) > 1 else ""
         data += f", {sizes.pop()} operators{each}"
     cpu, network = axes[-2:]
-    _histogram(
-        cpu,
-        profile.utilisation,
-        _range(profile.utilisation),
-        "CPU of an operator (devices)",
-        "operators",
-    )
-    _histogram(
-        network,
-        profile.saturation,
-        _range(profile.saturation),
-        "traffic of a stream (links)",
-        "streams",
-    )
-    if profile.saturation.max(initial=0.0) >= LEAST_SATURATION:
-        _mark_link(network)
+    load, traffic = profile.utilisation, profile.saturation
+    _histogram(cpu, load, _bins(load), "CPU of an operator (devices)", "operators")
+    _histogram(network, traffic, _bins(traffic), "traffic of a stream (links)", "streams")
+    if traffic.max(initial=0.0) >= MARKED_SATURATION:
+        network.axvline(1.0, color=PALETTE[1], linewidth=1.2)
+        network.annotate(
+            "one link", (1.0, 1.0), xycoords=("data", "axes fraction"), fontsize=8,
+            color=PALETTE[1], ha="left", va="top", xytext=(4, 0), textcoords="offset points",
+        )  # fmt: skip
     return finish(figure, f"{data}\n{units}")
 
 
-def _mark_link(network: "Axes") -> None:
-    """Mark the traffic that fills one link."""
-    network.axvline(1.0, color=PALETTE[1], linewidth=1.2)
-    network.annotate(
-        "one link",
-        (1.0, 1.0),
-        xycoords=("data", "axes fraction"),
-        fontsize=8,
-        color=PALETTE[1],
-        ha="left",
-        va="top",
-        xytext=(4, 0),
-        textcoords="offset points",
-    )
-
-
-def _whole(numbers: Floats) -> Floats:
-    """Edges of bins around whole numbers, or of wider bins if there are many."""
+def _integer_bins(numbers: Floats) -> Floats:
+    """Edges of bins around integers, or of wider bins if there are many."""
     bins = np.arange(numbers.min(), numbers.max() + 2) - 0.5
-    return bins if len(bins) <= MOST_WHOLE else np.linspace(bins[0], bins[-1], MOST_BINS + 1)
+    return bins if len(bins) <= MAX_INTEGER_BINS else np.linspace(bins[0], bins[-1], MAX_BINS + 1)
 
 
-def _range(values: Floats) -> Floats:
+def _bins(values: Floats) -> Floats:
     """Edges of bins from 0 to the largest value; more values have more bins."""
     top = max(float(values.max(initial=0.0)), 1e-9)
-    n_bins = int(np.clip(2 * len(values) ** 0.5, LEAST_BINS, MOST_BINS))
+    n_bins = int(np.clip(2 * len(values) ** 0.5, MIN_BINS, MAX_BINS))
     return np.linspace(0.0, top * 1.0001, n_bins + 1)
 
 

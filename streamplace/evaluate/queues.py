@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from math import isfinite, isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from streamsim.engine import Doubt, Fit, GivenSettings, Observations, Settings, Trace
 
-MOST_QUEUES, MOST_LONGEST = 6, 4
-WIDEST = 24
+DRAWN_QUEUES, PRINTED_QUEUES = 6, 4
+"""Longest queues in a picture and in a report."""
+LABEL_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class QueueRun(Displayed):
         bursts = ", as windows send in bursts" if self.windows else ""
         steady = f"never{bursts}" if self.time_to_steady is None else duration(self.time_to_steady)
         waits = ", ".join(f"{name} {duration(wait)}" for name, wait in self.windows.items())
-        longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]
+        longest = sorted(self.queues.items(), key=lambda item: -item[1])[:PRINTED_QUEUES]
         queues = ", ".join(f"{name} {length:.0f}" for name, length in longest)
         lines: list[Part] = [
             f"  latency: {self.latency.words}",
@@ -142,8 +143,8 @@ def run_queues(
     from streamsim.engine import observe
 
     fitted = _fitted(problem, placement, asked)
-    seen = observe(problem.instance, placement.index[None, :], fitted.settings)
-    return _queue_run(problem, placement, fitted, seen)
+    observed = observe(problem.instance, placement.index[None, :], fitted.settings)
+    return _queue_run(problem, placement, fitted, observed)
 
 
 def run_queues_traced(
@@ -153,8 +154,8 @@ def run_queues_traced(
     from streamsim.engine import observe_traced
 
     fitted = _fitted(problem, placement, asked)
-    seen, ticks = observe_traced(problem.instance, placement.index, fitted.settings)
-    return _queue_run(problem, placement, fitted, seen), ticks, fitted.settings
+    observed, ticks = observe_traced(problem.instance, placement.index, fitted.settings)
+    return _queue_run(problem, placement, fitted, observed), ticks, fitted.settings
 
 
 def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None") -> "Fit":
@@ -174,9 +175,9 @@ def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None
 
 
 def _queue_run(
-    problem: Problem, placement: Placement, fitted: "Fit", seen: "Observations"
+    problem: Problem, placement: Placement, fitted: "Fit", observed: "Observations"
 ) -> QueueRun:
-    runs, streams, settings = seen.runs, problem.graph.streams, fitted.settings
+    runs, streams, settings = observed.runs, problem.graph.streams, fitted.settings
     valid = fitted.doubt is None
 
     def known(number: float) -> float | None:
@@ -190,13 +191,13 @@ def _queue_run(
         throughput=known(runs.throughput[0]),
         admitted=known(runs.admitted[0]),
         relative_throughput=known(runs.relative[0]),
-        latency=Latency(*map(known, (seen.latency[0], *seen.latency_quantiles[0]))),
+        latency=Latency(*map(known, (observed.latency[0], *observed.latency_quantiles[0]))),
         latency_without_backlog=Latency(
-            *map(known, (seen.processing[0], *seen.processing_quantiles[0]))
+            *map(known, (observed.processing[0], *observed.processing_quantiles[0]))
         ),
-        time_to_steady=known(seen.settled[0]),
+        time_to_steady=known(observed.settled[0]),
         backlog=float(runs.backlog[0]),
-        queues={streams.label(e): float(seen.max_queue[0, e]) for e in range(len(streams))},
+        queues={streams.label(e): float(observed.max_queue[0, e]) for e in range(len(streams))},
         utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
         windows={
             problem.graph.operators.name[int(v)]: float(size) / 2
@@ -234,8 +235,8 @@ def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure
     rate.axhline(problem.graph.source_rate, color=GREY, linestyle=":", label="offered")
     rate.set(ylabel="tuples/s", ylim=(0, None))
     tuples = run.queued + run.transit
-    for i, e in enumerate(tuples.max(axis=0).argsort()[::-1][:MOST_QUEUES].tolist()):
-        name = wrapped(legend_text(problem.graph.streams.label(e)), WIDEST)
+    for i, e in enumerate(tuples.max(axis=0).argsort()[::-1][:DRAWN_QUEUES].tolist()):
+        name = wrapped(legend_text(problem.graph.streams.label(e)), LABEL_WIDTH)
         queue.plot(run.seconds, tuples[:, e], linewidth=1.2, label=name, **line_style(i))
     if settings.capacity is not None:
         queue.axhline(settings.capacity, color=GREY, linestyle=":", label="capacity")
@@ -244,14 +245,9 @@ def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure
     wait.set(ylabel="latency on arrival (s)", ylim=(0, None))
     for axis in (rate, queue, wait):
         axis.set_xlabel("time (s)")
+    legend: dict[str, Any] = {"fontsize": LEGEND, "frameon": False, "loc": "upper center"}
     for axis, columns in ((rate, 1), (queue, 2)):
-        axis.legend(
-            fontsize=LEGEND,
-            frameon=False,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.2),
-            ncols=columns,
-        )
+        axis.legend(bbox_to_anchor=(0.5, -0.2), ncols=columns, **legend)
     return add_title(figure, f"{problem.graph.name}: {settings.duration:g} s with queues")
 
 

@@ -1,22 +1,47 @@
-"""Results of placers on problems, and content hashes of problems."""
+"""Results of placers on problems: a JSON line each in a file, and the cache of exact answers.
 
-from dataclasses import dataclass, field
+Records are read completely at the start, then appended. The user's cache has answers of the exact
+placer, proven or not. They are used only for the same problem with the same budget, seed and
+version. The cache therefore saves time and changes no result: it has no proof that took more than
+the budget.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from hashlib import blake2b, sha256
+from importlib.metadata import version
+from io import FileIO
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import ConfigDict, Field
 
+from streamplace.errors import FormatError
+from streamplace.io.appending import append_lines, claim, open_to_append, repair
+from streamplace.io.caches import user_cache
 from streamplace.io.fields import STRICT, Finite
+from streamplace.io.files import make_folder, reading, spot, wait_for_lock
+from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import distinct_rows
+from streamplace.model.messages import counted
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
 from streamplace.placers.result import proven
 
+LOG = logging.getLogger(__name__)
 Key = tuple[str, str, str, str]
+START = b'{"problem":'
+"""Beginning of every line of a file."""
+PROVER = "exact"
+"""Placer whose answers are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +52,7 @@ class Record:
 
     problem: str  # content hash of the problem
     graph: str
-    rate: Finite | None  # total rate of the sources; None for the graph's own rate
+    rate: Finite | None  # total rate of the sources; None for the graph's original rate
     placer: str
     # Budget, seed and weights of the placer as a text; a record with another text is another one.
     budget: str
@@ -71,6 +96,113 @@ class Record:
     def proven(self) -> bool:
         """Whether the value is proven to be optimal."""
         return self.value is not None and proven(self.value, self.bound)
+
+
+def results_file(folder: Path) -> Path:
+    """File of the results of a comparison in a folder, which is created if it is missing."""
+    make_folder(folder)
+    return folder / "results.jsonl"
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Records of a file; damaged lines are omitted with a warning, a torn last one without.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "results.jsonl"
+    >>> append_records(path, [Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
+    >>> [record.value for record in read_records(path)]
+    [0.8]
+    """
+    records = damaged = foreign = 0
+    with reading(path), path.open("rb") as lines:
+        for line in lines:
+            record = _parsed(line)
+            if record is not None:
+                records += 1
+                yield record
+            elif line.endswith(b"\n"):
+                damaged += 1
+                foreign += not line.startswith(START)
+    if foreign and not records:
+        raise FormatError(f"{spot(path)}: does not contain such results; name another file")
+    if damaged:
+        LOG.warning("%s: %s left out", spot(path), counted(damaged, "damaged line"))
+
+
+@contextmanager
+def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
+    """Lock a file against other processes, and yield a function that appends records to it."""
+    with claim(path) as file:
+        repair(file, path, START, lambda line: _parsed(line) is not None)
+        yield partial(_append, file, path)
+
+
+def append_records(path: Path, records: Iterable[Record]) -> None:
+    """Append records, once no other process does."""
+    with open_to_append(path) as file:
+        wait_for_lock(file)
+        repair(file, path, START, lambda line: _parsed(line) is not None)
+        _append(file, path, records)
+
+
+def _append(file: FileIO, path: Path, records: Iterable[Record]) -> None:
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+    append_lines(file, "".join(f"{encode(asdict(r))}\n" for r in records).encode(), path)
+
+
+def _parsed(line: bytes) -> Record | None:
+    """Record of a line; None if it is damaged or incomplete."""
+    try:
+        return parse_as(Record, line, "") if line.endswith(b"\n") else None
+    except FormatError:
+        return None
+
+
+def is_cached(placer: str) -> bool:
+    """Whether the answers of a placer are cached, named with or without options."""
+    return placer.split(":")[0] == PROVER
+
+
+def cache_path() -> Path:
+    """File of the answers in the user's cache folder, one per version of streamplace."""
+    return user_cache() / f"optima-{version('streamplace')}.jsonl"
+
+
+def cached_answers() -> dict[Key, Record]:
+    """Answers in the cache by key; a warning is logged if the file cannot be used."""
+    try:
+        return {record.key: record for record in read_records(cache_path())}
+    except FormatError:
+        if cache_path().exists():
+            _warn(cache_path())
+        return {}
+
+
+def cache_answers(records: Iterable[Record]) -> None:
+    """Add the answers of the exact placer to the cache, if it is writable."""
+    answers = [
+        replace(record, alias=None)
+        for record in records
+        if is_cached(record.placer) and record.error is None
+    ]
+    if answers:
+        try:
+            make_folder(cache_path().parent)
+            append_records(cache_path(), answers)
+        except FormatError:
+            _warn(cache_path())
+
+
+@cache
+def _warn(path: Path) -> None:
+    """Warn once that answers are not cached."""
+    LOG.warning(
+        "proven optima are not saved, because %s cannot be used; set XDG_CACHE_HOME to another "
+        "folder for caches",
+        spot(path),
+    )
 
 
 JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")

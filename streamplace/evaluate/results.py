@@ -1,91 +1,115 @@
-"""Results of a comparison as numeric columns, for tables and plots, and proven optima.
+"""Results of a comparison for one objective: columns, optima, rows of its table, and pairs.
 
-Optima follow from the best value and the tightest bound of every problem.
+Records become numeric columns, by rate and placer. Optima follow from the best value and the
+tightest bound of every problem, rows and pairs from the columns. Several objectives have a front.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from math import nan
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, nan
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.evaluate.paired import Paired, compared, paired
 from streamplace.evaluate.records import Record, key_number
 from streamplace.model.arrays import Floats
-from streamplace.objectives.registry import DEFAULT, Sense
+from streamplace.model.units import digits
+from streamplace.objectives.registry import Objective
 from streamplace.placers.result import PROVEN
 
 POWERS = 25
 """Number of columns of search steps; the last one is after 2²⁴ evaluations."""
-BLOCK = 2**16
-BOUND = ""
-"""Name of the column of bounds among the measures; no measure has this name."""
 ProblemNumbers = NDArray[np.uint64]
 """Numbers of problems, computed from their content hashes by `key_number`."""
+CODES = {
+    "problem": "Q", "value": "d", "bound": "d", "milliseconds": "f", "devices_used": "I",
+}  # fmt: skip
+"""Columns that every result has, with their types: 32 bytes for each result."""
+
+
+class ResultColumns(NamedTuple):
+    """Results of one placer at one rate, a row for each record.
+
+    ``value`` is NaN where the problem could not be placed, ``bound`` where none is proven, and
+    ``measures`` where they are not known.
+    """
+
+    problem: ProblemNumbers
+    value: Floats
+    bound: Floats
+    milliseconds: NDArray[np.float32]
+    devices_used: NDArray[np.uint32]
+    measures: dict[str, Floats]
+    # [N, POWERS] values after 1, 2, 4, … evaluations, NaN before the first one; no rows if no
+    # result reports its steps.
+    steps: Floats
+
+
+class _GrowingColumns:
+    """Columns to which records are added one by one."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, array[Any]] = {name: array(code) for name, code in CODES.items()}
+        self.measures: dict[str, array[float]] = {}
+        self.steps = array("d")
+
+    def add(self, record: Record) -> None:
+        before = len(self.columns["value"])
+        row = {
+            "problem": key_number(record.problem),
+            "value": nan if record.value is None else record.value,
+            "bound": nan if record.bound is None else record.bound,
+            "milliseconds": record.milliseconds,
+            "devices_used": record.devices_used,
+        }
+        for name, column in self.columns.items():
+            column.append(row[name])
+        for name in record.measures.keys() | self.measures.keys():
+            measure = self.measures.setdefault(name, array("d", [nan]) * before)
+            measure.append(record.measures.get(name, nan))
+        if record.steps or self.steps:
+            missing = before - len(self.steps) // POWERS
+            self.steps.extend([nan] * (missing * POWERS))
+            self.steps.extend(_by_power(record.steps))
+
+    def arrays(self) -> ResultColumns:
+        """Columns as arrays, which later records do not change."""
+        columns: dict[str, Any] = {name: np.array(values) for name, values in self.columns.items()}
+        measures = {name: np.array(column) for name, column in sorted(self.measures.items())}
+        steps = np.array(self.steps).reshape(-1, POWERS)
+        return ResultColumns(**columns, measures=measures, steps=steps)
+
+
+def _by_power(steps: Sequence[tuple[int, float]]) -> list[float]:
+    """Values after 2⁰, 2¹, … evaluations; the last one holds for all that follow."""
+    row: list[float] = []
+    for evaluations, value in steps:
+        first = min((evaluations - 1).bit_length(), POWERS - 1)
+        row[first:] = [*([row[-1] if row else nan] * (first - len(row))), value]
+    return row + [row[-1] if row else nan] * (POWERS - len(row))
 
 
 class Optima(NamedTuple):
-    """Proven optima of some problems, in ascending order of their numbers."""
+    """Best values of some problems, in ascending order of the problems' numbers."""
 
     problem: ProblemNumbers
     value: Floats
 
     def at(self, problems: ProblemNumbers) -> Floats:
-        """Optimum of each problem, NaN if unknown."""
+        """Value of each problem, NaN if unknown."""
         return look_up(problems, self.problem, self.value)
 
 
-class BestValues:
-    """Best value and tightest bound of every problem: 24 bytes for every result.
-
-    ``limit`` is the best value in any problem: what reaches it is optimal without another proof.
-
-    Examples
-    --------
-    >>> best = BestValues("min")
-    >>> best.add_record(Record("p", "g", None, "heft", "1 s", 9.0, None, 0.1, (0, 1)))
-    >>> best.add_record(Record("p", "g", None, "exact", "1 s", 7.0, 7.0, 0.1, (1, 1)))
-    >>> best.best().value.tolist(), best.optima().value.tolist()
-    ([7.0], [7.0])
-    """
-
-    def __init__(self, sense: Sense, limit: float | None = None) -> None:
-        self._sign = 1.0 if sense == "max" else -1.0
-        self._limit = np.inf if limit is None else self._sign * limit
-        self._problem, self._value, self._bound = array("Q"), array("d"), array("d")
-
-    def add_record(self, record: Record) -> None:
-        """Add a record."""
-        self._problem.append(key_number(record.problem))
-        self._value.append(nan if record.value is None else record.value)
-        self._bound.append(nan if record.bound is None else record.bound)
-
-    def add(self, problem: ProblemNumbers, value: Floats, bound: Floats) -> None:
-        """Add results, NaN where there is no value or no bound."""
-        self._problem.frombytes(problem.tobytes())
-        self._value.frombytes(value.tobytes())
-        self._bound.frombytes(bound.tobytes())
-
-    def best(self) -> Optima:
-        """Best values, proven or not."""
-        problem, best, _ = self._by_problem()
-        return Optima(problem, self._sign * best)
-
-    def optima(self) -> Optima:
-        """Optima that are proven, as the best value meets the tightest bound."""
-        problem, best, bound = self._by_problem()
-        proven = np.isfinite(bound)
-        proven[proven] = best[proven] >= bound[proven] - PROVEN * np.abs(bound[proven])
-        return Optima(problem[proven], self._sign * best[proven])
-
-    def _by_problem(self) -> tuple[ProblemNumbers, Floats, Floats]:
-        """Problems in ascending order, with their best values and bounds as if more is better."""
-        problem, at = np.unique(np.array(self._problem, np.uint64), return_inverse=True)
-        best, bound = np.full(len(problem), -np.inf), np.full(len(problem), self._limit)
-        np.fmax.at(best, at, self._sign * np.array(self._value))
-        np.fmin.at(bound, at, self._sign * np.array(self._bound))
-        return problem, best, bound
+def best_values(sign: float, problems: ProblemNumbers, values: Floats) -> Optima:
+    """Best value of every problem; ``sign`` is 1 if larger values are better, else -1."""
+    numbers, at = np.unique(problems, return_inverse=True)
+    best = np.full(len(numbers), -np.inf)
+    np.fmax.at(best, at, sign * values)
+    return Optima(numbers, sign * best)
 
 
 def look_up(problems: ProblemNumbers, listed: ProblemNumbers, values: Floats) -> Floats:
@@ -96,140 +120,278 @@ def look_up(problems: ProblemNumbers, listed: ProblemNumbers, values: Floats) ->
     return np.where(listed[at] == problems, values[at], nan)
 
 
-class SearchSteps(NamedTuple):
-    """Values after 1, 2, 4, … evaluations, up to the last one that each result reports."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One placer at one rate."""
 
-    value: Floats  # values of all results, one after the other; NaN before the first
-    n_steps: NDArray[np.uint8]  # number of values of each result
-
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Results and their values [B, POWERS], padded with the last value, in blocks."""
-        begin = 0
-        for first in range(0, len(self.n_steps), BLOCK):
-            end = begin + np.cumsum(self.n_steps[first : first + BLOCK], dtype=np.int64)
-            start = np.concatenate([[begin], end[:-1]])
-            at = np.minimum(start[:, None] + np.arange(POWERS), end[:, None] - 1)
-            values = np.full(at.shape, nan)
-            some = end > start
-            values[some] = self.value[at[some]]
-            yield slice(first, first + len(end)), values
-            begin = int(end[-1])
-
-
-class ResultColumns(NamedTuple):
-    """Results of one placer at one rate; a value is NaN if it could not place the problem.
-
-    Problems are numbered by their content hashes.
-    """
-
-    problem: ProblemNumbers
-    value: Floats
-    bound: Floats
-    milliseconds: NDArray[np.float32]
-    devices_used: NDArray[np.uint32]
-    measures: dict[str, Floats]
-    steps: SearchSteps
+    mean: float
+    q1: float
+    median: float
+    min: float
+    max: float
+    # Mean and worst of value / best value of all placers, proven or not.
+    of_best: tuple[float, float]
+    # Shares of the graphs on which the placer is better than, equal to or worse than each other
+    # placer, by the name of the other.
+    better_than: dict[str, float]
+    equal_to: dict[str, float]
+    worse_than: dict[str, float]
+    # Mean of value / optimum over the graphs with a proven optimum; None if there are none.
+    share_of_optimum: float | None
+    reached: float | None  # share of those graphs on which the placer reaches the optimum
+    proven: int  # number of those graphs
+    devices_used: dict[int, int]  # number of graphs by number of devices used
+    ms_per_graph: float
+    graphs: int
+    failed: int  # number of graphs that the placer could not place; other numbers ignore them
+    measures: dict[str, float]  # means of further numbers by name
 
 
-class ResultsTable:
-    """Results by rate and placer for one objective, which grow by records.
+Table = dict[float | None, dict[str, Row]]
+"""Rows by rate and placer; the rate None stands for the graphs' original rates."""
 
-    Records of other objectives are ignored.
+
+class ObjectiveResults:
+    """Results of a comparison for one objective; records are added before they are read.
+
+    Attributes
+    ----------
+    judge
+        The objective, with its conditions; records of other objectives are ignored.
 
     Examples
     --------
-    >>> record = Record("ab" * 32, "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
-    >>> results = ResultsTable([record])
-    >>> results.table()[1e4]["metis"].value.tolist()
-    [0.8]
+    >>> from streamplace.objectives.registry import OBJECTIVES
+    >>> row = ("p", "g", 1e4)
+    >>> results = ObjectiveResults(OBJECTIVES["throughput"], [
+    ...     Record(*row, "metis", "1 s", 0.6, None, 0.1, (0, 1)),
+    ...     Record(*row, "exact", "1 s", 0.8, 0.8, 9.0, (1, 1))])
+    >>> results.columns[1e4]["metis"].value.tolist(), results.optima.value.tolist()
+    ([0.6], [0.8])
+    >>> results.table[1e4]["metis"].share_of_optimum
+    0.7499999999999999
     """
 
-    def __init__(
-        self, records: Iterable[Record] = (), *, objective: str = DEFAULT, sense: Sense = "max"
-    ) -> None:
-        self.objective, self.sense = objective, sense
-        self._columns: dict[float | None, dict[str, _Columns]] = {}
+    def __init__(self, judge: Objective, records: Iterable[Record] = ()) -> None:
+        self.judge = judge
+        self._columns: dict[float | None, dict[str, _GrowingColumns]] = {}
+        self._saved = _GrowingColumns()
         self.add(records)
 
     def __repr__(self) -> str:
         placers = dict.fromkeys(name for row in self._columns.values() for name in row)
-        return f"<ResultsTable by {self.objective}: {', '.join(placers)}>"
+        return f"<ObjectiveResults by {self.judge.name}: {', '.join(placers)}>"
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add further records."""
+        """Add records of the comparison."""
         for record in records:
-            if record.objective != self.objective:
-                continue
-            by_placer = self._columns.setdefault(record.rate, {})
-            by_placer.setdefault(record.label, _Columns()).add(record)
+            if record.objective == self.judge.name:
+                by_placer = self._columns.setdefault(record.rate, {})
+                by_placer.setdefault(record.label, _GrowingColumns()).add(record)
 
-    def table(self) -> dict[float | None, dict[str, ResultColumns]]:
+    def add_saved(self, record: Record) -> None:
+        """Add a record of an earlier comparison, which may prove an optimum but is in no table."""
+        if record.objective == self.judge.name:
+            self._saved.add(record)
+
+    @property
+    def sign(self) -> float:
+        """1 if larger values are better, else -1."""
+        return 1.0 if self.judge.sense == "max" else -1.0
+
+    @cached_property
+    def columns(self) -> dict[float | None, dict[str, ResultColumns]]:
         """Columns by rate and placer, in order of their first records."""
         return {
-            rate: {name: columns.results() for name, columns in by_placer.items()}
+            rate: {name: columns.arrays() for name, columns in by_placer.items()}
             for rate, by_placer in self._columns.items()
         }
 
-    def optima(self) -> "Optima":
-        """Proven optima, for which the best value meets the lowest bound."""
-        return self._best_values().optima()
+    @cached_property
+    def best(self) -> Optima:
+        """Best values of the comparison, proven or not."""
+        parts = [columns for by_placer in self.columns.values() for columns in by_placer.values()]
+        return best_values(self.sign, *_joined(parts)[:2])
 
-    def best(self) -> "Optima":
-        """Best known values, proven or not."""
-        return self._best_values().best()
+    @cached_property
+    def optima(self) -> Optima:
+        """Optima that are proven, as the best value meets the tightest bound or the limit of all.
 
-    def _best_values(self) -> BestValues:
-        best = BestValues(self.sense)
-        for results in self.every():
-            best.add(results.problem, results.value, results.bound)
-        return best
+        Saved records count as well.
+        """
+        parts = [columns for by_placer in self.columns.values() for columns in by_placer.values()]
+        problem, value, bound = _joined([*parts, self._saved.arrays()])
+        numbers, best = best_values(self.sign, problem, value)
+        # As if larger values were better: the best value in any problem bounds all of them.
+        limit = np.inf if self.judge.limit is None else self.sign * self.judge.limit
+        tightest = np.full(len(numbers), limit)
+        np.fmin.at(tightest, np.searchsorted(numbers, problem), self.sign * bound)
+        proven = np.isfinite(tightest)
+        reached = tightest[proven] - PROVEN * np.abs(tightest[proven])
+        proven[proven] = self.sign * best[proven] >= reached
+        return Optima(numbers[proven], best[proven])
 
-    def every(self) -> Iterator[ResultColumns]:
-        """Columns of every placer at every rate."""
-        return (c.results() for by_placer in self._columns.values() for c in by_placer.values())
+    @cached_property
+    def table(self) -> Table:
+        """Row of every placer at every rate, compared with all others and with proven optima."""
+        return {
+            rate: {name: self._row(columns, by_placer) for name, columns in by_placer.items()}
+            for rate, by_placer in self.columns.items()
+        }
 
+    @cached_property
+    def paired(self) -> dict[float | None, dict[str, dict[str, Paired]]]:
+        """Comparisons of every placer with every other one, by rate, placer and rival."""
+        return {
+            rate: {
+                name: {
+                    other: paired(*_matched(columns, rival), self.sign)
+                    for other, rival in by_placer.items()
+                    if other != name
+                }
+                for name, columns in by_placer.items()
+            }
+            for rate, by_placer in self.columns.items()
+        }
 
-class _Columns:
-    """Columns that grow: 16 bytes per result, and 8 per further number."""
-
-    def __init__(self) -> None:
-        self.problem, self.value = array("Q"), array("d")
-        self.milliseconds, self.devices_used = array("f"), array("I")
-        self.sparse: dict[str, array[float]] = {}
-        self.reached, self.n_steps = array("d"), array("B")
-
-    def add(self, record: Record) -> None:
-        """Add a record."""
-        self.problem.append(key_number(record.problem))
-        self.value.append(nan if record.value is None else record.value)
-        self.milliseconds.append(record.milliseconds)
-        self.devices_used.append(record.devices_used)
-        steps = _by_power(record.steps)
-        self.reached.extend(steps)
-        self.n_steps.append(len(steps))
-        numbers = {**record.measures, **({} if record.bound is None else {BOUND: record.bound})}
-        for name in numbers.keys() | self.sparse.keys():
-            column = self.sparse.setdefault(name, array("d", [nan]) * (len(self.value) - 1))
-            column.append(numbers.get(name, nan))
-
-    def results(self) -> ResultColumns:
-        """Columns as arrays, which later records do not change."""
-        columns = {name: np.array(column) for name, column in sorted(self.sparse.items())}
-        return ResultColumns(
-            np.array(self.problem, np.uint64),
-            np.array(self.value),
-            columns.pop(BOUND, np.full(len(self.value), nan)),
-            np.array(self.milliseconds, np.float32),
-            np.array(self.devices_used, np.uint32),
-            columns,
-            SearchSteps(np.array(self.reached), np.array(self.n_steps, np.uint8)),
+    def _row(self, results: ResultColumns, rivals: Mapping[str, ResultColumns]) -> Row:
+        sign = self.sign
+        placed = ~np.isnan(results.value)
+        values = results.value[placed] if placed.any() else np.array([nan])
+        optimum = self.optima.at(results.problem)
+        judged = placed & ~np.isnan(optimum)
+        shares = ratio(results.value[judged], optimum[judged])
+        of_best = ratio(results.value, self.best.at(results.problem))[placed]
+        of_best = of_best if len(of_best) else np.array([nan])
+        signs = {name: _shares_of_signs(results, rival, sign) for name, rival in rivals.items()}
+        q1, median = np.quantile(values, (0.25, 0.5))
+        used, graphs = np.unique(results.devices_used[placed], return_counts=True)
+        milliseconds = results.milliseconds[placed]
+        return Row(
+            mean=float(values.mean()),
+            q1=float(q1),
+            median=float(median),
+            min=float(values.min()),
+            max=float(values.max()),
+            of_best=(float(of_best.mean()), float(sign * (sign * of_best).min())),
+            better_than={name: share[1] for name, share in signs.items()},
+            equal_to={name: share[0] for name, share in signs.items()},
+            worse_than={name: share[-1] for name, share in signs.items()},
+            share_of_optimum=float(shares.mean()) if len(shares) else None,
+            reached=float((sign * (shares - 1) >= -PROVEN).mean()) if len(shares) else None,
+            proven=len(shares),
+            devices_used=dict(zip(used.tolist(), graphs.tolist(), strict=True)),
+            ms_per_graph=float(milliseconds.mean(dtype=np.float64)) if placed.any() else nan,
+            graphs=len(placed),
+            failed=len(placed) - int(placed.sum()),
+            measures={name: mean_of(column) for name, column in results.measures.items()},
         )
 
 
-def _by_power(steps: Sequence[tuple[int, float]]) -> list[float]:
-    """Values after 2⁰, 2¹, … evaluations, up to the last one that is reported."""
-    row: list[float] = []
-    for evaluations, value in steps:
-        first = min((evaluations - 1).bit_length(), POWERS - 1)
-        row[first:] = [*([row[-1] if row else nan] * (first - len(row))), value]
-    return row
+def _joined(parts: Sequence[ResultColumns]) -> tuple[ProblemNumbers, Floats, Floats]:
+    """Problems, values and bounds of several columns, one after the other."""
+    empty = np.empty(0)
+    return (
+        np.concatenate([part.problem for part in parts] or [empty.astype(np.uint64)]),
+        np.concatenate([part.value for part in parts] or [empty]),
+        np.concatenate([part.bound for part in parts] or [empty]),
+    )
+
+
+def _last_values(results: ResultColumns) -> Optima:
+    """Value of every problem; that of the last row if a graph occurs twice."""
+    problem, last = np.unique(results.problem[::-1], return_index=True)
+    return Optima(problem, results.value[::-1][last])
+
+
+def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floats]:
+    """Both placers' values on the graphs that both placed, in the order of the problems."""
+    problem, values = _last_values(results)
+    theirs = _last_values(rival).at(problem)
+    both = ~(np.isnan(values) | np.isnan(theirs))
+    return values[both], theirs[both]
+
+
+def _shares_of_signs(results: ResultColumns, rival: ResultColumns, sign: float) -> dict[int, float]:
+    """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
+    theirs = _last_values(rival).at(results.problem)
+    both = ~(np.isnan(results.value) | np.isnan(theirs))
+    signs = compared(results.value[both], theirs[both], sign)
+    return {way: float((signs == way).sum()) / max(1, len(signs)) for way in (-1, 0, 1)}
+
+
+def heading(rate: float | None) -> str:
+    """Title of the table of a rate."""
+    return "own rates" if rate is None else f"{digits(rate, 6)} tuples/s"
+
+
+def mean_of(column: Floats) -> float:
+    """Mean of the numbers of a column; NaN if it has none."""
+    numbers = column[~np.isnan(column)]
+    return float(numbers.mean()) if len(numbers) else nan
+
+
+def ratio(values: Floats, best: Floats) -> Floats:
+    """Values relative to the best ones: 1 for equal values, even for a best of 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values == best, 1.0, values / best)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Values by all objectives of a placer that optimised one of them."""
+
+    placer: str
+    asked: str
+    of_best: dict[str, float]  # mean of value / best known value, by objective; 1 is best
+    front: bool  # whether no other point is at least as good by all objectives and better by one
+
+
+Front = dict[float | None, list[Point]]
+"""Points by rate."""
+
+
+def front_of(results: Sequence[ObjectiveResults]) -> Front:
+    """Trade-offs between several objectives, and the Pareto front of each rate."""
+    rates = dict.fromkeys(rate for result in results for rate in result.columns)
+    return {rate: _points(results, rate) for rate in rates}
+
+
+def _points(results: Sequence[ObjectiveResults], rate: float | None) -> list[Point]:
+    asked = [(result, result.columns.get(rate, {})) for result in results]
+    best = {}
+    for target in results:
+        parts = [(c.problem, _by(c, result, target)) for result, row in asked for c in row.values()]
+        numbers, values = map(np.concatenate, zip(*parts, strict=True))
+        best[target.judge.name] = best_values(target.sign, numbers, values)
+    rows = []
+    for result, by_placer in asked:
+        for placer, columns in by_placer.items():
+            shares = {}
+            for target in results:
+                optimum = best[target.judge.name].at(columns.problem)
+                shares[target.judge.name] = mean_of(ratio(_by(columns, result, target), optimum))
+            if all(map(isfinite, shares.values())):
+                rows.append((placer, result.judge.name, shares))
+    goods = np.array([[r.sign * shares[r.judge.name] for r in results] for *_, shares in rows])
+    goods = goods.reshape(len(rows), len(results))
+    return [Point(*row, front=not _is_dominated(goods, i)) for i, row in enumerate(rows)]
+
+
+def _by(columns: ResultColumns, asked: ObjectiveResults, target: ObjectiveResults) -> Floats:
+    """Values by one objective of placements that were optimised for another, or for the same.
+
+    Measures are named after the objective without its conditions, which all placements meet.
+    """
+    if asked is target:
+        return columns.value
+    judge = target.judge
+    measure = judge.name if judge.base is None else judge.base.name
+    return columns.measures.get(measure, np.full(len(columns.value), nan))
+
+
+def _is_dominated(goods: Floats, i: int) -> bool:
+    """Whether another row is nowhere less than row i, and somewhere more."""
+    no_worse = (goods >= goods[i]).all(axis=1)
+    better = (goods > goods[i]).any(axis=1)
+    return bool((no_worse & better).any())

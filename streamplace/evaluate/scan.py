@@ -24,14 +24,12 @@ from streamplace.objectives.registry import DEFAULT, named_objective, suggested_
 
 BATCH = 64
 """Lines that are scanned together, so that starting processes pays off."""
-SEVERAL = 2
-MOST_PROBLEMS = 500
-MOST_BYTES = 8 * 2**20
+MAX_PROBLEMS = 500
+MAX_BYTES = 8 * 2**20
 """Data sets of at most this many problems and bytes stay in memory when they are parsed."""
-TRIED = 20
-LEAST_TRIED = 3
-PATIENCE_S = 30.0
-"""Time limit for the sample."""
+SAMPLE, MIN_SAMPLE = 20, 3
+"""Graphs that are timed; three at least, however long they take."""
+SAMPLE_TIME_S = 30.0
 Trained = Mapping[str, frozenset[int]]
 """Hashes of graphs by the placer that was trained on them; see `trained_on`."""
 NONE: Trained = MappingProxyType({})
@@ -49,7 +47,7 @@ class Scan:
     trained: Mapping[str, int] = field(default_factory=Counter)
 
     def __add__(self, other: "Scan") -> "Scan":
-        rates = sorted(self.rates | other.rates)[:SEVERAL]
+        rates = sorted(self.rates | other.rates)[:2]
         trained = Counter(self.trained) + Counter(other.trained)
         objectives = self.objectives | other.objectives
         return Scan(self.total + other.total, frozenset(rates), objectives, trained)
@@ -78,21 +76,21 @@ def scan(
     """
     lines = data.lines()
     first = list(_small(lines))
-    rest = list(islice(lines, 1))
-    if not rest:
+    others = list(islice(lines, 1))
+    if not others:
         problems = tuple(map(data.reader, first))
         return scan_of(problems, trained), problems
-    batches = _batches(chain(first, rest, lines))
+    batches = _batches(chain(first, others, lines))
     return sum(parallel_map(_BatchScanner(data.reader, trained), batches, jobs, on), Scan()), data
 
 
 def _small(lines: Iterator[Line]) -> Iterator[Line]:
     """Lines, as long as all of them are few and small."""
     size = 0
-    for line in islice(lines, MOST_PROBLEMS):
+    for line in islice(lines, MAX_PROBLEMS):
         yield line
         size += len(line.content)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             return
 
 
@@ -108,8 +106,8 @@ def scan_of(problems: Iterable[Problem], trained: Trained = NONE) -> Scan:
 
 def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
     number = graph_number(graph) if trained else 0
-    of = {name: 1 for name, graphs in trained.items() if number in graphs}
-    return Scan(1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), of)
+    known = {name: 1 for name, graphs in trained.items() if number in graphs}
+    return Scan(1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,19 +134,18 @@ class Estimate:
 
 def estimate(work: Callable[[Line], Any], data: DataSet, total: int, each: int) -> Estimate:
     """Time the work on a sample of a data set's graphs, each of which has ``each`` placements."""
-    seconds = np.array(list(_times(work, _drawn(data, total))))
+    seconds = np.array(list(_times(work, _sample(data, total))))
     hours = total / 3600
     error = float(seconds.std(ddof=1)) / len(seconds) ** 0.5 if len(seconds) > 1 else nan
     mean = float(seconds.mean())
     return Estimate(total, total * each, len(seconds), mean, hours * mean, hours * error)
 
 
-def _drawn(data: DataSet, total: int) -> list[Line]:
-    """Draw lines in random order, always the same."""
+def _sample(data: DataSet, total: int) -> list[Line]:
+    """Lines in random order, always the same."""
     rng = np.random.default_rng(0)
-    chosen = rng.choice(total, min(TRIED, total), replace=False)
-    wanted = set(chosen.tolist())
-    lines = list(compress(data.lines(), (number in wanted for number in count())))
+    numbers = set(rng.choice(total, min(SAMPLE, total), replace=False).tolist())
+    lines = list(compress(data.lines(), (number in numbers for number in count())))
     return [lines[i] for i in rng.permutation(len(lines))]
 
 
@@ -159,5 +156,5 @@ def _times(work: Callable[[Line], Any], lines: list[Line]) -> Iterator[float]:
         start = time.perf_counter()
         work(line)
         yield time.perf_counter() - start
-        if tried >= LEAST_TRIED and time.perf_counter() - begin > PATIENCE_S:
+        if tried >= MIN_SAMPLE and time.perf_counter() - begin > SAMPLE_TIME_S:
             return

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.comparison_run import weights_of
+from streamplace.evaluate.compare import weights_of
 from streamplace.io.weights import read_tensors
 from streamplace.learn.loading import loaded
 from streamplace.model.graph import StreamGraph
@@ -18,8 +18,8 @@ from streamplace.placers.named import aliased_placers, named_placer
 
 KEY = "graphs"
 """Entry of the hashes in the description of a training."""
-MOST = 20_000
-"""Most graphs whose hashes are kept, of 8 bytes each; of more, the smallest hashes are."""
+MAX_GRAPHS = 20_000
+"""Graphs whose hashes are kept, of 8 bytes each; of more, the smallest hashes are."""
 NUMBER = np.dtype(">u8")
 DIGITS = 6
 """Significant digits of a source's share of the rate, which scaling rounds."""
@@ -43,22 +43,22 @@ def graph_number(graph: StreamGraph) -> int:
 
 def described(graphs: Iterable[StreamGraph]) -> dict[str, str]:
     """Entry of the graphs in the description of a training."""
-    kept = np.array(sorted({graph_number(graph) for graph in graphs})[:MOST], NUMBER)
+    kept = np.array(sorted({graph_number(graph) for graph in graphs})[:MAX_GRAPHS], NUMBER)
     return {KEY: b64encode(kept.tobytes()).decode()}
 
 
 def trained_on(placers: Iterable[str]) -> dict[str, frozenset[int]]:
     """Hashes of the graphs that each placer of a list was trained on, by its label.
 
-    Placers without weights are left out, and those whose weights do not say it.
+    Placers without weights are omitted, and those whose weights do not say it.
     """
-    found = {}
+    hashes = {}
     for placer in aliased_placers(placers):
         path = weights_of(named_placer(placer.spec))
         with suppress(FormatError):  # which the placer itself reports, for every graph
             if path is not None and (numbers := _of_file(path)):
-                found[placer.label] = numbers
-    return found
+                hashes[placer.label] = numbers
+    return hashes
 
 
 @loaded
@@ -75,7 +75,7 @@ def _numbers(training: Any) -> frozenset[int]:
         return frozenset()
     text = training.get(KEY, "") if training.get("epochs") else ""
     try:
-        own = np.frombuffer(b64decode(text, validate=True), NUMBER).tolist()
+        numbers = np.frombuffer(b64decode(text, validate=True), NUMBER).tolist()
     except (TypeError, ValueError):
-        own = []
-    return frozenset(own) | _numbers(training.get("start"))
+        numbers = []
+    return frozenset(numbers) | _numbers(training.get("start"))

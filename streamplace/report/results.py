@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import Comparison, GraphResults
 from streamplace.evaluate.comparison_report import as_document
-from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
-from streamplace.evaluate.results import ResultColumns
+from streamplace.evaluate.results import ObjectiveResults, ResultColumns
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand
@@ -34,7 +33,7 @@ def add_results(document: ReportDocument, subject: object) -> None:
     if isinstance(subject, Comparison):
         document["comparison"], document["problems"] = comparison_part(subject)
         document["notes"].extend(map(printable, subject.notes))
-        if subject.graphs is not None and subject.graphs.left_out:
+        if subject.graphs.left_out:
             document["notes"].append(
                 f"The values of {subject.graphs.left_out} further graphs are in the tables alone."
             )
@@ -51,7 +50,7 @@ def add_results(document: ReportDocument, subject: object) -> None:
 
 def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[ProblemPart]]:
     """Describe a comparison, and its first graphs with their placements."""
-    graphs = comparison.graphs or GraphResults()
+    graphs = comparison.graphs
     judges = {result.judge.name: result.judge for result in comparison.results}
     problems = [
         problem_part(
@@ -80,7 +79,7 @@ def _placed(graphs: GraphResults, row: int, problem: Problem) -> list[Shown]:
 
 def _compared(result: ObjectiveResults, graphs: GraphResults) -> Iterable[ComparedPart]:
     """Results of one objective, for every rate."""
-    table = result.results.table()
+    table = result.columns
     document = as_document([result])["rates"]
     for (rate, by_placer), facts in zip(sorted(table.items()), document.values(), strict=True):
         rows = facts["placers"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.records import Record, problem_hash
-from streamplace.evaluate.results import ResultsTable
-from streamplace.evaluate.rows import Row, rows_by_rate
+from streamplace.evaluate.results import ObjectiveResults, Row
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
@@ -54,14 +53,14 @@ def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
         "auto": (PLACERS["auto"], Budget(evaluations=EVALUATIONS)),
     }
     chosen = trained.problems[:MOST_PROBLEMS]
-    results = ResultsTable(objective=objective.name, sense=objective.sense)
+    results = ObjectiveResults(objective)
     begin, placed = time.perf_counter(), 0
     for problem in track(chosen, "comparing with other placers", len(chosen)):
         results.add(_records(problem, objective, placers, trained.seed))
         placed += 1
         if placed >= LEAST_PROBLEMS and time.perf_counter() - begin > PATIENCE_S:
             break
-    (rows,) = rows_by_rate(results, results.optima()).values()
+    (rows,) = results.table.values()
     return Answers(objective, trained.held_out, placed, len(trained.problems), reference, rows)
 
 

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.optima import PROVER
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.compare import ComparisonRun, compare
+from streamplace.evaluate.records import PROVER, Record
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective

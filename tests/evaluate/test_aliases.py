@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 from problems import chain, diamond
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.record_file import read_records
-from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.compare import ComparisonRun, compare
+from streamplace.evaluate.records import Record, read_records
+from streamplace.evaluate.results import ObjectiveResults
 from streamplace.model import Cluster, Problem
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import AliasedPlacer, aliased_placers
 from streamplace.placers.registry import Budget
 
@@ -57,7 +56,7 @@ def test_an_alias_that_could_be_mistaken_is_refused(
 def test_a_table_shows_aliases_and_a_result_holds_both_names(file: Path) -> None:
     """The alias for people, the placer for whoever repeats the comparison."""
     saved = records(file, "few=metis:k=2", "metis")
-    (table,) = ResultsTable(saved).table().values()
+    (table,) = ObjectiveResults(OBJECTIVES["throughput"], saved).columns.values()
     assert list(table) == ["few", "metis"]
     assert {(record.alias, record.placer) for record in read_records(file)} == {
         ("few", "metis:k=2"),
@@ -66,7 +65,8 @@ def test_a_table_shows_aliases_and_a_result_holds_both_names(file: Path) -> None
 
 
 def test_two_aliases_of_one_placer_have_its_values() -> None:
-    (table,) = ResultsTable(records(None, "a=random", "b=random", "random")).table().values()
+    found = records(None, "a=random", "b=random", "random")
+    (table,) = ObjectiveResults(OBJECTIVES["throughput"], found).columns.values()
     values = [columns.value.tolist() for columns in table.values()]
     assert len(values) == 3
     assert values[0] == values[1] == values[2]

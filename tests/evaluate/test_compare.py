@@ -11,18 +11,19 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate import runner
-from streamplace.evaluate.compare import compare
+from streamplace.evaluate import compare as runner
+from streamplace.evaluate.compare import ComparisonRun, Origin, Runner, compare, same_problem
 from streamplace.evaluate.comparison import Comparison
-from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.objective_results import ResultsByObjective
-from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
-from streamplace.evaluate.record_file import append_records, claim_records, read_records
-from streamplace.evaluate.records import Record, problem_hash
-from streamplace.evaluate.results import ResultsTable
-from streamplace.evaluate.rows import rows_by_rate
-from streamplace.evaluate.runner import Origin, Runner, same_problem
+from streamplace.evaluate.records import (
+    Record,
+    append_records,
+    cache_path,
+    claim_records,
+    problem_hash,
+    read_records,
+)
+from streamplace.evaluate.results import ObjectiveResults
 from streamplace.model import (
     Cluster,
     Constraints,
@@ -82,8 +83,8 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> Non
 
 def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: Path) -> None:
     played(comparison("random"), file, PROBLEMS[:1])
-    saved = {record.key: record for record in read_records(file)}
-    both = Runner(comparison("random", "round-robin"), same_problem, saved)
+    both = Runner(comparison("random", "round-robin"), same_problem)
+    both.saved = {record.key: record for record in read_records(file)}
     origins = [outcome.origin for outcome in both.failed(PROBLEMS[0], "killed")]
     assert origins == 2 * [Origin.SAVED, Origin.FAILED]
 
@@ -160,7 +161,7 @@ def test_standings_follow_the_definitions() -> None:
     rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
     rows += [record("exact", g, v, b) for g, v, b in
              (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
-    table = rows_by_rate(ResultsTable(rows), ResultsTable(rows).optima())[1e4]
+    table = ObjectiveResults(OBJECTIVES["throughput"], rows).table[1e4]
     metis, exact = table["metis"], table["exact"]
     assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
         (0.65, 0.575, 0.65, 0.5)
@@ -178,15 +179,14 @@ def test_standings_follow_the_definitions() -> None:
 
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     rows = [record("x", "a", 0.5), record("x", "b", None)]
-    row = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
+    row = ObjectiveResults(OBJECTIVES["throughput"], rows).table[1e4]["x"]
     assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
 
 
 def told(*records: Record) -> list[str]:
     """Lines of the report on these records."""
-    collected = ResultsByObjective([OBJECTIVES["throughput"]])
-    collected.add(records)
-    return str(Comparison(tuple(collected.results()), "metis").report()).splitlines()
+    results = ObjectiveResults(OBJECTIVES["throughput"], records)
+    return str(Comparison((results,), "metis").report()).splitlines()
 
 
 def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
@@ -335,14 +335,14 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None
     names = ("random", "anneal", "metis-oracle", "pilot", "auto")
     budget = Budget(seconds=None, evaluations=300)
     rows = played(ComparisonRun(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
-    results = ResultsTable(rows)
+    results = ObjectiveResults(OBJECTIVES["throughput"], rows)
     for row in rows:
         assert row.steps[-1][1] == row.value
         counts, values = zip(*row.steps, strict=True)
         assert list(counts) == sorted(set(counts))
         assert max(counts) <= 2 * 300
         assert list(values) == sorted(values)
-        ((_, (steps,)),) = results.table()[2e4][row.placer].steps.blocks()
+        (steps,) = results.columns[2e4][row.placer].steps
         told = steps[~np.isnan(steps)]
         assert told[-1] == row.value
         assert (np.diff(told) >= 0).all()

@@ -3,10 +3,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streamplace.evaluate import comparison_plots as plots
-from streamplace.evaluate.pareto import draw_front, points
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable
-from streamplace.evaluate.rows import rows_by_rate
+from streamplace.evaluate.results import ObjectiveResults, front_of
 from streamplace.objectives.registry import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -16,28 +14,19 @@ THROUGHPUT, LATENCY = OBJECTIVES["throughput"], OBJECTIVES["latency"]
 TITLE = "mine.jsonl: 5 graphs"
 
 
-def results(values: dict[str, list[float]], bound: float | None = 1.0) -> ResultsTable:
+def results(values: dict[str, list[float]], bound: float | None = 1.0) -> ObjectiveResults:
     """A result for every placer and graph, 12 ms each."""
-    return ResultsTable(
+    records = (
         Record(str(g), str(g), 1e4, name, "", value, bound, 12.0, (0,), steps=((1, value),))
         for name, column in values.items()
         for g, value in enumerate(column)
     )
+    return ObjectiveResults(THROUGHPUT, records)
 
 
 def drawn(name: str, values: dict[str, list[float]]) -> "Figure | None":
     """A plot of some results."""
-    table = results(values)
-    optima = table.optima()
-    rows = rows_by_rate(table, optima)
-    draw = {
-        "cdf": lambda: plots.draw_cdf(table, THROUGHPUT, TITLE),
-        "steps": lambda: plots.draw_steps(table, THROUGHPUT, TITLE),
-        "devices": lambda: plots.draw_devices(rows, TITLE),
-        "scatter": lambda: plots.draw_scatter(table, optima, THROUGHPUT, TITLE),
-        "tradeoff": lambda: plots.draw_tradeoff(rows, THROUGHPUT, TITLE),
-    }
-    return draw[name]()
+    return plots.PLOTS[name](results(values), TITLE)
 
 
 ALIKE = {"best": [1.0] * 5, "good": [1.0, 1.0, 0.999, 1.0, 1.0], "a" * 120: [1.0] * 5}
@@ -90,24 +79,23 @@ def test_two_proven_optima_make_no_scatter_plot() -> None:
 def test_a_placer_that_placed_nothing_has_no_line() -> None:
     table = results({"a": [0.5] * 5})
     table.add([Record(str(g), str(g), 1e4, "b", "", None, None, 0.0, (), "no") for g in range(5)])
-    figure = plots.draw_cdf(table, THROUGHPUT, TITLE)
+    figure = plots.draw_cdf(table, TITLE)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
 
 
 def test_the_front_names_every_point() -> None:
-    tables = {
-        judge.name: ResultsTable(
+    judges = [THROUGHPUT, LATENCY]
+    tables = [
+        ObjectiveResults(
+            judge,
             (
                 Record("0", "0", 1e4, name, "", 1.0, None, 1.0, (0,), None, judge.name,
                        measures={"throughput": 0.5, "latency": 0.1})
                 for name in ("a", "b")
             ),
-            objective=judge.name,
-            sense=judge.sense,
         )
-        for judge in (THROUGHPUT, LATENCY)
-    }  # fmt: skip
-    judges = [THROUGHPUT, LATENCY]
-    figure = draw_front(points(tables, judges), judges, TITLE)
+        for judge in judges
+    ]  # fmt: skip
+    figure = plots.draw_front(front_of(tables), judges, TITLE)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [f"{p}, asked for {j}" for j in ("throughput", "latency") for p in "ab"]

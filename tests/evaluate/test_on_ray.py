@@ -18,13 +18,11 @@ import pytest
 from makespan_cases import giph
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison_run import ComparisonRun
+from streamplace.evaluate.compare import ComparisonRun, compare
 from streamplace.evaluate.on_ray import LOOPBACK, connected, map_on_ray
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
-from streamplace.evaluate.record_file import read_records
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.records import Record, read_records
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet

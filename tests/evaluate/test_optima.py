@@ -7,11 +7,15 @@ from threading import Thread
 import pytest
 from problems import chain, diamond
 
-from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison_run import ComparisonRun
-from streamplace.evaluate.optima import _warn, cache_path, known_answers, remember
-from streamplace.evaluate.record_file import read_records
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.compare import ComparisonRun, compare
+from streamplace.evaluate.records import (
+    Record,
+    _warn,
+    cache_answers,
+    cache_path,
+    cached_answers,
+    read_records,
+)
 from streamplace.model import Cluster, Problem
 from streamplace.placers.registry import Budget
 
@@ -109,12 +113,12 @@ def test_answers_added_at_once_are_all_kept() -> None:
 
     def add(who: int) -> None:
         for i in range(20):
-            remember([replace(record, problem=f"{who}-{i}")])
+            cache_answers([replace(record, problem=f"{who}-{i}")])
 
     writers = [Thread(target=add, args=(who,)) for who in range(4)]
     for writer in writers:
         writer.start()
-    known_answers()
+    cached_answers()
     for writer in writers:
         writer.join()
     assert len({found.problem for found in read_records(cache_path())}) == 81

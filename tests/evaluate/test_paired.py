@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from streamplace.evaluate.comparison import Comparison
-from streamplace.evaluate.objective_results import ResultsByObjective
-from streamplace.evaluate.paired import MOST_RESAMPLED, paired, paired_by_rate, sign_test
+from streamplace.evaluate.paired import MAX_RESAMPLED, paired, sign_test
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.results import ObjectiveResults
 from streamplace.objectives.registry import OBJECTIVES
 
 RNG = np.random.default_rng(0)
@@ -27,10 +26,10 @@ def records(placer: str, values: list[float | None]) -> list[Record]:
 
 def comparison(**values: list[float | None]) -> Comparison:
     """Comparison of made-up placers by throughput; the reference is ``metis``."""
-    collected = ResultsByObjective([OBJECTIVES["throughput"]])
+    results = ObjectiveResults(OBJECTIVES["throughput"])
     for placer, column in values.items():
-        collected.add(records(placer, column))
-    return Comparison(tuple(collected.results()), "metis")
+        results.add(records(placer, column))
+    return Comparison((results,), "metis")
 
 
 def test_the_sign_test_is_the_sum_of_binomial_probabilities() -> None:
@@ -54,7 +53,7 @@ def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean() -> None:
     assert paired(np.array([0.0, 1.0]), np.ones(2)).ratio is None
 
 
-@pytest.mark.parametrize("graphs", [200, MOST_RESAMPLED + 1])
+@pytest.mark.parametrize("graphs", [200, MAX_RESAMPLED + 1])
 def test_intervals_are_those_of_the_mean_of_logarithms(graphs: int) -> None:
     """Resampled up to some number of graphs, of the normal distribution beyond."""
     logs = RNG.normal(0.02, 0.1, graphs)
@@ -85,8 +84,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
 def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference() -> None:
     a = records("a", [0.5, None, 0.9, 0.7, 0.4, 0.8, 0.6, 0.3])
     b = records("b", [0.4, 0.5, None, 0.7, 0.5, 0.6, 0.5, 0.2])
-    forward = paired_by_rate(ResultsTable(a + b))[1e4]
-    backward = paired_by_rate(ResultsTable(b[::-1] + a[::-1]))[1e4]
+    forward = ObjectiveResults(OBJECTIVES["throughput"], a + b).paired[1e4]
+    backward = ObjectiveResults(OBJECTIVES["throughput"], b[::-1] + a[::-1]).paired[1e4]
     pair = forward["a"]["b"]
     assert (pair.graphs, pair.better, pair.equal, pair.worse) == (6, 4, 1, 1)
     assert pair.interval is not None

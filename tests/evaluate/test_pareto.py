@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import diamond, fork_join
 
-from streamplace.evaluate.pareto import points
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.results import ObjectiveResults, front_of
 from streamplace.io.graphs import write_graphs
 from streamplace.objectives.registry import OBJECTIVES
 
@@ -28,14 +27,13 @@ def record(placer: str, asked: str, value: float, other: float) -> Record:
     )  # fmt: skip
 
 
-def tallied(answers: list[tuple[float, float]], asked: str) -> ResultsTable:
+def tallied(answers: list[tuple[float, float]], asked: str) -> ObjectiveResults:
     """Answers of p0, p1, … as (throughput, makespan)."""
-    judge = OBJECTIVES[asked]
     rows = [
         record(f"p{i}", asked, *(answer if asked == "throughput" else answer[::-1]))
         for i, answer in enumerate(answers)
     ]
-    return ResultsTable(rows, objective=asked, sense=judge.sense)
+    return ObjectiveResults(OBJECTIVES[asked], rows)
 
 
 VALUES = st.tuples(st.sampled_from([0.25, 0.5, 1.0]), st.sampled_from([1.0, 2.0, 4.0]))
@@ -46,8 +44,7 @@ def test_the_front_is_who_nobody_dominates(
     fast: list[tuple[float, float]], quick: list[tuple[float, float]]
 ) -> None:
     """Ratios to the best known of all, whatever it was asked for."""
-    results = {"throughput": tallied(fast, "throughput"), "makespan": tallied(quick, "makespan")}
-    found = points(results, JUDGES)[None]
+    found = front_of([tallied(fast, "throughput"), tallied(quick, "makespan")])[None]
     every = [*fast, *quick]
     best = max(t for t, _ in every), min(m for _, m in every)
     assert [
@@ -61,13 +58,8 @@ def test_the_front_is_who_nobody_dominates(
 def test_where_no_placer_places_anything_there_are_no_points() -> None:
     """As at a rate at which no placement meets a condition."""
     facts = ("ab" * 32, "g", None, "p0", "1 s", None, None, 0.0, (), "no placement was found")
-    results = {
-        judge.name: ResultsTable(
-            [Record(*facts, objective=judge.name)], objective=judge.name, sense=judge.sense
-        )
-        for judge in JUDGES
-    }
-    assert points(results, JUDGES) == {None: []}
+    results = [ObjectiveResults(j, [Record(*facts, objective=j.name)]) for j in JUDGES]
+    assert front_of(results) == {None: []}
 
 
 @pytest.fixture

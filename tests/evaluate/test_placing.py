@@ -8,8 +8,8 @@ import pytest
 from problems import chain
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.evaluate.parallel import KILLED
 from streamplace.evaluate.placing import Placing, place_all
-from streamplace.evaluate.work import KILLED
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import write_graphs
 from streamplace.io.placements import parse_placement

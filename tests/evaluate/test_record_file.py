@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.record_file import append_records, claim_records, read_records
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.records import Record, append_records, claim_records, read_records
 
 RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
 LINE = json.dumps(asdict(RECORD))

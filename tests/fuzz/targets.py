@@ -22,9 +22,13 @@ import streamplace
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
-from streamplace.evaluate.optima import cache_path, known_answers
-from streamplace.evaluate.record_file import append_records, read_records
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.records import (
+    Record,
+    append_records,
+    cache_path,
+    cached_answers,
+    read_records,
+)
 from streamplace.families.dataset import read_recipe
 from streamplace.families.manifest import Manifest, read_manifest, write_manifest
 from streamplace.families.parameters import options
@@ -211,7 +215,7 @@ def _read_optima(content: bytes, folder: Path) -> None:
     os.environ["XDG_CACHE_HOME"] = str(folder)
     cache_path().parent.mkdir(parents=True, exist_ok=True)
     cache_path().write_bytes(content)
-    known_answers()
+    cached_answers()
 
 
 def _read_quantity(content: bytes, folder: Path) -> None:

@@ -21,9 +21,9 @@ from streamsim import throughput as python_throughput
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.drawing.graphs import NamedPlacements
-from streamplace.evaluate.comparison import Comparison
-from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
+from streamplace.evaluate.comparison import Comparison, GraphResults
 from streamplace.evaluate.records import Record
+from streamplace.evaluate.results import ObjectiveResults
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.boxes import MOST_OPERATORS
@@ -464,7 +464,7 @@ NAMES = (
 def compared(graphs: int, names: Sequence[str]) -> Comparison:
     """Placers with long and short names, some alike in value and time, at two rates."""
     judge = OBJECTIVES["throughput"]
-    collected, by_graph = ResultsByObjective([judge]), GraphResults()
+    collected, by_graph = ObjectiveResults(judge), GraphResults()
     for g in range(graphs):
         records = [
             Record(f"{g}/{rate}", f"b3x4-v2-{g:03d}", rate, name, "", (g % 7 + i // 2) / 12, None,
@@ -473,8 +473,8 @@ def compared(graphs: int, names: Sequence[str]) -> Comparison:
             for i, name in enumerate(names)
         ]  # fmt: skip
         collected.add(records), by_graph.add(records)
-    results, aliases = tuple(collected.results()), {names[2]: "pilot:weights=runs/best.safetensors"}
-    return Comparison(results, names[0], {}, aliases, by_graph, {names[-1]: graphs})
+    aliases = {names[2]: "pilot:weights=runs/best.safetensors"}
+    return Comparison((collected,), names[0], {}, aliases, by_graph, {names[-1]: graphs})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from problems import chain
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.comparison_run import ComparisonRun
+from streamplace.evaluate.compare import ComparisonRun
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
 from streamplace.training import solutions
