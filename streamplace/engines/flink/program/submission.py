@@ -39,6 +39,7 @@ DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionE
 
 The second one is that of Flink 2.3, in which every job belongs to an application of its id.
 """
+FAILED = "FAILED"
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 _MISSING = re.compile(r"Jar file .+ does not exist")
 
@@ -138,6 +139,8 @@ def submit(
                 raise
         except Refusal as error:
             if not _exists(rest, job, error):
+                raise explained(error) from None
+            if not is_spent(error) and rest.state(job) == FAILED:  # its state cannot be restored
                 raise explained(error) from None
             return deadline is not None
 
