@@ -235,7 +235,7 @@ def observed(row: Row, task: str) -> list[Observation]:
         counts = [1.0] * len(own)
     whole = taken_in(row, task)
     return [
-        Observation(whole * count / sum(counts), one["cores"])
+        Observation(whole * count / sum(counts), one["cores"], one["wakes"])
         for count, one in zip(counts, own, strict=True)
     ]
 

@@ -43,9 +43,19 @@ def test_noise_of_one_rate_is_no_slope() -> None:
     random = np.random.default_rng(1)
     rates = 1000 * (1 + 0.03 * random.normal(size=40))
     seen = [Observation(rate, 0.01) for rate in rates.tolist()]
-    assert averaged(seen) == [pytest.approx((rates.mean(), 0.01))]
+    assert [one[:2] for one in averaged(seen)] == [pytest.approx((rates.mean(), 0.01))]
     alone = task_cost([Observation(1000.0, 0.01)])
     assert task_cost(seen).fixed == pytest.approx(alone.fixed, rel=0.02)
+
+
+@given(st.floats(5e-3, 0.1), st.floats(50.0, 1e5), st.floats(0.0, 4.0))
+def test_a_thread_that_never_sleeps_works_for_its_tuples(
+    cores: float, rate: float, wakes: float
+) -> None:
+    """As where sources are held back; and more wake-ups tell nothing more than the prior does."""
+    assert task_cost([Observation(rate, cores, wakes)]).fixed < 0.15 * cores
+    often = task_cost([Observation(rate, cores, 1e3)])
+    assert often == task_cost([Observation(rate, cores)])
 
 
 def test_an_expensive_operator_is_no_fixed_load() -> None:

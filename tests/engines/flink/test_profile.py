@@ -138,7 +138,7 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(
     monkeypatch.setattr(cpu, "java_threads", fewer)
     monkeypatch.setattr(flink, "_subtasks", subtasks)
     seen = profile(flink.rest, "job", 10)
-    assert seen.cpu["v0"] == (pytest.approx(0.005), "", None)
+    assert seen.cpu["v0"][:3] == (pytest.approx(0.005), "", None)
     assert seen.doubts == []
 
 

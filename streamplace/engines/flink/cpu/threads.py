@@ -68,6 +68,7 @@ class JavaThread(NamedTuple):
     elapsed: float
     native: int = 0  # its id in the kernel, in the container of its process; 0 if unknown
     delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
+    wakes: float = math.nan  # number of times that it went to sleep; NaN if unknown
 
 
 class ThreadLoad(NamedTuple):
@@ -76,6 +77,7 @@ class ThreadLoad(NamedTuple):
     name: str
     cores: float
     delay: float = math.nan  # run delay in seconds per second; NaN if unknown
+    wakes: float = math.nan  # per second; NaN if unknown
 
 
 def local_task_managers() -> list[int]:
@@ -200,11 +202,11 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
                 cpu, delay, *_ = (folder / "schedstat").read_text().split()
                 name = status.partition("\n")[0].partition("\t")[2]
+                wakes = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
                 one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
                 now = time.monotonic()
-                threads.append(
-                    one._replace(cpu=int(cpu) * 1e-9, elapsed=now, delay=int(delay) * 1e-9)
-                )
+                spent = int(cpu) * 1e-9, now, native, int(delay) * 1e-9, wakes
+                threads.append(JavaThread(one.number, one.name, *spent))
         return sorted(threads)
     return []
 
@@ -258,7 +260,8 @@ def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> 
         if old is not None and thread.elapsed > old.elapsed:
             seconds = thread.elapsed - old.elapsed
             cores = max(0.0, (thread.cpu - old.cpu) / seconds)
-            loads.append(ThreadLoad(thread.name, cores, (thread.delay - old.delay) / seconds))
+            delay, wakes = thread.delay - old.delay, thread.wakes - old.wakes
+            loads.append(ThreadLoad(thread.name, cores, delay / seconds, wakes / seconds))
     return loads
 
 
@@ -463,6 +466,7 @@ class TaskCpu(NamedTuple):
     source: str = MEASURED
     # Load of the thread of a subtask alone, without helpers; None if it is not known which it is.
     thread: ThreadLoad | None = None
+    wakes: float = math.nan  # wake-ups per second of its threads; NaN if they are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,14 +647,28 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
                 threads[load.name].append(load)
         own = {name: sum(load.cores for load in same) for name, same in threads.items()}
         more = charged_to_tasks(loads, own, interval.sources, interval.sinks)
+        wakes = _wakes(loads, threads, interval)
         for name, same in threads.items():
             subtasks, alone = bearers[device, name], len(same) == 1
             if len(same) == len(subtasks):
                 for one, part in zip(subtasks, _parts(subtasks), strict=True):
                     cores = (own[name] + more[name]) * part
-                    measured = TaskCpu(cores, MEASURED, same[0])
+                    measured = TaskCpu(cores, MEASURED, same[0], wakes[name])
                     cpu[one.key] = measured if alone else TaskCpu(cores, SHARED)
     return cpu
+
+
+def _wakes(
+    loads: Iterable[ThreadLoad],
+    threads: Mapping[str, Sequence[ThreadLoad]],
+    interval: ClusterInterval,
+) -> dict[str, float]:
+    """Wake-ups per second of the threads of tasks and those that serve them, charged alike."""
+    serving = (TASKS, HELPERS, SOURCES, SINKS)
+    counted = [ThreadLoad(one.name, one.wakes) for one in loads if kind_of(one.name) in serving]
+    own = {name: sum(one.wakes for one in same) for name, same in threads.items()}
+    more = charged_to_tasks(counted, own, interval.sources, interval.sinks)
+    return {name: own[name] + more[name] for name in own}
 
 
 def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:

@@ -1,7 +1,8 @@
 """The fit of costs: the CPU of threads as a part that is there at any rate, and one per tuple.
 
 The threads of a subtask wake up, flush, fire timers and fetch whether many tuples come or few, and
-what they do per batch grows less than the number of tuples. So the CPU of one subtask is
+what they do per batch grows less than the number of tuples. A thread that is never without tuples
+sleeps hardly ever, and all of its CPU is theirs. So the CPU of one subtask is
 
     cores = fixed + per_tuple · tuples/s
 
@@ -18,6 +19,7 @@ Unknowns are positive and fitted by their logarithms x: the maximum a posteriori
 
 by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
 and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
+What is there at any rate is expected to be at most what the wake-ups of the threads cost.
 Its tails are heavy for what a tuple costs, because few operators cost a hundred times as much as
 the others; taking that for a part at any rate would promise any rate. If there are several maxima,
 the unknowns are their mean, weighted by the probability around each.
@@ -72,11 +74,17 @@ PER_TUPLE = Prior(1e-6, 1.7, 2.0)
 """Core seconds per tuple, of the same; among others, there are models asked for each tuple."""
 
 
+A_WAKE = 100e-6
+"""Most core seconds that are there at any rate for each wake-up, of the operators of two jobs at
+several rates: 36 to 97 µs (docs/assets/costs-by-rate.jsonl)."""
+
+
 class Observation(NamedTuple):
     """A thread, or the threads of a subtask, in a window."""
 
     tuples: float  # per second
     cores: float
+    wakes: float = math.nan  # per second; NaN if unknown
 
 
 Observed = Mapping[str, Sequence[Observation]]
@@ -105,6 +113,9 @@ def task_cost(
     (0.0059, 6.0)
     """
     rows = averaged(observed)
+    wakes = [row.wakes for row in rows]
+    if wakes and not any(map(math.isnan, wakes)):
+        fixed = fixed._replace(median=min(fixed.median, A_WAKE * max(1.0, *wakes)))
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
     cores = np.array([row.cores for row in rows], np.float64)
     return TaskCost(*_fitted(factors, cores, (fixed, per_tuple)).tolist())

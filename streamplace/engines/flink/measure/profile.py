@@ -419,7 +419,7 @@ def _observations(
         counted = sum(count for count, _ in own)
         if all(cpu.source == MEASURED for _, cpu in own) and counted > 0:
             loads[task] = [
-                Observation(tuples.get(task, 0.0) * count / counted, cpu.cores)
+                Observation(tuples.get(task, 0.0) * count / counted, cpu.cores, cpu.wakes)
                 for count, cpu in own
             ]
     return loads
