@@ -5,11 +5,12 @@ neither they nor the results accumulate in the object store.
 """
 
 import os
+import socket
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from socket import create_connection
 from typing import Any, TypeVar
 
 from streamplace.cores import available_cores
@@ -23,12 +24,17 @@ R = TypeVar("R")
 
 LOCAL = "ray"
 CONNECT_TIMEOUT_S = 5.0
+PULSE_S = 0.2
+"""Time between checks that a Ray started here still runs."""
 MAX_TRIES = 3
 """Tries of Ray for a task whose worker or node died, and of a client for a server."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray reads it when it is imported; with 0, it listens on the loopback interface alone."""
 NOT_SERVED = "Initialization failure from server"
 """Ray's words where the server for a client does not start."""
+_addresses: dict[str, Any] = {}
+"""Where the processes of a Ray that was started here listen, by their names."""
+_last_check = 0.0
 
 
 def map_on_ray(
@@ -43,6 +49,10 @@ def map_on_ray(
         task = ray.remote(max_retries=MAX_TRIES, num_cpus=1)(_work)
         work = ray.put(Work(function))
 
+        def submit(chunk: list[T]) -> Any:
+            _check_runs()  # Ray would wait for a lost store for a minute
+            return task.remote(work, chunk)
+
         def results(chunk: list[T], under_way: Any) -> Iterator[R]:
             """Results of a chunk; if its workers die, each item is tried in a separate task."""
             try:
@@ -52,14 +62,14 @@ def map_on_ray(
                     yield (lost or _refuse)(chunk[0], KILLED)
                     return
                 for item in chunk:
-                    yield from results([item], task.remote(work, [item]))
+                    yield from results([item], submit([item]))
                 return
             yield from relog(finished)
 
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in chunks(iter(items), cores):
-            under_way.append((chunk, task.remote(work, chunk)))
+            under_way.append((chunk, submit(chunk)))
             if len(under_way) == AHEAD * cores:
                 yield from results(*under_way.popleft())
         while under_way:
@@ -72,16 +82,40 @@ def result(ray: Any, under_way: Any) -> Any:
     Errors of Ray for dead workers are passed on to the caller.
     """
     try:
+        while not ray.wait([under_way], timeout=PULSE_S, fetch_local=False)[0]:
+            _check_runs()
+        _check_runs()
         return ray.get(under_way)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except _deaths(ray):
         raise
     except (ray.exceptions.RayError, ConnectionError) as error:
-        raise SettingError(
-            f"the Ray cluster stopped working: {_first_line(error)}; saved results are not "
-            "computed again"
-        ) from None
+        raise _stopped(_first_line(error)) from None
+
+
+def _stopped(why: str) -> SettingError:
+    return SettingError(
+        f"the Ray cluster stopped working: {why}; saved results are not computed again"
+    )
+
+
+def _check_runs() -> None:
+    """Raise SettingError if a process of a Ray that was started here has ended.
+
+    Ray would otherwise end this process, often without a message, when it next needs that process.
+    """
+    global _last_check
+    if time.monotonic() < _last_check + PULSE_S:
+        return
+    _last_check = time.monotonic()
+    for name, address in _addresses.items():
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        with socket.socket(family) as probe:
+            try:
+                probe.connect(address)
+            except OSError:
+                raise _stopped(f"its process {name} ended") from None
 
 
 def _deaths(ray: Any) -> tuple[type[Exception], ...]:
@@ -124,7 +158,7 @@ def connected(on: str) -> Iterator[Any]:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:
-            ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
+            _start(ray, **quiet)
         else:
             _join(ray, on, **quiet)
     except Exception as error:  # Ray raises bare exceptions if a start takes too long
@@ -132,14 +166,24 @@ def connected(on: str) -> Iterator[Any]:
     try:
         yield ray
     finally:
+        _addresses.clear()
         ray.shutdown()
+
+
+def _start(ray: Any, **options: Any) -> None:
+    """Start a Ray on this machine, and note where its processes listen."""
+    context = ray.init("local", num_cpus=available_cores(), include_dashboard=False, **options)
+    host, _, port = context.address_info["gcs_address"].rpartition(":")
+    _addresses["gcs_server"] = host, int(port)
+    if hasattr(socket, "AF_UNIX"):
+        _addresses["raylet"] = context.address_info["raylet_socket_name"]
 
 
 def _join(ray: Any, on: str, **options: Any) -> None:
     """Connect to a Ray that runs; a server that it starts for a client sometimes dies at once."""
     host, colon, port = on.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():  # to an address without a server, Ray would try for minutes
-        create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
     for attempt in range(1, MAX_TRIES + 1):
         try:
             ray.init(on, **options)
