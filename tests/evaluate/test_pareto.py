@@ -106,8 +106,8 @@ def test_objectives_under_a_condition_are_traded_off(run: Callable, data: str) -
 @pytest.mark.slow
 def test_a_comparison_by_one_objective_goes_on_by_two(run: Callable, data: str) -> None:
     """What was answered before is valued by the other objective now, not asked again."""
-    words = (data, "--placers", "anneal", "--evaluations", "500", "-o", "out", "--jobs", "1")
-    run("compare", *words, "--objective", "makespan")
+    words = (data, "--placers", "anneal", "--evaluations", "500", "-o", "out")
+    run("compare", *words, "--objective", "makespan", "--jobs", "1")
     before = Path("out/results.jsonl").read_text()
     document = json.loads(run("compare", *words, *BOTH, "--json").out)
     after = Path("out/results.jsonl").read_text()
