@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.parallel import AHEAD, KILLED, Finished, Lost, Work, chunks, relog
+from streamplace.evaluate.chunks import AHEAD, KILLED, Finished, Lost, Work, chunks, relog
 from streamplace.io.extras import extra
 from streamplace.model.messages import quoted
 

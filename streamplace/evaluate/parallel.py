@@ -1,6 +1,5 @@
 """Parallel map over items, on the cores of this machine or on Ray, in order."""
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -10,29 +9,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
+from streamplace.evaluate.chunks import AHEAD, KILLED, Finished, Lost, Work, chunks, relog
 
 T = TypeVar("T")
 R = TypeVar("R")
-Lost = Callable[[T, str], R]
-"""Function from an item whose worker was killed, and the reason, to its result."""
-Finished = tuple[list[R], list[tuple[str, int, str]]]
-"""Results of a chunk, and the messages of its worker: logger, level, text."""
 
-LOG = logging.getLogger("streamplace")
 FEW = 15
 """Number of items up to which starting processes does not pay off."""
-LARGEST_CHUNK = 16
-AHEAD = 3
-"""Chunks under way for every worker."""
-KILLED = "its worker process was killed, perhaps because memory ran out"
 
 
 def parallel_map(
@@ -81,55 +71,6 @@ def ray_connection(on: str | None) -> AbstractContextManager[Any]:
     from streamplace.evaluate.on_ray import connected
 
     return connected(on)
-
-
-@dataclass(frozen=True, slots=True)
-class Work(Generic[T, R]):
-    """A function for chunks of items; the messages that a worker logs are collected."""
-
-    function: Callable[[T], R]
-    level: int = field(default_factory=LOG.getEffectiveLevel)  # of the messages
-
-    def __call__(self, chunk: list[T]) -> Finished[R]:
-        """Results of the items of a chunk, and messages."""
-        collector, before = _Collector(), (LOG.level, LOG.propagate)
-        LOG.addHandler(collector)
-        LOG.setLevel(self.level)
-        LOG.propagate = False
-        try:
-            return [self.function(item) for item in chunk], collector.messages
-        finally:
-            LOG.removeHandler(collector)
-            LOG.setLevel(before[0])
-            LOG.propagate = before[1]
-
-
-class _Collector(logging.Handler):
-    """Collects messages, as the log of a worker is not read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[tuple[str, int, str]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Collect one message."""
-        self.messages.append((record.name, record.levelno, record.getMessage()))
-
-
-def chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
-    """Cut items into chunks of growing sizes, so that few items are distributed evenly, too."""
-    sent = 0
-    while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):
-        sent += len(chunk)
-        yield chunk
-
-
-def relog(finished: Finished[R]) -> list[R]:
-    """Log the messages of a chunk's worker in this process, and return the chunk's results."""
-    results, messages = finished
-    for logger, level, text in messages:
-        logging.getLogger(logger).log(level, "%s", text)
-    return results
 
 
 def _map_for(seconds: float, function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:

@@ -1,6 +1,6 @@
 """Instances and solutions of the library as documents of the checker, and as problems."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -11,7 +11,6 @@ from streamplace.errors import FormatError, ProblemError
 from streamplace.io.fields import ListOf, TableOf
 from streamplace.io.files import located
 from streamplace.io.parsing import parse_as
-from streamplace.library.folder import ObjectiveName
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -25,6 +24,7 @@ from streamplace.model.streams import Stream
 from streamplace.model.units import Stated
 from streamplace.objectives.registry import OBJECTIVES, Objective
 
+ObjectiveName = Literal["throughput", "makespan", "plan"]
 SECOND = 10**15
 """Units of time in a second."""
 BITS, BITS_PART = 8, 10**6

@@ -24,6 +24,7 @@ from streamplace.io.files import (
     write_text,
 )
 from streamplace.io.parsing import parse_as
+from streamplace.library.documents import ObjectiveName
 from streamplace.model.messages import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ SIZES: tuple[SizeClass, ...] = ("toy", "easy", "medium", "hard", "open")
 PROOF_SECONDS: tuple[tuple[SizeClass, float], ...] = (("toy", 0.01), ("easy", 0.1), ("medium", 1.0))
 """Processor seconds of a proof below which an entry is in a size class; others are hard."""
 Split = Literal["public", "hidden"]
-ObjectiveName = Literal["throughput", "makespan", "plan"]
 SENSES: dict[ObjectiveName, int] = {"throughput": 1, "makespan": -1, "plan": -1}
 """1 if larger values are better, else -1."""
 

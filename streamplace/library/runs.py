@@ -20,8 +20,8 @@ from streamplace.io.parsing import parse_as
 from streamplace.io.placements import read_placement
 from streamplace.io.problems import write_problem
 from streamplace.library.confined import ResourceUsage, RunLimits, confined
-from streamplace.library.documents import solution_document
-from streamplace.library.folder import Library, LibraryEntry, ObjectiveName, open_library
+from streamplace.library.documents import ObjectiveName, solution_document
+from streamplace.library.folder import Library, LibraryEntry, open_library
 from streamplace.model.messages import quoted, shown
 from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes

@@ -19,11 +19,11 @@ from streamplace.io.appending import claim_folder
 from streamplace.io.files import read_bytes, spot, write_bytes, writing
 from streamplace.io.parsing import parse_as, utf8
 from streamplace.library.checking import CLOSED, check_files
+from streamplace.library.documents import ObjectiveName
 from streamplace.library.folder import (
     BEST,
     Library,
     LibraryEntry,
-    ObjectiveName,
     best_lines,
     open_library,
     write_checksums,

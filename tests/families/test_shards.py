@@ -133,4 +133,4 @@ def test_generate_makes_shards(run: Callable, tmp_path: Path) -> None:
     found = asdict(read_manifest(tmp_path / "s.manifest.json"))
     assert found["content_sha256"] == here.content_sha256
     assert found["packed_sha256"] == here.packed_sha256
-    assert "add --files" in run("generate", "branched", "--jobs", "2", "-o", "x.jsonl").err
+    assert "without --files" in run("generate", "branched", "--jobs", "2", "-o", "x.jsonl").err
