@@ -32,8 +32,9 @@ def data(run: Callable) -> None:
 def started(folder: Path, command: str) -> subprocess.Popen[str]:
     """A sweep on a Ray that it starts and stops."""
     (folder / "ray.toml").write_text("on = 'ray'\n")
+    on_ray = ("--on", "ray") if command.startswith(GENERATE) else ("--settings", "ray.toml")
     return subprocess.Popen(
-        [sys.executable, "-m", "streamplace", *command.split(), "--settings", "ray.toml"],
+        [sys.executable, "-m", "streamplace", *command.split(), *on_ray],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
