@@ -41,7 +41,7 @@ from streamplace.io.watches import (
 from streamplace.model.units import digits
 
 BY = "flink watch"
-AGAIN_SECONDS = 10.0
+RETRY_SECONDS = 10.0
 """Seconds between two tries to finish a move while Flink does not answer, or lacks devices."""
 Tell = Callable[[str], None]
 
@@ -184,7 +184,7 @@ class WatchMover:
                 return self._finished(number, decision, why)
             except (Undecided, NoAnswer) as error:
                 breakdowns(f"{without_advice(error)}; trying again")
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(RETRY_SECONDS)
 
     def _finished(self, number: int, decision: WatchDecision, why: str) -> str | None:
         try:
