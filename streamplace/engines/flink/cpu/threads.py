@@ -393,7 +393,6 @@ def charged_to_tasks(
     _deal_out(kinds.get(SOURCES, 0.0), readers or own, more)
     whole = {thread: own[thread] + more[thread] for thread in own}
     _deal_out(kinds.get(GARBAGE, 0.0) + _unnamed(kinds), whole, more)
-    LOG.debug("threads of a TaskManager: %s; charged to tasks: %s", kinds, more)
     return more
 
 
@@ -647,6 +646,7 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
                 threads[load.name].append(load)
         own = {name: sum(load.cores for load in same) for name, same in threads.items()}
         more = charged_to_tasks(loads, own, interval.sources, interval.sinks)
+        LOG.debug("%s: %s; charged to tasks: %s", device, cores_by_kind(loads), more)
         wakes = _wakes(loads, threads, interval)
         for name, same in threads.items():
             subtasks, alone = bearers[device, name], len(same) == 1
