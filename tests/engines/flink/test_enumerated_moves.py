@@ -29,10 +29,8 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster, local_cluster
 from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.move.transaction import await_devices
-from streamplace.engines.flink.pin.apply import check_made
-from streamplace.engines.flink.pin.pinning import Settings
-from streamplace.engines.flink.program.jars import SPENT
-from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.pin.pinning import Pinning, Settings
+from streamplace.engines.flink.program.jars import SPENT, placed_jar
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 
@@ -119,7 +117,8 @@ class Trial:
         }
         self.job = self.start(self.request)
         tells_more(self.told)
-        check_made(self.flink, Program(self.jar))  # what a process compiles, its children have
+        with placed_jar(self.flink, self.jar, (), Pinning({}, {}, {}, {}), {}):
+            pass  # what a process compiles, its children have
 
     def _uri(self, name: str) -> str:
         return (self.folder / name).as_uri()

@@ -28,6 +28,7 @@ from streamplace.engines.flink.program.submission import (
     uploaded,
 )
 from streamplace.engines.flink.rest.client import (
+    AT_WORK,
     FINISHED,
     SUBMIT_SECONDS,
     FlinkError,
@@ -178,19 +179,12 @@ def _settings(answer: str) -> dict[str, str]:
 def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[ClusterJar]:
-    """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
-    program.check()
+    """Upload the checked job's jar with the pinning class in it, and delete it at the end."""
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
     made = placed_jar(flink, program.jar, program.libraries, answer, managed, name)
     with made as path, uploaded(rest, path) as jar:
         yield jar
-
-
-def check_made(flink: Flink, program: Program) -> None:
-    """Raise an error if the jar that pins a job cannot be made: no compiler, a full disk."""
-    with placed_jar(flink, program.jar, program.libraries, Pinning({}, {}, {}, {}), {}):
-        return
 
 
 def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] = ()) -> None:
@@ -207,7 +201,7 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
             raise FlinkError(f"job {job} is {document['state']}: {rest.failure(job)}")
         if fault := job_fault(rest, document):
             raise FlinkError(fault)
-        waiting = [v for v in document["vertices"] if v["status"] not in ("RUNNING", "FINISHED")]
+        waiting = [v for v in document["vertices"] if v["status"] not in AT_WORK]
         if document["vertices"] and not waiting:
             return
         refuse_lost(rest, needed)
