@@ -354,7 +354,6 @@ class FlinkMove:
                     await_devices(rest, layout.devices, self.settings.seconds, self.tell)
                     managers = left_without(rest, *chain_of(journal.job))
                     pinning, managed = fitted(rest, layout, program.managed_mb, managers)
-                    program.check()
                     jar = placed_upload(rest, self.flink, program, pinning, managed)
                     return uploads.enter_context(jar)
 

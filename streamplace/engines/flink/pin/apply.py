@@ -75,7 +75,6 @@ def apply(
     StillStarting
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
-    program.check()
     job = _next_id(rest, savepoint)
     check_cluster(rest, layout)
     rest.wait_released()
@@ -148,7 +147,6 @@ def check(
 
     The resources of the job ``without`` count as free.
     """
-    program.check()
     check_cluster(rest, layout)
     managers = left_without(rest, without)
     plan = None
@@ -179,7 +177,8 @@ def _settings(answer: str) -> dict[str, str]:
 def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[ClusterJar]:
-    """Upload the checked job's jar with the pinning class in it, and delete it at the end."""
+    """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
+    program.check()
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
     made = placed_jar(flink, program.jar, program.libraries, answer, managed, name)
