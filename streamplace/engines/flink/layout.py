@@ -135,6 +135,19 @@ class Layout(Mapping[str, tuple[str, ...]]):
         """Devices of the operators that have subtasks on several."""
         return {d for devices in self.values() if len(set(devices)) > 1 for d in devices}
 
+    @property
+    def groups(self) -> dict[frozenset[tuple[str, int]], int]:
+        """Numbers of subtasks by operator that share a device → number of such devices.
+
+        >>> Layout({"src": "a", "map": "ab"}).groups == Layout({"src": "c", "map": "bc"}).groups
+        True
+        """
+        on = {
+            d: {(name, self[name].count(d)) for name in self if d in self[name]}
+            for d in self.devices
+        }
+        return dict(Counter(map(frozenset, on.values())))
+
     def counts(self, operator: str) -> dict[str, int]:
         """Number of an operator's subtasks on each device; empty for an unknown operator."""
         return dict(Counter(self._subtasks.get(operator, ())))

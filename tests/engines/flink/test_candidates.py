@@ -76,6 +76,16 @@ def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
         assert not found_for(other)["Flink's SLOTS"].can_be_pinned
 
 
+def test_the_best_of_flinks_possible_layouts_is_pinned() -> None:
+    """NONE fills one TaskManager after another: four slots on any of them, the slowest as well."""
+    question = asked(UNEQUAL, Layout(SPREAD))
+    none = found_for(question)["Flink's NONE"]
+    assert none.by_flink is not None
+    assert none.by_flink.low < none.by_flink.high == pytest.approx(none.predicted.high)
+    assert none.predicted.value == pytest.approx(question.rates.of(none.layout))
+    assert not none.line  # it gives a slow layout as well
+
+
 def test_no_layout_is_expected_to_be_better_where_none_is() -> None:
     """The job has the best one, no CPU is known of it, or there is one TaskManager."""
     assert best_rate(asked(EQUAL, Layout(SPREAD))) == pytest.approx(1000.0)

@@ -22,7 +22,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.engines.flink.move.interruption import Interruption
+from streamplace.engines.flink.move.interruption import Interruption, Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
@@ -115,17 +115,16 @@ class World:
             raise FlinkError("the job does not run")
         if self.where in self.unmeasured and self.number:
             raise self.unmeasured[self.where]
-        ipt = (0.1 if self.is_contradicted else 1.0) * 1e6 / self.carries[self.where]
+        ipt = (0.1 if self.is_contradicted else 1.0) * 1e6
         graph = StreamGraph.of("job", [Operator("src", ipt=ipt, rate=self.rate)], [])
-        devices = Cluster.of([Device(name, mips=1) for name in self.carries])
+        devices = Cluster.of([Device(name, mips=rate) for name, rate in self.carries.items()])
         measured = Measurement(graph, devices, self.rate < self.offered)
         question = Question(measured, Layout({"src": [self.where]}), {}, True, self.asked)
         others = [self.candidate(name) for name in self.carries if name != self.where]
         present = Trial.present(question)
         self.known.append(self.where)
-        return Proposal(
-            job, question, tuple(others), Interruption(*self.expected), (*trials, present), present
-        )
+        pauses = Interruptions(Interruption(2.0, 2.0, 2.0), Interruption(*self.expected))
+        return Proposal(job, question, tuple(others), pauses, (*trials, present), present)
 
     def await_running(self, job: str, _: float) -> None:
         """Wait for a job that Flink restarts."""
@@ -322,13 +321,21 @@ def test_a_trial_may_be_refused() -> None:
 
 
 def test_a_measured_interruption_replaces_the_expected_one() -> None:
-    """What is told of the second trial is the mean of what the sources have shown so far."""
+    """As the mean of what the sources have shown, where TaskManagers are as cold as there."""
     carries = {START: 100.0, "a": 500.0, "b": 900.0}
     world, asked = World(carries, {"b": 0.9}, expected=(5.0, 11.0, 25.0)), list[str]()
     world.improved(agrees=lambda question: not asked.append(question))
     told = [question.partition("stops the job for about ")[2] for question in asked]
     assert told[:1] == ["5 to 25 s"]
     assert set(told[1:]) <= {"2 s"}
+
+
+def test_a_layout_on_an_equal_task_manager_is_not_tried() -> None:
+    """However much it may carry, by an interval that is as wide as the model is uncertain."""
+    world = World({START: 100.0, "equal": 100.0, "slower": 90.0}, {"equal": 3.0, "slower": 3.0})
+    world.improved()
+    assert world.visited[:1] == ["slower"]
+    assert "equal" not in world.visited
 
 
 def test_every_trial_is_written_to_the_ledger() -> None:

@@ -21,7 +21,7 @@ from streamplace.engines.flink.move.interruption import (
     OUTPUT,
     READ,
     draining_seconds,
-    expected_interruption,
+    expected_interruptions,
     interruption_of,
     late_records,
     sent_since,
@@ -245,7 +245,7 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
     flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
     flink.answers[f"GET /jobs/{JOB}/checkpoints"] = NONE
     assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0)
-    assert expected_interruption(flink.rest, JOB).low == pytest.approx(22.0)
+    assert expected_interruptions(flink.rest, JOB).warm.low == pytest.approx(22.0)
     flink.answers |= queues("v1", 300, 0, "NaN")
     assert draining_seconds(flink.rest, JOB) == 0
     flink.answers |= {f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics": []}
@@ -254,17 +254,17 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("deployed", "expected"), [(10_000, "7 to 35 s"), (15_800, "2 to 10 s"), (0, "2 to 10 s")]
+    ("deployed", "expected"), [(10_000, "7 to 21 s"), (15_800, "2 to 16 s"), (0, "2 to 16 s")]
 )
 def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     deployed: int, expected: str
 ) -> None:
-    """With its state restored, and to warm up as slowly; Flink may tell nothing."""
+    """With its state restored, and to warm up besides; Flink may tell nothing."""
     flink = FakeFlink({**ANSWERS, f"GET /jobs/{JOB}/checkpoints": NONE})
     times = {"DEPLOYING": deployed, "INITIALIZING": 15_900, "RUNNING": 16_000}
     moments = {"subtasks": [{"timestamps": times}]}
     flink.answers[f"GET /jobs/{JOB}/vertices/v0/subtasktimes"] = moments
-    assert str(expected_interruption(flink.rest, JOB)) == expected
+    assert str(expected_interruptions(flink.rest, JOB).cold) == expected
 
 
 @pytest.mark.parametrize(("senders", "readers", "seconds"), [(8, 2, 62.0), (2, 8, 9.5)])

@@ -40,7 +40,7 @@ from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import asked_rate, check_rate, with_offered
 from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
-from streamplace.engines.flink.move.interruption import expected_interruption
+from streamplace.engines.flink.move.interruption import expected_interruptions
 from streamplace.engines.flink.program.program import Program, known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import other_jobs
@@ -177,7 +177,7 @@ def advise(
         carried,
         _operator_loads(seen, plan),
         plan,
-        expected_interruption(rest, job, (seen.name, [*seen.tasks], [*seen.edges])).value,
+        expected_interruptions(rest, job, (seen.name, [*seen.tasks], [*seen.edges])).cold.value,
         change,
         (*_notes(rest, job, seen, measured, cluster, machines, plan), *doubts, told),
         settings.folder,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from streamplace.engines.flink.constants import WORTHWHILE
 from streamplace.engines.flink.decide.layouts import (
     MODE_SETTING,
     MODES,
@@ -120,11 +121,17 @@ class Candidate:
     """A layout that a job may have, and the rate that it should carry."""
 
     name: str
-    layout: Layout  # devices of its subtasks; one of several layouts if Flink decides
+    layout: Layout  # devices of its subtasks; of Flink's possible layouts, the best one
     predicted: RateInterval  # tuples/s, however few are offered, with the errors of predictions
     kept: float = 0.0  # tuples/s of them that do not depend on the layout
-    line: str = ""  # line of configuration by which Flink produces it without pins
+    line: str = ""  # line of configuration by which Flink produces it, or one that carries as much
     can_be_pinned: bool = True  # whether the cluster can run the job in this layout
+    by_flink: RateInterval | None = None  # tuples/s if Flink chooses one of its possible layouts
+
+    @property
+    def shown(self) -> RateInterval:
+        """What its name promises: of a mode of Flink's, any of the possible layouts."""
+        return self.by_flink or self.predicted
 
     @property
     def order(self) -> int:
@@ -133,7 +140,7 @@ class Candidate:
 
 
 def candidate(question: Question, name: str, *places: Layout) -> Candidate:
-    """Return a layout with its prediction, or one of several of which Flink chooses.
+    """Return the middle one of layouts of which Flink chooses one, with the prediction of all.
 
     Intervals are those of the job's errors, since an error of its model concerns all its layouts.
     Rates of sources that do not depend on the layout are certain.
@@ -153,16 +160,11 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
     """Find layouts for a job: those of Flink's modes, even and uneven spreads, and a search."""
     graph = question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
-    found = []
-    for mode in question.modes:
-        if possible := layouts(unpinned, question.slots, mode):
-            one = candidate(question, f"Flink's {mode}", *possible)
-            pins = question.pinnable(one.layout)
-            line = "" if mode == question.configured else f"{MODE_SETTING}: {mode}"
-            can_be_pinned = pins is not None
-            found.append(
-                replace(one, layout=pins or one.layout, line=line, can_be_pinned=can_be_pinned)
-            )
+    found = [
+        _of_mode(question, mode, possible)
+        for mode in question.modes
+        if (possible := layouts(unpinned, question.slots, mode))
+    ]
     if question.free:
         devices = question.measured.cluster.devices
         power = dict(zip(devices.name, (devices.speed * devices.cores).tolist(), strict=True))
@@ -178,6 +180,21 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
             if one is not None
         ]
     return sorted(found, key=lambda one: -one.predicted.value)
+
+
+def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Candidate:
+    """The best of the layouts that Flink may choose, which is the one to pin.
+
+    The line of configuration stands for it only where the others carry about as much.
+    """
+    by_flink = candidate(question, f"Flink's {mode}", *possible).predicted
+    best = max(possible, key=question.rates.of)
+    least = min(map(question.rates.of, possible))
+    pins = question.pinnable(best)
+    one = candidate(question, f"Flink's {mode}", pins or best)
+    is_sure = (1 + WORTHWHILE) * least >= question.rates.of(best)
+    line = f"{MODE_SETTING}: {mode}" if is_sure and mode != question.configured else ""
+    return replace(one, line=line, can_be_pinned=pins is not None, by_flink=by_flink)
 
 
 def searched(question: Question, budget: Budget = USUAL_BUDGET) -> Layout:

@@ -31,7 +31,8 @@ from streamplace.engines.flink.measure.measurement import Measurement, finite
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import (
     Interruption,
-    expected_interruption,
+    Interruptions,
+    expected_interruptions,
     sent_since,
     warm_up_seconds,
 )
@@ -117,7 +118,7 @@ class Proposal:
     job: str  # id of the job
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
-    outage: Interruption  # seconds for which a move is expected to interrupt it
+    pauses: Interruptions  # for which moves are expected to stop it
     trials: tuple[Trial, ...]  # layouts in which it was, the first one first
     where: Trial  # the layout in which it is
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
@@ -166,8 +167,26 @@ class Proposal:
         return None if target is None or value[target.name] <= least else target
 
     def is_tried(self, candidate: Candidate) -> bool:
-        """Whether the job was in a layout already."""
-        return any(trial.is_at(candidate.layout) for trial in self.trials)
+        """Whether the job was in a layout already, or in one with other, equal TaskManagers."""
+        return any(
+            trial.is_at(candidate.layout) or self._is_as(candidate.layout, trial.layout)
+            for trial in self.trials
+        )
+
+    def _is_as(self, layout: Layout, known: Layout) -> bool:
+        """Whether layouts differ by an exchange of TaskManagers that changes no predicted rate."""
+        here = self.question.measured.cluster.devices.name
+        if layout.groups != known.groups or not known.devices <= {*here}:
+            return False
+        rate = self.question.rates.of
+        return abs(rate(layout) - rate(known)) <= NOISE * rate(known)
+
+    @property
+    def outage(self) -> Interruption:
+        """Seconds for which the next trial is expected to stop the job."""
+        target, known = self.target, _warmed(self.trials)
+        is_warm = target is None or target.layout.devices <= known
+        return self.pauses.warm if is_warm else self.pauses.cold
 
     def distance(self, layout: Layout) -> float:
         """Share of the subtasks that are elsewhere than in the measured layout that is nearest."""
@@ -229,8 +248,7 @@ class Proposal:
         rows += [trial.row(is_where=trial is self.where) for trial in others]
         for one in self.candidates:
             if not self.is_tried(one):
-                value = digits(one.predicted.value)
-                rows.append((one.name, value, _ends(one.predicted), "predicted", ""))
+                rows.append((one.name, digits(one.shown.value), _ends(one.shown), "predicted", ""))
         line = self.where.line
         words = [f"Flink's own setting gives this layout without pins: {line}"] if line else []
         return Report(
@@ -269,7 +287,7 @@ class Proposal:
     def _row(self, candidate: Candidate) -> dict[str, Any]:
         return {
             "name": candidate.name,
-            **_finite(candidate.predicted),
+            **_finite(candidate.shown),
             "moves": candidate.layout.number_moved_from(self.where.layout),
             "configuration": candidate.line or None,
         }
@@ -318,15 +336,18 @@ class JobImprover:
             self.tell(f"note: {against}; layouts are tried all the same, and measured")
         found = tuple(self.decides(question))
         present = Trial.present(question)
-        pause = self._interruption(job, trials)
-        return Proposal(job, question, found, pause, (*trials, present), present)
+        pauses = self._interruptions(job, trials)
+        return Proposal(job, question, found, pauses, (*trials, present), present)
 
-    def _interruption(self, job: str, trials: Sequence[Trial]) -> Interruption:
-        """How long a move is expected to interrupt a job: as its moves so far, if any."""
-        known = [trial.outage for trial in trials if trial.outage is not None]
-        if known:
-            return Interruption.measured(known)
-        return expected_interruption(self.engine.rest, job)
+    def _interruptions(self, job: str, trials: Sequence[Trial]) -> Interruptions:
+        """How long moves are expected to interrupt a job: as such moves of it so far, if any."""
+        expected = expected_interruptions(self.engine.rest, job)
+        known: dict[bool, list[float]] = {True: [], False: []}
+        for i, trial in enumerate(trials):
+            if trial.outage is not None:
+                known[trial.layout.devices <= _warmed(trials[:i])].append(trial.outage)
+        measured = {is_warm: Interruption.measured(own) for is_warm, own in known.items() if own}
+        return Interruptions(measured.get(True, expected.warm), measured.get(False, expected.cold))
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the next layout, so that errors are found while the job runs.
@@ -365,13 +386,13 @@ class JobImprover:
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether the user pays for one more trial, and for going back if it is worse."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
-        spent = (proposal.stopped or 0.0) + 2 * proposal.outage.value * failed
-        once = proposal.outage
-        if spent + 2 * once.value > self.most_interruption:
+        once, back = proposal.outage, proposal.pauses.warm
+        spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
+        if spent + once.value + back.value > self.most_interruption:
             self.tell(
-                f"no further layout is tried: moving there stops the job for about {once}, and so "
-                f"does going back; {duration(self.most_interruption)} are allowed in all, of which "
-                f"{duration(spent)} are used"
+                f"no further layout is tried: moving there stops the job for about {once}, and "
+                f"going back for {back}; {duration(self.most_interruption)} are allowed in all, of "
+                f"which {duration(spent)} are used"
             )
             return False
         return self.agrees(
@@ -435,8 +456,8 @@ class JobImprover:
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         trials = (*proposal.trials, trial)
-        outage = self._interruption(moved.job, trials)
-        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint, outage=outage)
+        pauses = self._interruptions(moved.job, trials)
+        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint, pauses=pauses)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
         """Record what a layout was predicted to carry and what it carries."""
@@ -489,6 +510,11 @@ class JobImprover:
         """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
         return layout_of(rest, job, rest.running_job(job))
+
+
+def _warmed(trials: Sequence[Trial]) -> set[str]:
+    """TaskManagers that have run a job."""
+    return {device for trial in trials if trial.runs for device in trial.layout.devices}
 
 
 def _named(proposal: Proposal) -> Candidate | None:
