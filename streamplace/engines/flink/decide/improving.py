@@ -176,7 +176,7 @@ class Proposal:
     def _is_as(self, layout: Layout, known: Layout) -> bool:
         """Whether layouts differ by an exchange of TaskManagers that changes no predicted rate."""
         here = self.question.measured.cluster.devices.name
-        if layout.groups != known.groups or not known.devices <= {*here}:
+        if layout.groups != known.groups or not layout.devices | known.devices <= {*here}:
             return False
         rate = self.question.rates.of
         return abs(rate(layout) - rate(known)) <= NOISE * rate(known)
@@ -336,18 +336,8 @@ class JobImprover:
             self.tell(f"note: {against}; layouts are tried all the same, and measured")
         found = tuple(self.decides(question))
         present = Trial.present(question)
-        pauses = self._interruptions(job, trials)
+        pauses = _learned(expected_interruptions(rest, job), trials)
         return Proposal(job, question, found, pauses, (*trials, present), present)
-
-    def _interruptions(self, job: str, trials: Sequence[Trial]) -> Interruptions:
-        """How long moves are expected to interrupt a job: as such moves of it so far, if any."""
-        expected = expected_interruptions(self.engine.rest, job)
-        known: dict[bool, list[float]] = {True: [], False: []}
-        for i, trial in enumerate(trials):
-            if trial.outage is not None:
-                known[trial.layout.devices <= _warmed(trials[:i])].append(trial.outage)
-        measured = {is_warm: Interruption.measured(own) for is_warm, own in known.items() if own}
-        return Interruptions(measured.get(True, expected.warm), measured.get(False, expected.cold))
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the next layout, so that errors are found while the job runs.
@@ -456,7 +446,7 @@ class JobImprover:
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         trials = (*proposal.trials, trial)
-        pauses = self._interruptions(moved.job, trials)
+        pauses = _learned(now.pauses, trials)
         return replace(now, trials=trials, where=trial, savepoint=moved.savepoint, pauses=pauses)
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
@@ -515,6 +505,16 @@ class JobImprover:
 def _warmed(trials: Sequence[Trial]) -> set[str]:
     """TaskManagers that have run a job."""
     return {device for trial in trials if trial.runs for device in trial.layout.devices}
+
+
+def _learned(expected: Interruptions, trials: Sequence[Trial]) -> Interruptions:
+    """How long moves are expected to stop a job: as such moves of it so far, if any."""
+    known: dict[bool, list[float]] = {True: [], False: []}
+    for i, trial in enumerate(trials):
+        if trial.outage is not None:
+            known[trial.layout.devices <= _warmed(trials[:i])].append(trial.outage)
+    measured = {is_warm: Interruption.measured(own) for is_warm, own in known.items() if own}
+    return Interruptions(measured.get(True, expected.warm), measured.get(False, expected.cold))
 
 
 def _named(proposal: Proposal) -> Candidate | None:
