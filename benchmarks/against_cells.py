@@ -52,11 +52,14 @@ class Kind:
         What the card of a TaskManager sends at most, and what it receives at most.
     skew
         Share of the tuples that carry one key.
+    partitions
+        Relative sizes of the partitions that jobs read from Kafka; empty if they read none.
     """
 
     cores: tuple[float, ...]
     bandwidth_bps: float = 200e6
     skew: float = 0.0
+    partitions: str = ""
 
     @property
     def quotas(self) -> dict[str, float]:
@@ -69,7 +72,13 @@ KINDS: Mapping[str, Kind] = {
     "unequal": Kind((0.27, 0.27, 0.09, 0.09)),
     "scarce network": Kind((0.18,) * 4, bandwidth_bps=8e6),
     "skewed": Kind((0.18,) * 4, skew=SKEW),
+    "Kafka equal": Kind((0.18,) * 4, partitions="1:1:1:1"),
+    "Kafka unequal": Kind((0.27, 0.27, 0.09, 0.09), partitions="1:1:1:1"),
+    "Kafka scarce network": Kind((0.18,) * 4, bandwidth_bps=8e6, partitions="1:1:1:1"),
+    "Kafka uneven partitions": Kind((0.27, 0.27, 0.09, 0.09), partitions="4:2:1:1"),
 }
+KAFKA = ("WindowsJob", "JoinJob", "SqlJob")
+"""Main classes of the jobs that read Kafka (tests/kafka)."""
 FLINK = ("NONE", "SLOTS", "TASKS")
 """Flink's own arms: values of taskmanager.load-balance.mode."""
 MOVE, AGAIN = "flink move", "SLOTS again"
@@ -85,8 +94,15 @@ class Cell:
     kind: str
     repeat: int = 0
 
+    @property
+    def entry(self) -> str:
+        """Main class of the job."""
+        return self.job if self.job in KAFKA else JOBS[self.job].entry
+
     def arguments(self, rate: float | None = None) -> list[str]:
         """Arguments of the job, which offers more than any placement carries if not a rate."""
+        if self.job in KAFKA:
+            return []
         job, skew = JOBS[self.job], KINDS[self.kind].skew
         everywhere = {row["name"]: PARALLELISM for row in job.operators}
         return [*job.arguments(rate, everywhere), *([f"{skew:g}"] if skew else [])]
@@ -106,11 +122,16 @@ def cells(repeats: int) -> list[Cell]:
 
     >>> from collections import Counter
     >>> len(cells(1)), sorted(Counter(cell.kind for cell in cells(1)[:8]).values())
-    (41, [2, 2, 2, 2])
+    (53, [2, 2, 2, 2])
     >>> len({cell.job for cell in cells(1)[:12]})
     12
     """
-    return [cell for repeat in range(repeats) for cell in _round_robin(repeat)]
+    plain = [cell for repeat in range(repeats) for cell in _round_robin(repeat)]
+    kinds = [kind for kind in KINDS if KINDS[kind].partitions]
+    return [
+        *plain,
+        *(Cell(job, kind, i) for i in range(repeats) for kind in kinds for job in KAFKA),
+    ]
 
 
 def _round_robin(repeat: int) -> Iterator[Cell]:
@@ -118,9 +139,10 @@ def _round_robin(repeat: int) -> Iterator[Cell]:
     rng = np.random.default_rng([SEED, repeat])
     plain = [str(name) for name in rng.permutation([n for n in JOBS if n not in SKEWABLE])]
     skewable = [str(name) for name in rng.permutation(SKEWABLE)]
-    kinds = [str(name) for name in rng.permutation([k for k in KINDS if not KINDS[k].skew])]
+    plainly = [name for name, kind in KINDS.items() if not kind.skew and not kind.partitions]
+    kinds = [str(name) for name in rng.permutation(plainly)]
     skewed = [kind for kind in KINDS if KINDS[kind].skew]
-    for turn in range(len(KINDS)):
+    for turn in range(len(kinds) + len(skewed)):
         row = [((*kinds, *skewed)[(turn + 3 - i) % 4], job) for i, job in enumerate(skewable)]
         row += [(kinds[(turn + i) % 3], job) for i, job in enumerate(plain) if turn < 3]
         by_kind = [[Cell(job, kind, repeat) for k, job in row if k == kind] for kind in KINDS]

@@ -5,7 +5,8 @@
 
 The protocol is in docs/evidence.md. A line of ``assets/against-flink.jsonl`` is appended after
 every run, so that a stopped command goes on; ``--page`` measures nothing and prints the page's
-tables. Needs Linux with cgroups of version 1, root, a JDK and an idle computer.
+tables. Needs Linux with cgroups of version 1, root, a JDK and an idle computer; for the jobs that
+read Kafka, the jars in the folder of STREAMPLACE_KAFKA (CONTRIBUTING.md).
 """
 
 import os
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from against_cells import ARMS, JOBS, KINDS, MOVE, Cell, Row, cells, sessions
+from against_cells import ARMS, KINDS, MOVE, Cell, Row, cells, sessions
 from against_page import results
 from against_runs import Session, session
 from flink_jobs import ROOT, SOURCES
+from kafka import kafka_flink, kafka_jars, kafka_jobs
 from measured_rows import append_row, read_rows
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
@@ -98,15 +100,19 @@ class Series:
 
 def carry_out(series: Series, todo: Sequence[Cell], flink: Flink, folder: Path) -> None:
     """Make the runs that are missing, cell after cell."""
-    jar = folder / "jobs.jar"
+    jar, kafka_jar = folder / "jobs.jar", folder / "kafka.jar"
     build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
+    if any(KINDS[cell.kind].partitions for cell in todo):
+        flink = kafka_flink(flink, folder / "flink")
+        kafka_jobs(flink, kafka_jar)
     for cell in todo:
+        own = kafka_jar if KINDS[cell.kind].partitions else jar
         for mode, names in series.pending(cell):
             if time.monotonic() > series.deadline:
                 return
             saved = Path(tempfile.mkdtemp(dir=folder))
             try:
-                with session(flink, jar, cell, mode, saved) as made:
+                with session(flink, own, cell, mode, saved) as made:
                     series.run(made, mode, names)
             except StreamplaceError as error:
                 click.echo(f"{cell.job}, {cell.kind}: the cluster of {mode} ends: {error}")
@@ -115,7 +121,7 @@ def carry_out(series: Series, todo: Sequence[Cell], flink: Flink, folder: Path) 
 @click.command()
 @click.option("--minutes", type=click.FloatRange(0), help="No run begins after so long.")
 @click.option("--page", is_flag=True, help="Measure nothing, and print all tables.")
-@click.option("--jobs", help=f"Such as sales,alarms, of {len(JOBS)}.")
+@click.option("--jobs", help="Such as sales,alarms.")
 @click.option("--kinds", help=f"Of {', '.join(KINDS)}.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=ROOT / "docs")
 def main(
@@ -137,6 +143,7 @@ def main(
         for cell in cells(1)
         if (not jobs or cell.job in jobs.split(","))
         and (not kinds or cell.kind in kinds.split(","))
+        and (kafka_jars() or not KINDS[cell.kind].partitions)
     ]
     series = Series(file, deadline)
     with tempfile.TemporaryDirectory() as folder:

@@ -4,27 +4,25 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from against_cells import (
-    DEVICES,
-    JOBS,
-    KINDS,
-    PARALLELISM,
-    SLOTS_PER_DEVICE,
-    Cell,
-)
+from against_cells import DEVICES, KINDS, PARALLELISM, SLOTS_PER_DEVICE, Cell
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+from kafka import Broker, broker
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import sample, sent_by
+from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.engines.flink.rest.tasks import read_vertices
@@ -34,6 +32,9 @@ SETTLE, WINDOW, MOST_WINDOWS, STEADY = 2.0, 3.0, 6, 0.05
 START_SECONDS, MOVE_SECONDS = 100.0, 600.0
 MODE = "taskmanager.load-balance.mode"
 MOST_TOLD = 4000
+BACKLOG, KAFKA_WINDOW = 8_000_000, 6.0
+"""Records of each topic, and seconds: lag is reported about once in one."""
+INPUTS, OUTPUTS = ("orders", "payments"), ("windows", "paid", "large", "totals")
 Layout = dict[str, list[str]]
 
 
@@ -47,26 +48,34 @@ class Session:
         Holds all jobs.
     folder
         Where the command leaves savepoints.
+    broker
+        What the job reads; None if it makes its input itself.
     """
 
     cluster: LocalCluster
-    flink: Flink
     jar: Path
     cell: Cell
     folder: Path
+    broker: Broker | None = None
 
     @property
-    def entry(self) -> str:
-        """Main class of the cell's job."""
-        return JOBS[self.cell.job].entry
+    def arguments(self) -> list[str]:
+        """Arguments of the cell's job."""
+        return self.cell.arguments() if self.broker is None else [self.broker.address]
 
     def start(self) -> str:
-        """Start the job without quotas, placed by Flink; returns its id when warm."""
-        release(self.cluster)
+        """Start the job, placed by Flink; returns its id when warm.
+
+        It has no quotas meanwhile, but for one that reads what waits in Kafka: that has to last.
+        """
+        if self.broker is None:
+            release(self.cluster)
+        else:
+            self.hold()
         uploaded = self.cluster.rest.upload(self.jar)
         request: dict[str, Any] = {
-            "entryClass": self.entry,
-            "programArgsList": self.cell.arguments(),
+            "entryClass": self.cell.entry,
+            "programArgsList": self.arguments,
             "parallelism": PARALLELISM,
         }
         job = str(self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
@@ -100,7 +109,9 @@ class Session:
         """Rate of a job's source under the quotas, how steady it is, and who took the CPU."""
         self.hold()
         time.sleep(SETTLE)
-        processes = {name: self.cluster.processes[name].pid for name in self.cluster.processes}
+        processes = {name: one.pid for name, one in self.cluster.processes.items()}
+        if self.broker is not None and self.broker.process is not None:
+            processes["broker"] = self.broker.process.pid
         before, rates, blocked = _Usage.now(processes), list[float](), 0.0
         while len(rates) < MOST_WINDOWS and not are_steady(rates):
             emitted, blocked = self._window(job)
@@ -116,7 +127,15 @@ class Session:
         }
 
     def _window(self, job: str) -> tuple[float, float]:
-        """Tuples/s that sources emit, and the largest share of back-pressure."""
+        """Tuples/s that sources emit, and the largest share of back-pressure.
+
+        Of sources with partitions, it is the rate at which none would fall behind its share.
+        """
+        if self.broker is not None:
+            if (flow := source_flow(self.cluster.rest, job, KAFKA_WINDOW)) is None:
+                return 0.0, 0.0
+            rate = flow.rate if flow.sustained is None else flow.sustained
+            return rate, max(one.back_pressured for one in flow.sources.values())
         _, tasks, edges = read_plan(self.cluster.rest, job)
         fed = {edge.target for edge in edges}
         sources = [task for task in tasks if task.id not in fed]
@@ -149,20 +168,24 @@ class Session:
         """Run ``streamplace flink move`` as a user does; what it says, and how long it takes."""
         command = [sys.executable, "-m", "streamplace", "flink", "move", "--yes", "--json"]
         options = ["--rest", self.cluster.url, "--savepoints", self.folder.as_uri()]
-        options += ["--entry-class", self.entry, "-p", str(PARALLELISM)]
-        if self.cell.kind == "scarce network":
+        options += ["--entry-class", self.cell.entry, "-p", str(PARALLELISM)]
+        if "scarce network" in self.cell.kind:
             cards = self.folder / "cards.toml"
             cards.write_text(f"nic = '{KINDS[self.cell.kind].bandwidth_bps / 1e6:g} Mbps'\n")
             options += ["--settings", str(cards)]
         began = time.monotonic()
         try:
             done = subprocess.run(
-                [*command, *options, str(self.jar), "--", *self.cell.arguments()],
+                [*command, *options, str(self.jar), "--", *self.arguments],
                 capture_output=True,
                 text=True,
                 timeout=MOVE_SECONDS,
                 # What was measured elsewhere is none of its business.
-                env={**os.environ, "XDG_STATE_HOME": str(self.folder)},
+                env={
+                    **os.environ,
+                    "XDG_STATE_HOME": str(self.folder),
+                    "FLINK_HOME": str(self.cluster.flink.home),
+                },
             )
             code, out, told = done.returncode, done.stdout, done.stderr
         except subprocess.TimeoutExpired:
@@ -180,6 +203,8 @@ def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Ite
     """Start a fresh cluster for a cell while the block runs; its job has run there once."""
     kind = KINDS[cell.kind]
     settings = {key: value for key, value in SETTINGS.items() if "chaining" not in key}
+    if kind.partitions:
+        settings["execution.checkpointing.interval"] = "10 s"  # at which sinks commit
     settings |= {
         MODE: mode,
         "taskmanager.numberOfTaskSlots": SLOTS_PER_DEVICE,
@@ -187,13 +212,32 @@ def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Ite
         "execution.checkpointing.storage": "filesystem",
         "execution.checkpointing.dir": folder.as_uri(),
     }
-    with measured_devices(
-        flink, DEVICES, cores=max(kind.cores), bandwidth_bps=kind.bandwidth_bps, settings=settings
-    ) as cluster:
-        made = Session(cluster, flink, jar, cell, folder)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(
+            measured_devices(
+                flink,
+                DEVICES,
+                cores=max(kind.cores),
+                bandwidth_bps=kind.bandwidth_bps,
+                settings=settings,
+            )
+        )
+        fed = stack.enter_context(_fed(cluster, jar, kind.partitions)) if kind.partitions else None
+        made = Session(cluster, jar, cell, folder, fed)
         with suppress(StreamplaceError):  # it will fail again when it is measured, which counts
             made.start()
         made.clear()
+        yield made
+
+
+@contextmanager
+def _fed(cluster: LocalCluster, jar: Path, partitions: str) -> Iterator[Broker]:
+    """Run a broker beside a cluster, with more records than all runs together read."""
+    host = urlsplit(cluster.url).hostname or ""
+    with tempfile.TemporaryDirectory() as folder, broker(Path(folder), jar, host) as made:
+        made.create(*INPUTS, *OUTPUTS, partitions=len(partitions.split(":")))
+        for topic in INPUTS:
+            made.feed(topic, BACKLOG, shares=partitions, keys=1000, end=False)
         yield made
 
 

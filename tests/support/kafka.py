@@ -13,8 +13,6 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 
-from flink_clusters import free_port
-
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.program.jars import build_jar
 
@@ -34,8 +32,8 @@ CLIENT = (
 SETTINGS = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -90,6 +88,7 @@ class Broker:
 
     folder: Path
     classes: str  # class path of Kafka's own programs, and of those that feed and check
+    host: str = "127.0.0.1"  # address of this machine at which it listens
     port: int = field(default_factory=kept_port)
     process: subprocess.Popen[bytes] | None = None
     coming: Timer | None = None  # starts it again after it was killed
@@ -97,11 +96,13 @@ class Broker:
     @property
     def address(self) -> str:
         """Address that clients begin with."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def format(self) -> None:
         """Prepare the folder."""
-        text = SETTINGS.format(port=self.port, controller=free_port(), folder=self.folder)
+        text = SETTINGS.format(
+            host=self.host, port=self.port, controller=kept_port(), folder=self.folder
+        )
         (self.folder / "server.properties").write_text(text)
         (self.folder / "quiet.xml").write_text(LOGGING)
         settings = ("-c", str(self.folder / "server.properties"))
@@ -120,7 +121,7 @@ class Broker:
             )
         deadline = time.monotonic() + START_SECONDS
         while True:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            with suppress(OSError), socket.create_connection((self.host, self.port), 1):
                 return
             assert self.process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline
@@ -213,9 +214,9 @@ class Broker:
 
 
 @contextmanager
-def broker(folder: Path, jar: Path) -> Iterator[Broker]:
+def broker(folder: Path, jar: Path, host: str = "127.0.0.1") -> Iterator[Broker]:
     """Run a broker while the block does; ``jar`` holds the programs that feed and check."""
-    made = Broker(folder, ":".join(map(str, [jar, *kafka_jars()])))
+    made = Broker(folder, ":".join(map(str, [jar, *kafka_jars()])), host)
     made.format()
     try:
         made.start()
