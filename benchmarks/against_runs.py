@@ -33,7 +33,7 @@ START_SECONDS, MOVE_SECONDS = 100.0, 600.0
 MODE = "taskmanager.load-balance.mode"
 MOST_TOLD = 4000
 BACKLOG, KAFKA_WINDOW = 8_000_000, 6.0
-"""Records of each topic, and seconds: lag is reported about once in one."""
+"""Records of each topic, more than all runs read; seconds: lag is reported about once in one."""
 INPUTS, OUTPUTS = ("orders", "payments"), ("windows", "paid", "large", "totals")
 Layout = dict[str, list[str]]
 
@@ -199,8 +199,20 @@ class Session:
 
 
 @contextmanager
-def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Iterator[Session]:
-    """Start a fresh cluster for a cell while the block runs; its job has run there once."""
+def session(
+    flink: Flink,
+    jar: Path,
+    cell: Cell,
+    mode: str,
+    folder: Path,
+    number: int = len(DEVICES),
+    backlog: int = BACKLOG,
+) -> Iterator[Session]:
+    """Start a fresh cluster for a cell while the block runs; its job has run there once.
+
+    ``number``: TaskManagers of the kind that there are.
+    ``backlog``: records in each topic of Kafka, if the cell reads any.
+    """
     kind = KINDS[cell.kind]
     settings = {key: value for key, value in SETTINGS.items() if "chaining" not in key}
     if kind.partitions:
@@ -216,13 +228,15 @@ def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Ite
         cluster = stack.enter_context(
             measured_devices(
                 flink,
-                DEVICES,
+                DEVICES[:number],
                 cores=max(kind.cores),
                 bandwidth_bps=kind.bandwidth_bps,
                 settings=settings,
             )
         )
-        fed = stack.enter_context(_fed(cluster, jar, kind.partitions)) if kind.partitions else None
+        fed = None
+        if kind.partitions:
+            fed = stack.enter_context(_fed(cluster, jar, kind.partitions, backlog))
         made = Session(cluster, jar, cell, folder, fed)
         with suppress(StreamplaceError):  # it will fail again when it is measured, which counts
             made.start()
@@ -231,13 +245,13 @@ def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Ite
 
 
 @contextmanager
-def _fed(cluster: LocalCluster, jar: Path, partitions: str) -> Iterator[Broker]:
-    """Run a broker beside a cluster, with more records than all runs together read."""
+def _fed(cluster: LocalCluster, jar: Path, partitions: str, backlog: int) -> Iterator[Broker]:
+    """Run a broker beside a cluster, with records that wait."""
     host = urlsplit(cluster.url).hostname or ""
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder), jar, host) as made:
         made.create(*INPUTS, *OUTPUTS, partitions=len(partitions.split(":")))
         for topic in INPUTS:
-            made.feed(topic, BACKLOG, shares=partitions, keys=1000, end=False)
+            made.feed(topic, backlog, shares=partitions, keys=1000, end=False)
         yield made
 
 

@@ -1,0 +1,141 @@
+"""Plans for more of what jobs read from Kafka: what `flink advise` asks for, and what is enough.
+
+    python benchmarks/kafka_plans.py --minutes 40
+    python benchmarks/kafka_plans.py --table
+
+Protocol: each job of tests/kafka runs at 4,000 tuples/s on four TaskManagers of 0.18 cores, as
+Flink spreads it, and `flink advise` plans such TaskManagers for two and four times that rate. Then
+the job runs at these rates on one to four TaskManagers, in random order, as Flink spreads it: they
+are enough if its lag grows by less than 2 % of the rate in half a minute. A line of
+``assets/kafka-plans.jsonl`` is appended for every run, so that a stopped command goes on. Needs
+what against_flink.py needs.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from against_cells import KAFKA, KINDS, Cell
+from against_runs import INPUTS, Session, session
+from flink_jobs import ROOT
+from kafka import kafka_flink, kafka_jobs
+from measured_rows import append_row, read_rows
+
+from streamplace.engines.flink.local.dist import find_flink
+from streamplace.engines.flink.measure.sources import source_flow
+from streamplace.errors import StreamplaceError
+
+FILE = ROOT / "docs/assets/kafka-plans.jsonl"
+KIND = "Kafka equal"
+RATE, TIMES = 4_000, (2, 4)
+WARM, WARM_UP, SECONDS = 100_000, 30.0, 30.0
+"""Records that a throw-away job reads first; seconds before a measurement, and of it."""
+GROWTH = 0.02
+Row = dict[str, Any]
+
+
+@click.command()
+@click.option("--minutes", type=float, default=40.0, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--table", is_flag=True, help="Measure nothing, and print the table.")
+def main(minutes: float, seed: int, table: bool) -> None:
+    """Plan, and measure how many TaskManagers are enough."""
+    if table:
+        click.echo(as_table(read_rows(FILE)))
+        return
+    deadline = time.monotonic() + 60 * minutes
+    done = {(row["job"], row["number"]) for row in read_rows(FILE)}
+    todo = [(job, number) for job in KAFKA for number in range(5) if (job, number) not in done]
+    random.Random(seed).shuffle(todo)
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        flink = kafka_flink(find_flink(None), folder / "flink")
+        jar = kafka_jobs(flink, folder / "kafka.jar")
+        for job, number in todo:
+            if time.monotonic() > deadline:
+                break
+            saved = Path(tempfile.mkdtemp(dir=folder))
+            cell = Cell(job, KIND)
+            with session(flink, jar, cell, "SLOTS", saved, number or 4, WARM) as made:
+                for row in [planned(made)] if number == 0 else sustained(made, number):
+                    append_row(FILE, {"job": job, "number": number} | row)
+                    click.echo(f"{job} on {number}: {row}", err=True)
+
+
+@contextmanager
+def running(made: Session, rate: int) -> Iterator[str]:
+    """Run the job, warm, while its topics are fed; it has read all that waited."""
+    assert made.broker is not None
+    with ExitStack() as stack:
+        for topic in INPUTS:
+            stack.enter_context(made.broker.fed(topic, rate=rate, first=WARM, keys=1000, end=False))
+        yield made.start()
+        made.clear()
+
+
+def planned(made: Session) -> Row:
+    """What `flink advise` asks for, by multiple of the rate."""
+    asked: Row = {}
+    offers = made.folder / "offers.toml"
+    (cores,) = set(KINDS[KIND].cores)
+    offers.write_text(f"[[offers]]\nname = 'one'\nprice = 1\ncores = {cores}\nmemory = '1 GB'\n")
+    with running(made, RATE):
+        time.sleep(WARM_UP)
+        for times in TIMES:
+            words = ["--rest", made.cluster.url, "--rate", f"{times}x", "--offers", str(offers)]
+            done = subprocess.run(
+                [sys.executable, "-m", "streamplace", "flink", "advise", "--json", *words],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "XDG_STATE_HOME": str(made.folder)},
+            )
+            plan = json.loads(done.stdout)["plan"] if done.returncode == 0 else {}
+            asked[str(times)] = {"plan": plan, "told": done.stderr}
+    return {"asked": asked}
+
+
+def sustained(made: Session, number: int) -> Iterator[Row]:
+    """Whether the job keeps up with each rate on so many TaskManagers."""
+    for times in random.sample(TIMES, len(TIMES)):
+        rate = times * RATE
+        try:
+            with running(made, rate) as job:
+                time.sleep(WARM_UP)
+                flow = source_flow(made.cluster.rest, job, SECONDS)
+        except StreamplaceError as error:
+            yield {"times": times, "failed": str(error)}
+            continue
+        assert flow is not None
+        yield {"times": times, "rate": flow.rate, "pending": flow.pending, "growth": flow.growth}
+
+
+def as_table(rows: list[Row]) -> str:
+    """TaskManagers that are planned and that are enough, as Markdown."""
+    text = "| job | rate | planned | enough |\n|---|---:|---:|---:|\n"
+    for job in KAFKA:
+        own = [row for row in rows if row["job"] == job]
+        plans = next((row["asked"] for row in own if "asked" in row), {})
+        for times in TIMES:
+            enough = [
+                row["number"]
+                for row in own
+                if row.get("times") == times
+                and "growth" in row
+                and row["growth"] < GROWTH * times * RATE
+            ]
+            plan = plans.get(str(times), {}).get("plan", {}).get("machines", "none")
+            text += f"| {job} | {times * RATE:,} | {plan} | {min(enough, default='> 4')} |\n"
+    return text
+
+
+if __name__ == "__main__":
+    main()
