@@ -120,6 +120,30 @@ def test_sources_that_send_into_a_full_device_stop_there_and_others_go_on() -> N
     assert job.of(Layout(behind)) == pytest.approx(50_000 + 5_000 / 0.6)
 
 
+@pytest.mark.parametrize(
+    ("ipt", "gain"),
+    [(0.0, 8.0), (4e4, 8.0), (4e5, 4.0), (4e6, 4.0)],
+)
+def test_a_generator_on_a_slow_device_gives_way_to_what_reads_the_others(
+    ipt: float, gain: float
+) -> None:
+    """A generator of 400,000 instructions on each of four devices, two of them slow, by a shuffle.
+
+    All CPU is used as long as its subtasks are the largest threads of their devices: eight times
+    that of one slow device. Else those that read it are full on the slow ones, and all wait.
+    """
+    operators = [
+        Operator("src", ipt=4e5, rate=1_000.0, parallelism=4),
+        Operator("read", ipt=ipt, parallelism=4),
+    ]
+    graph = StreamGraph.of("one", operators, [Stream("src", "read", partitioning="hash")])
+    cluster = Cluster.of([Device(f"d{i}", mips=250 * (3, 3, 1, 1)[i]) for i in range(4)])
+    together = Layout({"src": ["d2"] * 4, "read": ["d2"] * 4})
+    job = rates(graph, together, frozenset({"src"}), cluster)
+    apart = Layout({name: [f"d{i}" for i in range(4)] for name in together})
+    assert job.of(apart) / job.of(together) == pytest.approx(gain)
+
+
 def test_what_was_measured_scales_the_costs() -> None:
     """The model says 1.25 times the load of a whole device for what d1 carries."""
     cluster = Cluster.of([Device("d0"), Device("d1", mips=2000), Device("d2"), Device("slow")])

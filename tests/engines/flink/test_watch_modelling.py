@@ -77,7 +77,6 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
 
     def of(engine: Any, layout: Layout, managers: str, **facts: Any) -> JobModel:
         monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
-        monkeypatch.setattr(JobImprover, "_interruption", lambda *_: None)
         monkeypatch.setattr(improving, "errors_for", lambda graph: None)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)

@@ -5,6 +5,10 @@ they sent when they were measured. Where a resource is full, those that use it s
 rise further, up to what arrives for them (as in `streamsim.filling`, where nothing arrives but what
 was measured). Sources that keep up come first: they need less than a fair share of the CPU.
 
+A full device stops only those that it holds back. Threads have equal shares of its CPU, so while
+the largest is that of a source's subtask, only this one becomes slower: it gives way to what the
+others on the device need for tuples from elsewhere, until it is no larger than they are.
+
 With x, the multiple of its measured rate that each flow reaches, L, its load of each resource as a
 fraction of what constant loads leave, and k, the factor of the costs of its source,
 
@@ -52,38 +56,104 @@ STEPS = 30
 
 
 class Flows(NamedTuple):
-    """Flows of a job in a layout: U flows, R resources."""
+    """Flows of a job in a layout: U flows, R resources, of which the devices come first, T threads.
+
+    Threads are subtasks but for `own`, and what else takes CPU on a device.
+    """
 
     rates: Floats  # [U] tuples/s when they were measured
     most: Floats  # [U] largest multiple of them that arrives; infinite for held-back sources
     loads: Floats  # [U, R] as a fraction of what constant loads leave
     source: Longs  # [U] row of the operator that sends it; of one flow of all, any
+    own: Floats  # [U] load of its device by the one subtask that sends it; 0 if several do
+    device: Longs  # [U] that device
+    threads: Floats  # [U, T] loads of the devices by threads
+    on: Longs  # [T] their devices
 
     def filled(self) -> Floats:
         """Multiple of its measured rate that each flow reaches, [U].
 
-        >>> loads = np.array([[0.25, 0.0], [0.25, 0.5]])
-        >>> flows = Flows(np.array([10.0, 20.0]), np.full(2, inf), loads, np.array([0, 1]))
+        >>> none, loads = np.zeros((2, 0)), np.array([[0.25, 0.0], [0.25, 0.5]])
+        >>> flows = Flows(np.array([10.0, 20.0]), np.full(2, inf), loads, np.array([0, 1]),
+        ...     np.zeros(2), np.zeros(2, int), none, np.zeros(0, int))
         >>> flows.filled().tolist(), flows._replace(most=np.array([0.4, inf])).filled().tolist()
         ([2.0, 2.0], [0.4, 2.0])
+
+        The second source is alone on the second device, where it gives way to what reads the first:
+
+        >>> flows = flows._replace(own=np.array([0.25, 0.5]), device=np.array([0, 1]),
+        ...     loads=np.array([[0.25, 0.05], [0.0, 0.5]]), threads=np.array([[0.05], [0.0]]),
+        ...     on=np.array([1]))
+        >>> flows.filled().round(9).tolist()
+        [4.0, 1.6]
         """
-        reached, used = np.zeros(len(self.rates)), np.zeros(self.loads.shape[1])
-        for first in (self.most < inf, self.most == inf):
-            rising = first.copy()
-            while rising.any():
-                slope = self.loads[rising].sum(axis=0)
-                levels = np.full(len(slope), inf)
-                np.divide(np.maximum(1.0 - used, 0.0), slope, out=levels, where=slope > 0)
-                level = min(levels.min(initial=inf), self.most[rising].min())
-                if level == inf:
-                    reached[rising] = inf
-                    break
-                full = levels <= level * (1 + TINY)
-                stops = rising & ((self.loads[:, full] > 0).any(axis=1) | (self.most <= level))
-                reached[stops] = level
-                used += level * self.loads[stops].sum(axis=0)
-                rising &= ~stops
+        reached = np.zeros(len(self.rates))
+        for rising in (self.most < inf, self.most == inf):
+            self._raise(reached, rising, (self.most == inf) & (self.own > 0))
         return reached
+
+    def _raise(self, reached: Floats, rising: Bools, yields: Bools) -> None:
+        """Raise some flows as far as they can; those that may yield keep their device full."""
+        giving = np.zeros(len(reached), np.bool_)
+        while rising.any():
+            slope = self._slopes(rising, giving)
+            full = steps(1.0 - reached @ self.loads, slope @ self.loads)
+            full[self.device[giving]] = inf
+            arrived = steps((self.most - reached)[rising], slope[rising])
+            caught, joined = self._meetings(reached, slope, giving, rising & yields)
+            step = min(one.min(initial=inf) for one in (full, arrived, caught, joined))
+            if step == inf:
+                reached[rising] = inf
+                break
+            reached += step * slope
+            near = step * (1 + TINY)
+            rising &= reached < self.most * (1 - TINY)
+            giving |= joined <= near
+            rising &= joined > near
+            for r in np.flatnonzero(full <= near):
+                here = np.where(rising & yields & (self.device == r), self.own * reached, 0.0)
+                largest = (reached @ self.threads)[self.on == r].max(initial=0.0)
+                if here.max() > (1 + TINY) * largest:
+                    giving |= here >= here.max() * (1 - TINY)
+                    rising &= ~giving
+                else:
+                    rising &= self.loads[:, r] == 0
+                    giving &= (self.loads[:, r] == 0) | (slope <= 0)
+            for r in set(self.device[giving & (caught <= near)].tolist()):
+                rising &= self.loads[:, r] == 0
+                giving &= self.device != r
+
+    def _slopes(self, rising: Bools, giving: Bools) -> Floats:
+        """How fast flows rise, and how fast those that give way fall: alike on each full device."""
+        slope = rising.astype(np.float64)
+        rows = np.flatnonzero(giving)
+        if len(rows):
+            full, column = np.unique(self.device[rows], return_inverse=True)
+            by_device = np.zeros((len(slope), len(full)))
+            by_device[rows, column] = 1 / self.own[rows]
+            loads = self.loads[:, full]
+            slope += by_device @ np.linalg.lstsq(loads.T @ by_device, -(slope @ loads))[0]
+        return slope
+
+    def _meetings(
+        self, reached: Floats, slope: Floats, giving: Bools, rising: Bools
+    ) -> tuple[Floats, Floats]:
+        """How far until the subtask of a source is no larger than others, [U], infinite if never.
+
+        Of one that gives way, than another thread on its device; of one that rises where others
+        give way, until it is as large as they are.
+        """
+        caught, joined = np.full(len(slope), inf), np.full(len(slope), inf)
+        size, change = self.own * reached, self.own * slope
+        other, growth = reached @ self.threads, slope @ self.threads
+        for u in np.flatnonzero(giving):
+            there = self.on == self.device[u]
+            gaps = steps(size[u] - other[there], growth[there] - change[u])
+            caught[u] = gaps.min(initial=inf)
+            local = np.flatnonzero(rising & (self.device == self.device[u]))
+            gaps = steps(size[u] - size[local], change[local] - change[u])
+            joined[local] = np.minimum(joined[local], gaps)
+        return caught, joined
 
     @property
     def total(self) -> float:
@@ -92,7 +162,19 @@ class Flows(NamedTuple):
 
     def costing(self, factors: Floats) -> "Flows":
         """Return the same flows with so many times the costs, by the row of their source."""
-        return self._replace(loads=self.loads * factors[self.source][:, None])
+        times = factors[self.source]
+        return self._replace(
+            loads=self.loads * times[:, None],
+            own=self.own * times,
+            threads=self.threads * times[:, None],
+        )
+
+
+def steps(room: Floats, growth: Floats) -> Floats:
+    """How long until each room is used up, at such a growth of what it holds; infinite if never."""
+    answer = np.full(len(room), inf)
+    np.divide(np.maximum(room, 0.0), growth, out=answer, where=growth > 1 / STUCK)
+    return answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +280,8 @@ class JobRates:
             most[flow[~self._held_back[rows]]] = 1.0
         parts = np.zeros((number, job.problem.n_operators))
         np.add.at(parts, flow, flow_shares(job.problem.instance))
-        return Flows(rates, most, _loads(job, parts), source)
+        alone = sources[np.bincount(flow, minlength=number)[flow] == 1]
+        return _flows(job, rates, most, parts, source, alone)
 
     def _flow_of(self, rows: Ints) -> Longs:
         """[S] number of the flow of each subtask of a source, [S] rows of their operators."""
@@ -213,10 +296,13 @@ class JobRates:
         return np.array([number[key] for key in keys], np.int64)
 
 
-def _loads(job: PlacedSubtasks, parts: Floats) -> Floats:
-    """Load of each device, link, network card and core by each flow, [U, R].
+def _flows(
+    job: PlacedSubtasks, rates: Floats, most: Floats, parts: Floats, source: Longs, alone: Longs
+) -> Flows:
+    """Flows with their loads of devices, links, network cards and cores, and by thread.
 
     ``parts``: part of the full input of each subtask that comes from each flow, [U, N].
+    ``alone``: subtasks of sources that are the only one of their flow.
     """
     from streamsim.equation import n_resources, pressures
     from streamsim.loads import full_rate_loads, limits_subtasks
@@ -227,18 +313,31 @@ def _loads(job: PlacedSubtasks, parts: Floats) -> Floats:
     loads = np.zeros((len(parts), n_resources(d)))
     for part, own in zip(parts, loads, strict=True):
         sent = part[instance.source]
-        alone = instance._replace(
+        with_part = instance._replace(
             load=instance.load * part[:, None],
             tuples=instance.tuples * sent,
             traffic=instance.traffic * sent,
         )
-        full_rate_loads(alone, place, own)
+        full_rate_loads(with_part, place, own)
+    threads = parts * instance.load[subtasks, kind]
     if len(instance.constant):
         constants = np.bincount(place, instance.constant[subtasks, kind], d).astype(np.float64)
         loads[:, :d] = pressures(loads[:, :d], constants)
+        threads = pressures(threads, constants[place])
+    loads, threads = np.minimum(loads, STUCK), np.minimum(threads, STUCK)
+    own, device = np.zeros(len(parts)), np.zeros(len(parts), np.int64)
+    of = parts[:, alone].argmax(axis=0)
+    own[of], device[of] = threads[of, alone], place[alone]
+    threads[of, alone] = 0.0
+    network = loads[:, :d].copy()  # what sends and receives
+    for t, at in enumerate(place.tolist()):
+        network[:, at] -= threads[:, t]
+    network[of, device[of]] -= own[of]
     if limits_subtasks(instance):
         cores = parts * instance.core_load[subtasks, kind]
         if len(instance.constant):
             cores = pressures(cores, instance.core_constant[subtasks, kind])
-        loads = np.hstack([loads, cores])
-    return np.minimum(loads[:, loads.any(axis=0)], STUCK)
+        loads = np.hstack([loads, np.minimum(cores, STUCK)])
+    is_used = loads.any(axis=0) | (np.arange(loads.shape[1]) < d)
+    threads, on = np.hstack([threads, network]), np.concatenate([place, np.arange(d)])
+    return Flows(rates, most, loads[:, is_used], source, own, device, threads, on.astype(np.int64))
