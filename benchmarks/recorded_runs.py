@@ -9,7 +9,8 @@ protocol and without the jobs that must not choose anything, and the jobs that w
 comparison with Flink's own placement. Sources of all of these offered more than was predicted.
 Plans, with or without that machine, are left out that were offered less than predicted: of them,
 only those that failed would tell anything. Runs are left out whose operators did not all sustain
-the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
+the same rate within 5 %, because queues still filled. Layouts that `flink move` tried are kept
+apart, as its predictions of others are of layouts unlike the measured one. Of jobs that were not warm, what was allowed
 for is recorded, too. Nothing is measured. The command prints the errors by job, how wide the
 intervals are, and how many runs they cover where each job is judged by the others. It also prints
 how much further above their intervals rates of layouts may be that are unlike the measured one
@@ -26,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from against_cells import KINDS
 from calibrating import PROBES, TOGETHER
 from calibration import judged
 from flink_jobs import ROOT, UNSEEN
@@ -34,11 +36,15 @@ from planned_facts import JobFacts
 from planned_runs import CARRIED, OFFERED
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
+from streamplace.io.ledger import MOVE, RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE, conformal_quantile
 
 ASSETS = ROOT / "docs" / "assets"
-CALIBRATION, AGAINST = "calibration.jsonl", "against-flink-before.jsonl"
+CALIBRATION, AGAINST, TRIES = (
+    "calibration.jsonl",
+    "against-flink-before.jsonl",
+    "against-flink.jsonl",
+)
 PLANS = ("plans-measured-before.jsonl", "plans-that-hold.jsonl")
 DIGITS = 5
 FOREIGN = {
@@ -95,6 +101,19 @@ def of_moves(path: Path) -> Iterator[LedgerEntry]:
             varied = VARIED.search(row["told"])
             drift = int(varied[1]) / 100 if varied else None
             yield _entry(row["job"], row["predicted"], row["rate"], True, path.stem, drift)
+
+
+def of_tries(path: Path) -> Iterator[LedgerEntry]:
+    """Layouts that the command tried in that comparison, with what it had predicted of them."""
+    for row in read_rows(path):
+        answer = row.get("answer")
+        if row["disturbed"] or not isinstance(answer, dict) or KINDS[row["kind"]].partitions:
+            continue
+        for trial in (answer.get("decision") or {}).get("trials", ())[1:]:
+            predicted = (trial["predicted"] or {}).get("value")
+            if trial["measured"] and predicted:
+                is_limited = not trial["keeps_up"]
+                yield _entry(row["job"], predicted, trial["measured"], is_limited, MOVE)
 
 
 def distances(calibration: Path, against: Path) -> Iterator[tuple[str, float, float]]:
@@ -192,9 +211,12 @@ def main() -> None:
         if (ASSETS / name).exists()
         for entry in read(ASSETS / name)
     ]
-    RECORDED.write_text("".join(map(_line, found)), "utf-8")
+    tries = [*of_tries(ASSETS / TRIES)]
+    RECORDED.write_text("".join(map(_line, [*found, *tries])), "utf-8")
     print(summary(found))
-    print(unlike(known_errors("", (), USUAL_CONFIDENCE, found).high))
+    print("Layouts that `flink move` tried:\n")
+    print(summary(tries))
+    print(unlike(known_errors("", (), USUAL_CONFIDENCE, tries).high))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
 UNNAMED = ("", "Flink Streaming Job")
 """Names of jobs whose program sets none: many jobs may have them."""
+MOVE = "flink move"
+"""Command whose predictions are of layouts unlike the measured one, so that their errors differ."""
 NOISE = 0.03
 """Relative difference between runs of one placement (docs/evidence.md)."""
 
@@ -155,10 +157,13 @@ def known_errors(
     return PredictionErrors.of(others | mine, confidence, origin, carried)
 
 
-def errors_for(graph: StreamGraph, confidence: float | None = None) -> PredictionErrors | None:
+def errors_for(
+    graph: StreamGraph, confidence: float | None = None, *, by: str = ""
+) -> PredictionErrors | None:
     """Return the prediction errors for a measured graph; None for others, and for confidence 0.
 
-    A confidence that is given for a graph that was not measured is refused.
+    Those of moves and of all else are kept apart; ``by`` is `MOVE` for the former. A confidence
+    that is given for a graph that was not measured is refused.
     """
     if confidence == 0:
         return None
@@ -170,7 +175,11 @@ def errors_for(graph: StreamGraph, confidence: float | None = None) -> Predictio
             "its predictions; drop the confidence, or measure the graph with "
             "streamplace flink profile"
         )
-    errors = known_errors(graph.name, user_runs(), confidence or USUAL_CONFIDENCE)
+    mine, recorded = (
+        [one for one in runs if (one.by == MOVE) == (by == MOVE)]
+        for runs in (user_runs(), recorded_runs())
+    )
+    errors = known_errors(graph.name, mine, confidence or USUAL_CONFIDENCE, recorded)
     return errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
 
 

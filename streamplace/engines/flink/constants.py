@@ -15,12 +15,12 @@ CLEAR = 0.217
 Measured: errors of the ratio of two predictions are at most 17 % in nine of ten pairs
 (docs/evidence.md).
 """
-UNLIKE = 1.21
+UNLIKE = 0.94
 """How far above its interval a layout may be of which all subtasks are elsewhere, as a logarithm.
 
 Measured: the rates of nine of ten jobs were less above theirs, by the share of the subtasks that
 were elsewhere than in the measured layout (benchmarks/recorded_runs.py: 13 jobs of this repository,
-for which 0.46 would do, and five of others that carried up to 3.8 times their predictions).
+for which 0.11 would do, and five of others that carried up to 3.8 times their predictions).
 """
 HIDDEN = 1.2
 """Ratio of what arrives for held-back sources to what they emit, if that is unknown (taste)."""

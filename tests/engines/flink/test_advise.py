@@ -72,7 +72,7 @@ def test_advice_is_the_truth(usual: Advice) -> None:
     assert advice.plan.machines == {"small": 1}
     assert float(advice.plan.bound) == advice.plan.cost == 0.1
     assert advice.gain == pytest.approx(0.65)
-    assert advice.outage == 7.0
+    assert advice.outage == 12.0
     assert advice.plan.at_least is not None
     assert advice.catch_up == pytest.approx(advice.outage * 200 / (advice.plan.at_least - 200))
 
@@ -119,7 +119,7 @@ def test_the_report_says_it_in_words(usual: Advice) -> None:
         "Source src: 100 tuples/s emitted, 100 offered.",
         "Today: 3 machines that cost 0.75 per hour; it can carry 970 tuples/s there (",
         "Today's machines cost 0.75 per hour; the plan saves 0.65 per hour.",
-        "Changing stops the job once, for about 7 s, which is made up for in ",
+        "Changing stops the job once, for about 12 s, which is made up for in ",
     ):
         assert words in text
     assert usual.commands == (

@@ -77,7 +77,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., JobModel]:
 
     def of(engine: Any, layout: Layout, managers: str, **facts: Any) -> JobModel:
         monkeypatch.setattr(JobImprover, "_present", lambda *_: layout)
-        monkeypatch.setattr(improving, "errors_for", lambda graph: None)
+        monkeypatch.setattr(improving, "errors_for", lambda graph, by: None)
         given = {"tell": engine.tell, "cluster": facts.pop("cluster", None)}
         improver = JobImprover(engine, None, **given)
         modeller = JobModeller(improver, budget=Budget(evaluations=2000), **facts)

@@ -45,7 +45,7 @@ from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import StreamplaceError
-from streamplace.io.ledger import NOISE, errors_for
+from streamplace.io.ledger import MOVE, NOISE, errors_for
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
@@ -323,7 +323,7 @@ class JobImprover:
         rest = self.engine.rest
         engine = replace(self.engine, tell=LOG.info) if trials else self.engine
         measured = engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
-        errors = errors_for(measured.graph)
+        errors = errors_for(measured.graph, by=MOVE)
         question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out and not trials:
@@ -461,7 +461,7 @@ class JobImprover:
             profile_spread(graph),
         )
         flow = SourceFlow(there.rate, is_limited=there.is_limited)
-        note("flink move", predicted, flow, self.tell)
+        note(MOVE, predicted, flow, self.tell)
 
     def _returned(self, proposal: Proposal) -> Proposal:
         """Move a job back to the best layout that was measured, unless it is there."""
