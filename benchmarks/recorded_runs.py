@@ -9,9 +9,9 @@ protocol and without the jobs that must not choose anything, and the jobs that w
 comparison with Flink's own placement. Sources of all of these offered more than was predicted.
 Plans, with or without that machine, are left out that were offered less than predicted: of them,
 only those that failed would tell anything. Runs are left out whose operators did not all sustain
-the same rate within 5 %, because queues still filled. Layouts that `flink move` tried are kept
-apart, as its predictions of others are of layouts unlike the measured one. Of jobs that were not warm, what was allowed
-for is recorded, too. Nothing is measured. The command prints the errors by job, how wide the
+the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
+for is recorded, too. Layouts that `flink move` tried are kept apart, because they are unlike the
+measured ones. Nothing is measured. The command prints the errors by job, how wide the
 intervals are, and how many runs they cover where each job is judged by the others. It also prints
 how much further above their intervals rates of layouts may be that are unlike the measured one
 (`streamplace.engines.flink.constants.UNLIKE`).
