@@ -5,7 +5,6 @@ b takes b / r seconds over a link of speed r. Within a node it takes no time, wh
 the link from the node to itself.
 """
 
-import logging
 import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
@@ -26,17 +25,14 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import quoted
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
 from streamplace.model.units import LARGEST, Stated
 
-LOG = logging.getLogger(__name__)
 INSTRUCTIONS = 1e6
 """Instructions for a cost of 1, which a node of speed 1 executes in a second."""
-NEGLIGIBLE = 1e-6
-"""Part of the time of the largest task up to which a transfer within a node needs no warning."""
 
 
 class SagaTask(TypedDict):
@@ -100,28 +96,7 @@ def read_saga(path: Path) -> Iterator[Problem]:
             tasks, scale = instance["task_graph"], _scale(instance["task_graph"])
             graph = _graph(tasks, instance.get("name") or name_of(file), scale)
             problem = Problem(graph, _cluster(instance["network"], scale))
-        _warn_of_loops(instance, spot(file))
         yield problem
-
-
-def _warn_of_loops(instance: SagaInstance, where: str) -> None:
-    """Warn if transfers within a node take time in SAGA."""
-    tasks, nodes = instance["task_graph"], instance["network"]["nodes"]
-    size = max((line.get("size", 0.0) for line in tasks["dependencies"]), default=0.0)
-    largest = max((task["cost"] for task in tasks["tasks"]), default=0.0)
-    seconds = largest / max(node["speed"] for node in nodes)
-    for link in instance["network"]["edges"]:
-        speed = link["speed"] or math.inf  # from a node to itself, 0 stands for no limit
-        loops = link["source"] == link["target"] and speed < math.inf
-        if loops and size > NEGLIGIBLE * seconds * speed:
-            LOG.warning(
-                "%s: the link from node %s to itself has speed %g; here, data within a node takes "
-                "no time",
-                where,
-                shown(link["source"]),
-                speed,
-            )
-            return
 
 
 def _scale(tasks: TaskGraph) -> float:
