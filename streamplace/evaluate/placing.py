@@ -22,11 +22,10 @@ from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.evaluate.chunks import KILLED
 from streamplace.evaluate.compare import error_line, terms_of
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.fields import Finite
-from streamplace.io.files import read_lines, spot, write_bytes
+from streamplace.io.files import appending, read_lines, spot, write_bytes
 from streamplace.io.lines import Line
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import order_facts
@@ -149,18 +148,18 @@ def place_all(
     or that another process writes, is refused.
     """
     with ExitStack() as claims:
-        file = claims.enter_context(claim(path))
-        repair(file, path, START, lambda line: _parsed(line) is not None)
+        append = claims.enter_context(appending(path, START, _is_saved))
         lines = data.lines()
         saved: Iterable[PlacedGraph] = _saved(placing, lines, path)
         first_use.prepare()
         if any(KILLED.encode() in content for _, content in read_lines(path)):
             saved = _with_lost_placed(placing, data, list(saved), jobs, on)
             write_bytes(path, b"".join(placed.line for placed in saved))
-            file = claims.enter_context(claim(path))  # the claimed one was replaced
+            # The locked file was replaced.
+            append = claims.enter_context(appending(path, START, _is_saved))
         yield from saved
         for placed in parallel_map(placing, lines, jobs, on, lost=placing.lost):
-            append_lines(file, placed.line, path)
+            append(placed.line)
             yield placed
 
 
@@ -195,3 +194,7 @@ def _parsed(content: bytes) -> _SavedLine | None:
         return parse_as(_SavedLine, content, "", extra="ignore")
     except FormatError:
         return None
+
+
+def _is_saved(content: bytes) -> bool:
+    return _parsed(content) is not None

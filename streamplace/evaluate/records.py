@@ -11,10 +11,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from hashlib import blake2b, sha256
 from importlib.metadata import version
-from io import FileIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -22,10 +21,8 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
-from streamplace.io.appending import append_lines, claim, open_to_append, repair
-from streamplace.io.caches import user_cache
 from streamplace.io.fields import STRICT, Finite
-from streamplace.io.files import make_folder, reading, spot, wait_for_lock
+from streamplace.io.files import appending, make_folder, reading, spot, user_cache
 from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
@@ -134,22 +131,23 @@ def read_records(path: Path) -> Iterator[Record]:
 @contextmanager
 def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
     """Lock a file against other processes, and yield a function that appends records to it."""
-    with claim(path) as file:
-        repair(file, path, START, lambda line: _parsed(line) is not None)
-        yield partial(_append, file, path)
+    with appending(path, START, _is_record) as append:
+        yield lambda records: append(_lines(records))
 
 
 def append_records(path: Path, records: Iterable[Record]) -> None:
     """Append records, once no other process does."""
-    with open_to_append(path) as file:
-        wait_for_lock(file)
-        repair(file, path, START, lambda line: _parsed(line) is not None)
-        _append(file, path, records)
+    with appending(path, START, _is_record, waits=True) as append:
+        append(_lines(records))
 
 
-def _append(file: FileIO, path: Path, records: Iterable[Record]) -> None:
+def _lines(records: Iterable[Record]) -> bytes:
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-    append_lines(file, "".join(f"{encode(asdict(r))}\n" for r in records).encode(), path)
+    return "".join(f"{encode(asdict(r))}\n" for r in records).encode()
+
+
+def _is_record(line: bytes) -> bool:
+    return _parsed(line) is not None
 
 
 def _parsed(line: bytes) -> Record | None:

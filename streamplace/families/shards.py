@@ -30,8 +30,7 @@ from streamplace.families.manifest import (
 )
 from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES, graph_of
-from streamplace.io.appending import append_lines, claim, repair
-from streamplace.io.files import is_file, read_lines, spot, write_bytes
+from streamplace.io.files import appending, is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path, shards_of_any_number
 from streamplace.io.parsing import parse_as
 from streamplace.io.problems import known_line
@@ -106,12 +105,11 @@ def write_shards(
     facts = {"family": family, "parameters": values_of(parameters), "seed": seed}
     plan = {**facts, "shards": shards, "streamplace": running_version()}
     log = manifest_path(path).with_suffix(".jsonl")
-    with claim(log) as file:
-        repair(file, log, START, _holds_plan)
+    with appending(log, START, _holds_plan) as append:
         done = _done(log, plan, path, shards)
         if not done:
-            file.truncate(0)
-            append_lines(file, _line(plan), log)
+            log.write_bytes(b"")
+            append(_line(plan))
         missing = [number for number in range(shards) if number not in done]
         for _ in done:
             on_shard()
@@ -122,7 +120,7 @@ def write_shards(
             shard = Shard(target.name, made.graphs, packed, made.content_sha256)
             done[made.number] = shard, made.splits
             row = {**asdict(shard), "number": made.number, "splits": made.splits}
-            append_lines(file, _line(row), log)
+            append(_line(row))
             on_shard()
         manifest = _manifest(maker, path, [done[number] for number in range(shards)])
         write_manifest(manifest, manifest_path(path))

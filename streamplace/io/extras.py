@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import MissingPackageError
-from streamplace.io.caches import user_cache
+from streamplace.io.files import user_cache
 from streamplace.model.messages import shown
 
 WITH_TORCH = ("torch", "torch_geometric", "tensorboard")

@@ -1,4 +1,4 @@
-"""Files: read with clear errors, written completely or not at all, and locked.
+"""Files: read with clear errors, written completely or not at all, appended to by one process.
 
 A lock is held by one process, and released when that ends.
 """
@@ -12,9 +12,11 @@ import secrets
 import stat
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from io import FileIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -33,8 +35,8 @@ LARGEST_TOML = 16 * 2**20
 MOST_UNPACKED = 64 * 2**20
 """Bytes that any packed file may unpack to; larger files may unpack to `RATIO` times their size."""
 RATIO = 256
-MOST_EMPTY_LINES = 1_000_000
 LONGEST_PATH = 500
+REMEDY = "wait until it has ended, or choose another folder"
 CHUNK = 2**20
 TEMPORARY, RANDOM_DIGITS = ".streamplace-", 12
 STANDARD_OUTPUT = Path("/dev/stdout")
@@ -57,7 +59,7 @@ def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Read numbered non-empty lines of at most 64 MiB, one after the other."""
     with reading(path), _open(path) as file:
-        number, size, empty, unpacked = 0, 0, 0, _most_unpacked(path, file)
+        number, size, unpacked = 0, 0, _most_unpacked(path, file)
         while line := file.readline(LONGEST_LINE + 1):
             number, size = number + 1, size + len(line)
             _check_unpacked(path, size, unpacked)
@@ -68,10 +70,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 )
             if line.strip():
                 yield number, line
-            elif (empty := empty + 1) > MOST_EMPTY_LINES:  # a small packed file may have millions
-                raise FormatError(
-                    f"{spot(path)}: has more than {MOST_EMPTY_LINES} empty lines; remove them"
-                )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -104,11 +102,8 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     """
     target = _target(path)
     opened = _overwriting(target) if is_special(target) else _replacing(target)
-    try:
-        with opened as raw, _packing(raw, path) as file:
-            yield file
-    except OSError as error:
-        raise FormatError(f"{spot(path)}: cannot be written: {_reason(error)}") from None
+    with _write_errors(path), opened as raw, _packing(raw, path) as file:
+        yield file
 
 
 def write_text(path: Path, text: str) -> None:
@@ -135,11 +130,8 @@ def write_texts(texts: Mapping[Path, str]) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file completely or not at all, without packing it."""
-    try:
-        with _replacing(_target(path)) as file:
-            file.write(content)
-    except OSError as error:
-        raise FormatError(f"{spot(path)}: cannot be written: {_reason(error)}") from None
+    with _write_errors(path), _replacing(_target(path)) as file:
+        file.write(content)
 
 
 def make_folder(path: Path) -> None:
@@ -151,6 +143,24 @@ def make_folder(path: Path) -> None:
         raise FormatError(f"{spot(path)}: cannot create the folder: {reason}") from None
 
 
+def user_cache() -> Path:
+    """Streamplace's folder in the user's cache folder; it may be missing or read-only."""
+    return _user_folder("XDG_CACHE_HOME", ".cache")
+
+
+def user_state() -> Path:
+    """Streamplace's folder for data that cannot be recreated; it may be missing or read-only."""
+    return _user_folder("XDG_STATE_HOME", ".local/state")
+
+
+def _user_folder(variable: str, usual: str) -> Path:
+    named = os.environ.get(variable)
+    try:
+        return (Path(named) if named else Path.home() / usual) / "streamplace"
+    except RuntimeError:  # a user without a home: nothing can be beneath this
+        return Path(os.devnull) / "streamplace"
+
+
 def encoded(text: str, where: str) -> bytes:
     """Encode a text as UTF-8; raise FormatError for lone surrogates."""
     try:
@@ -160,7 +170,75 @@ def encoded(text: str, where: str) -> bytes:
         raise FormatError(f"{where}: {bad} is not valid Unicode; correct the text") from None
 
 
-def lock_at_once(file: IO[Any] | int) -> None:
+@contextmanager
+def appending(
+    path: Path, start: bytes, is_ours: Callable[[bytes], bool], *, waits: bool = False
+) -> Iterator[Callable[[bytes], None]]:
+    """Lock a file of lines against other processes, and yield a function that appends lines.
+
+    A line that an interrupted process left incomplete is removed, though not from another kind of
+    file: if its first line is not one of ours, or if no line is complete and the file does not
+    begin as ``start``, with which all lines begin, it is refused.
+    """
+    with _write_errors(path):
+        file = path.open("a+b", buffering=0)
+
+    def append(lines: bytes) -> None:
+        with _write_errors(path):
+            while lines:
+                lines = lines[file.write(lines) :]
+
+    with file:
+        if waits:
+            _wait_for_lock(file)
+        else:
+            _lock(file, path, f"adding results to it; {REMEDY}")
+        with _write_errors(path):
+            _remove_torn_line(file, path, start, is_ours)
+        yield append
+
+
+def _remove_torn_line(
+    file: FileIO, path: Path, start: bytes, is_ours: Callable[[bytes], bool]
+) -> None:
+    size = file.seek(0, os.SEEK_END)
+    if not size:
+        return
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        whole = content.rfind(b"\n") + 1
+        first = content[: content.find(b"\n") + 1 if whole else len(start)]
+    if whole == size:
+        return
+    if not (is_ours(first) if whole else start.startswith(first)):
+        raise FormatError(f"{spot(path)}: does not contain such results; name another file")
+    file.truncate(whole)
+
+
+@contextmanager
+def claim_folder(folder: Path, doing: str = f"training into it; {REMEDY}") -> Iterator[None]:
+    """Lock a folder against other processes; ``doing`` tells what one that has it does."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # it cannot be locked
+        yield
+        return
+    try:
+        _lock(descriptor, folder, doing)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(file: FileIO | int, path: Path, doing: str) -> None:
+    try:
+        _lock_at_once(file)
+    except BlockingIOError:
+        raise FormatError(f"{spot(path)}: another process is {doing}") from None
+    except OSError:
+        pass  # no locks here
+
+
+def _lock_at_once(file: IO[Any] | int) -> None:
     """Lock an open file, or a folder by its descriptor; BlockingIOError if another process has it.
 
     Other OSErrors mean that locks are not supported, as on some network file systems.
@@ -170,7 +248,7 @@ def lock_at_once(file: IO[Any] | int) -> None:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def wait_for_lock(file: IO[Any]) -> None:
+def _wait_for_lock(file: IO[Any]) -> None:
     """Lock an open file as soon as possible; do nothing where locks are not supported."""
     if fcntl is not None:
         with suppress(OSError):
@@ -221,6 +299,15 @@ def reading(path: Path) -> Iterator[None]:
         raise FormatError(f"{spot(path)}: cannot be read: {_reason(error)}") from None
 
 
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    """Turn the block's errors into one line that tells why a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise FormatError(f"{spot(path)}: cannot be written: {_reason(error)}") from None
+
+
 def _target(path: Path) -> Path:
     """Resolve symbolic links, so that writing keeps them."""
     try:
@@ -260,7 +347,7 @@ def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
         path = folder / f"{TEMPORARY}{secrets.token_hex(RANDOM_DIGITS // 2)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         raw = os.fdopen(os.open(path, flags, 0o666), "wb")
-        wait_for_lock(raw)
+        _wait_for_lock(raw)
         if path.exists():
             return path, raw
         raw.close()  # another process removed it before it was locked
@@ -273,7 +360,7 @@ def _sweep(folder: Path) -> None:
         with suppress(OSError):
             if left.is_file():
                 with left.open("rb") as file:
-                    lock_at_once(file)
+                    _lock_at_once(file)
                     left.unlink()
 
 

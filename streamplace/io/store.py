@@ -21,8 +21,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from streamplace.errors import FormatError
-from streamplace.io.caches import user_state
-from streamplace.io.files import spot
+from streamplace.io.files import spot, user_state
 
 FILE = "store.sqlite"
 VERSION = 1

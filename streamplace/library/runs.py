@@ -13,9 +13,16 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
-from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.fields import STRICT, Finite
-from streamplace.io.files import is_file, make_folder, read_bytes, read_lines, spot, write_text
+from streamplace.io.files import (
+    appending,
+    is_file,
+    make_folder,
+    read_bytes,
+    read_lines,
+    spot,
+    write_text,
+)
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import read_placement
 from streamplace.io.problems import write_problem
@@ -283,12 +290,11 @@ def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[L
     if out is None:
         yield from (record for _, record in _planned(library, plan, {}))
         return
-    with claim(out) as file:
-        repair(file, out, START, _is_run)
+    with appending(out, START, _is_run) as append:
         for is_new, record in _planned(library, plan, {r.key: r for r in read_runs(out)}):
             if is_new:
                 line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
-                append_lines(file, line.encode(), out)
+                append(line.encode())
             yield record
 
 

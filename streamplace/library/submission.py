@@ -15,8 +15,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.appending import claim_folder
-from streamplace.io.files import read_bytes, spot, write_bytes, writing
+from streamplace.io.files import claim_folder, read_bytes, spot, write_bytes, writing
 from streamplace.io.parsing import parse_as, utf8
 from streamplace.library.checking import CLOSED, check_files
 from streamplace.library.documents import ObjectiveName

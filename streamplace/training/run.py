@@ -22,9 +22,8 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import ray_connection
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described
-from streamplace.io.appending import claim_folder
 from streamplace.io.extras import importing_torch
-from streamplace.io.files import is_file, make_folder, read_bytes, spot
+from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem

@@ -128,7 +128,7 @@ def test_a_time_that_is_no_number_is_refused(folder: Path, refusal: Callable, se
 
 
 def test_only_one_process_submits_at_a_time(folder: Path) -> None:
-    from streamplace.io.appending import claim_folder
+    from streamplace.io.files import claim_folder
 
     with (
         claim_folder(folder, "submitting to it"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.io.appending import claim, claim_folder
+from streamplace.io.files import appending, claim_folder
 
 COPIES = 6
 GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
@@ -24,7 +24,7 @@ def test_the_second_is_refused(
 ) -> None:
     """While the first holds its file; when that is over, it runs."""
     (tmp_path / file).parent.mkdir(exist_ok=True)
-    with claim(tmp_path / file):
+    with appending(tmp_path / file, b"", bool):
         answer = run(*words.split())
     assert answer.status == 2
     assert answer.err.startswith(f"error: {file}: another process is adding results to it")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.errors import SettingError
-from streamplace.io.caches import user_cache
+from streamplace.io.files import user_cache
 
 VERSION = "2.3.0"
 _DIST_JAR = re.compile(r"flink-dist-(\d+\.\d[\w.+-]*)\.jar")
