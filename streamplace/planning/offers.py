@@ -15,7 +15,7 @@ import numpy as np
 from streamplace.errors import ClusterError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import checked, parse_toml_text
-from streamplace.io.toml_schema import OffersToml, OfferToml
+from streamplace.io.schema import OffersToml, OfferToml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import check_tags, check_whole
