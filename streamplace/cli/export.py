@@ -130,11 +130,11 @@ def _graph_of(placement: Path) -> "Path | StreamGraph":
     """File beside a placement named after its graph, or graph.json; or the graph in GraphML."""
     from streamplace.engines.graphml import graph_in_graphml
     from streamplace.io.files import is_file, read_bytes, spot
-    from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
+    from streamplace.io.placements import parse_document
 
     name, inside = "", None
     if placement.suffix in (".json", ".graphml"):
-        content = read_bytes(placement, LARGEST_PLACEMENT)
+        content = read_bytes(placement)
         if placement.suffix == ".json":
             name = parse_document(content, spot(placement)).get("graph", "")
         else:

@@ -9,7 +9,7 @@ from streamplace.errors import FormatError
 from streamplace.io import placements
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, only
-from streamplace.io.placements import EXPORTED, LARGEST_PLACEMENT
+from streamplace.io.placements import EXPORTED
 from streamplace.io.problems import problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -27,7 +27,7 @@ def read_assignment(path: Path) -> Mapping[str, str]:
             f"{spot(path)}: is not a placement file that can be read; its name must end in "
             f"{', '.join(READERS)}"
         )
-    return READERS[path.suffix](read_bytes(path, LARGEST_PLACEMENT), spot(path))
+    return READERS[path.suffix](read_bytes(path), spot(path))
 
 
 def read_deployment(path: Path, problem: Problem) -> Deployment:

@@ -16,7 +16,6 @@ from streamplace.model.problem import Problem
 
 EXPORTED = (".csv", ".dot", ".graphml")
 """Suffixes of placements in other formats, which ``export`` reads."""
-LARGEST_PLACEMENT = 256 * 2**20
 PRINTED = frozenset({"assignment", "verdict", "placer"})
 """Fields that identify the output of ``place --json``."""
 READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism"})
@@ -27,8 +26,8 @@ def read_placement(name: str | PathLike[str], problem: Problem | None = None) ->
     """Placement of the operators on the devices of a problem, by default of those in the file."""
     path = Path(name)
     if problem is None:
-        return read_present(path)
-    return parse_placement(read_bytes(path, LARGEST_PLACEMENT), spot(path), problem)
+        return parse_given(read_bytes(path), spot(path))
+    return parse_placement(read_bytes(path), spot(path), problem)
 
 
 def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement | None]]:
@@ -51,14 +50,9 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
 
 def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
     """Placement of this problem's operators or of their subtasks, with the problem of these."""
-    content = read_bytes(path, LARGEST_PLACEMENT)
+    content = read_bytes(path)
     placed = named_problem(problem, parse_document(content, spot(path))["assignment"])
     return placed, parse_placement(content, spot(path), placed)
-
-
-def read_present(path: Path) -> Placement:
-    """Present placement of a graph, with the operators and devices that the file names."""
-    return parse_given(read_bytes(path, LARGEST_PLACEMENT), spot(path))
 
 
 class Prediction(NamedTuple):
@@ -74,7 +68,7 @@ class Prediction(NamedTuple):
 
 def read_prediction(path: Path) -> Prediction | None:
     """Prediction in a placement file; None if its graph was not measured."""
-    document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+    document = parse_document(read_bytes(path), spot(path))
     carries = document.get("carries")
     if carries is None:
         return None

@@ -162,9 +162,9 @@ def _placers(value: Any) -> tuple[str, ...]:
 
 
 def _placement(value: Any) -> "Placement":
-    from streamplace.io.placements import read_present
+    from streamplace.io.placements import read_placement
 
-    return read_present(_path(value))
+    return read_placement(_path(value))
 
 
 def _objectives() -> Iterable[str]:

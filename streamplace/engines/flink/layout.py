@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 from streamplace.engines.flink.program.chains import operators_in
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
-from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
+from streamplace.io.placements import parse_document
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 
@@ -100,7 +100,7 @@ class Layout(Mapping[str, tuple[str, ...]]):
     @classmethod
     def read(cls, path: Path) -> "Layout":
         """Layout from a placement file."""
-        document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+        document = parse_document(read_bytes(path), spot(path))
         with located(spot(path)):
             return cls.of(document["assignment"], document.get("parallelism"))
 
