@@ -6,14 +6,13 @@ Quantities that are unlimited, or that have no value, are null.
 """
 
 from math import isfinite
-from typing import Literal, NotRequired, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypedDict
 
 from streamplace.io.fields import plain
-from streamplace.report.results_document import ComparisonPart, ObjectivePart, PlanPart
 
 VERSION = 1
 Column: TypeAlias = list[float] | float
@@ -67,9 +66,6 @@ class OperatorsPart(TypedDict):
     # Tuples/s that one subtask reads (a source: emits) at most, 0 without a limit. Absent if none
     # has one.
     max_rate: NotRequired[Column]
-    # Million instructions per second at full rate. Present only if rows are units, which have no
-    # ``ipt``.
-    work: NotRequired[list[float]]
 
 
 class StreamsPart(TypedDict):
@@ -82,8 +78,6 @@ class StreamsPart(TypedDict):
     # Number of the input of a joining operator; streams with equal numbers are one input. Absent if
     # every stream is an input of its own.
     input: NotRequired[list[int]]
-    # Bytes per second at full rate. Present only if rows of operators are units.
-    traffic: NotRequired[list[float]]
 
 
 class MessagesPart(TypedDict):
@@ -242,18 +236,23 @@ class ErrorsPart(TypedDict):
     words: str
 
 
+class ObjectivePart(TypedDict):
+    """The objective of placements."""
+
+    name: str
+    quantity: str
+    sense: Literal["max", "min"]
+    unit: str
+
+
 class ProblemPart(TypedDict):
     """A graph, the devices, and placements of the graph on them."""
 
     name: str
-    # Meaning of the rows of ``operators``: "operators", or in very large graphs "units", each of
-    # them with the total work of ``count`` operators.
-    level: Literal["operators", "units"]
-    count: list[int] | int
     what_if: str  # reason why operators cannot be moved, in a sentence; "" if they can
     operators: OperatorsPart
     streams: StreamsPart
-    # Absent if messages cost nothing, or rows are units.
+    # Absent if messages cost nothing.
     messages: NotRequired[MessagesPart]
     layout: LayoutPart
     groups: list[GroupsPart]
@@ -270,6 +269,66 @@ class ProblemPart(TypedDict):
     # What is assumed because nothing says it, such as the devices; absent without any.
     assumptions: NotRequired[list[str]]
     placements: list[PlacementPart]
+
+
+class ComparedPart(TypedDict):
+    """Results of a comparison by one objective at one rate (null: the graphs' own)."""
+
+    objective: ObjectivePart
+    rate: float | None
+    placers: list[str]
+    # A row for each placer with ``placer`` and the numbers of ``streamplace compare --json``.
+    rows: list[dict[str, Any]]
+    # Values of each placer [P] on each graph [G]; null without a placement.
+    values: list[list[float | None]]
+    milliseconds: list[list[float]]  # time of each placer [P] on each graph [G]
+    optimum: list[float | None]  # [G] proven optimum; null if unknown
+
+
+class ComparisonPart(TypedDict):
+    """A comparison of placers."""
+
+    graphs: list[str]  # [G] names of the graphs
+    problem: list[int | None]  # [G] number of the graph in ``problems``; null if the page omits it
+    reference: str
+    aliases: dict[str, str]  # alias → placer, for the aliases in the tables
+    results: list[ComparedPart]
+    failures: dict[str, str]
+
+
+class MachinesPart(TypedDict):
+    """Machines of one type in a plan; ``price`` is per hour, null if unknown."""
+
+    name: str
+    number: int
+    price: float | None
+    contents: str
+
+
+class CurvePart(TypedDict):
+    """A plan of a curve; ``at`` is its rate."""
+
+    at: float
+    cost: float
+    bound: float
+    gap: float
+    machines: dict[str, int]
+
+
+class PlanPart(TypedDict):
+    """A plan, which is also the first of ``problems``; of a curve, the one of the highest rate."""
+
+    rate: float
+    cost: float
+    bound: float
+    gap: float
+    cheapest: bool  # whether no plan costs less
+    priced: bool
+    machines: list[MachinesPart]
+    parallelism: dict[str, int]
+    free: dict[str, float]  # free share of each resource
+    carries: float | None  # largest rate with this placement; null if no resource is used
+    curve: list[CurvePart]  # plans for a range of rates, ascending; empty for a single plan
 
 
 class ReportDocument(TypedDict):

@@ -1,26 +1,168 @@
-"""Pages of reports, with policy, style, words, document and script: files, and notebooks."""
+"""Pages of reports: the document of a subject, with policy, style, words and script in one file."""
 
 import json
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from streamplace.drawing.graphs import NamedPlacements
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, write_text
-from streamplace.model.report import Report
-from streamplace.report.document import ReportDocument
-from streamplace.report.documents import document_of, words_as_html
+from streamplace.model.assumptions import assumed, assumptions
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import printable
+from streamplace.model.report import Bar, Cell, Heading, Names, Report, Sheet, percent
+from streamplace.placers.result import Result, bound_in_words, verdict
+from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
+from streamplace.report.placements import Shown
+from streamplace.report.problems import (
+    MOST_OPERATORS,
+    errors_part,
+    graph_part,
+    placing_title,
+    problem_part,
+)
 
 SCRIPT, STYLE = "page.js", "page.css"
 SUFFIX = ".html"
 HEIGHT = 720
 """Height of a report in a notebook, in pixels."""
 NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
+TOO_LARGE = f"Graphs of more than {MOST_OPERATORS:,} operators are not shown."
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+
+
+def save_page(report: Report, path: Path) -> None:
+    """Write the page of a report to a file whose name ends in .html."""
+    if path.suffix != SUFFIX:
+        raise FormatError(f"{spot(path)}: the name of a report must end in {SUFFIX}")
+    write_text(path, page_of(report))
+
+
+def page_of(report: Report) -> str:
+    """Render a report as the text of one HTML file."""
+    return as_page(document_of(report))
+
+
+def frame_of(report: Report) -> str:
+    """Render a report as an element of a notebook, isolated from the rest of it."""
+    return (
+        f'<iframe title="report" srcdoc="{escape(page_of(report))}" width="100%" '
+        f'height="{HEIGHT}" frameborder="0" sandbox="allow-scripts allow-downloads"></iframe>'
+    )
+
+
+def document_of(report: Report) -> ReportDocument:
+    """Build the document of a report."""
+    subject = report.subject
+    words = _words_of_result(subject) if isinstance(subject, Result) else report
+    document = ReportDocument(
+        version=VERSION,
+        made_by=f"streamplace {version('streamplace')}",
+        title=printable(words.title),
+        words=words_part(words),
+        notes=[],
+        problems=[],
+    )
+    if isinstance(subject, StreamGraph):
+        document["title"] = subject.title or document["title"]
+        if subject.n_operators <= MOST_OPERATORS:
+            document["problems"] = [graph_part(subject)]
+        else:
+            document["notes"].append(TOO_LARGE)
+    elif isinstance(subject, NamedPlacements | Result):
+        _add_placements(document, subject)
+    elif subject is not None:
+        from streamplace.report.results import add_results
+
+        add_results(document, subject)
+    document["title"] = document["title"] or "Report"
+    if report.command:
+        for problem in document["problems"]:
+            problem["command"] = report.command
+    return document
+
+
+def _words_of_result(result: Result) -> Report:
+    """Words on the value, the bottleneck and advice, without times that vary between runs."""
+    explanation = result.explain()
+    large = result.problem.n_operators > MOST_OPERATORS
+    report = explanation.brief() if large else explanation.report()
+    bound = bound_in_words(result.judge, result.value, result.bound)
+    parts = (
+        *report.parts,
+        *(assumed(assumptions(result.problem)) if large else ()),
+        *([] if bound is None else [bound]),
+        *result.likely(),
+        f"Verdict: {verdict(result.value, result.bound, explanation)}",
+    )
+    return Report(parts, report.title)
+
+
+def _add_placements(document: ReportDocument, subject: NamedPlacements | Result) -> None:
+    problem = subject.problem
+    document["title"] = placing_title(problem)
+    if problem.n_operators > MOST_OPERATORS:
+        document["notes"].append(TOO_LARGE)
+        return
+    if isinstance(subject, Result):
+        shown = [Shown(subject.placer, subject.placement, subject.bound)]
+    else:
+        shown = [Shown(name, placement) for name, placement in subject.placements]
+    part = problem_part(problem, shown, subject.judge)
+    if isinstance(subject, Result) and subject.errors is not None:
+        part["errors"] = errors_part(subject.errors)
+    document["problems"] = [part]
+
+
+def words_part(report: Report) -> WordsPart:
+    """Sentences and tables of a report for the document."""
+    parts = [_part(part) for part in report.all_parts]
+    return WordsPart(title=printable(report.title), parts=parts)
+
+
+def _part(part: str | Sheet | Heading) -> str | tuple[str, str] | TablePart:
+    if isinstance(part, Heading):
+        return printable(part.name), printable(part.rest)
+    if isinstance(part, Sheet):
+        rows = [[_cell(cell) for cell in row] for row in part.rows]
+        return TablePart(head=[printable(text) for text in part.head], rows=rows)
+    return printable(part)
+
+
+def _cell(cell: Cell) -> str | float:
+    if isinstance(cell, Bar):
+        return cell.load
+    return printable(cell.text() if isinstance(cell, Names) else cell)
+
+
+def words_as_html(words: WordsPart) -> str:
+    """Sentences and tables as plain HTML.
+
+    >>> words_as_html({"title": "a < b", "parts": [("x", ": y")]})
+    '<h1>a &lt; b</h1><p><strong>x</strong>: y</p>'
+    """
+    title = f"<h1>{escape(words['title'])}</h1>" if words["title"] else ""
+    return title + "".join(map(_element, words["parts"]))
+
+
+def _element(part: str | tuple[str, str] | TablePart) -> str:
+    if isinstance(part, str):
+        return f"<p>{escape(part)}</p>"
+    if isinstance(part, tuple):
+        return f"<p><strong>{escape(part[0])}</strong>{escape(part[1])}</p>"
+    head = "".join(f"<th>{escape(text)}</th>" for text in part["head"])
+    rows = "".join(f"<tr>{''.join(map(_data, row))}</tr>" for row in part["rows"])
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _data(cell: str | float) -> str:
+    return f"<td>{escape(cell) if isinstance(cell, str) else percent(cell)}</td>"
 
 
 def as_page(document: ReportDocument) -> str:
@@ -36,14 +178,6 @@ def as_page(document: ReportDocument) -> str:
         f"{words_as_html(document['words'])}</div></main>\n"
         f'<script type="application/json" id="report">{as_json(document)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
-    )
-
-
-def as_frame(page: str) -> str:
-    """Render a page as an element of a notebook, isolated from the rest of it."""
-    return (
-        f'<iframe title="report" srcdoc="{escape(page)}" width="100%" height="{HEIGHT}" '
-        'frameborder="0" sandbox="allow-scripts allow-downloads"></iframe>'
     )
 
 
@@ -73,20 +207,3 @@ def _policy(script: str, style: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-def page_of(report: Report) -> str:
-    """Render a report as the text of one HTML file."""
-    return as_page(document_of(report))
-
-
-def frame_of(report: Report) -> str:
-    """Render a report as an element of a notebook."""
-    return as_frame(page_of(report))
-
-
-def save_page(report: Report, path: Path) -> None:
-    """Write the page of a report to a file whose name ends in .html."""
-    if path.suffix != SUFFIX:
-        raise FormatError(f"{spot(path)}: the name of a report must end in {SUFFIX}")
-    write_text(path, page_of(report))

@@ -10,7 +10,6 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
 from streamplace.objectives.registry import Objective
-from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers
 from streamplace.report.document import (
     ChainPiece,
     LimitPart,
@@ -69,21 +68,7 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
         part["priority"] = numbers(placement.priority)
     if shown.bound is not None:
         part["bound"] = shown.bound
-    if problem.n_operators <= MOST_OPERATORS:
-        part["one_pass"] = _pass(problem, placement, judge)
-    return part
-
-
-def units_placement_part(
-    problem: Problem, shown: Shown, judge: Objective, units: DeviceLayers
-) -> PlacementPart:
-    """Describe a placement of a graph whose rows are units."""
-    part = placement_part(problem, shown, judge)
-    part["place"] = units.device.tolist()
-    part["marks"]["operators"] = sorted(set(units.of[part["marks"]["operators"]].tolist()))
-    part["marks"]["streams"] = []
-    part["sources"] = []
-    part.pop("priority", None)
+    part["one_pass"] = _pass(problem, placement, judge)
     return part
 
 

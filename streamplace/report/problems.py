@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.drawing.boxes import chain_of
+from streamplace.drawing.layout import LayeredLayout, Spacing, layered_layout
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.assumptions import assumptions
@@ -20,14 +21,15 @@ from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.model.units import digits
 from streamplace.objectives.registry import Objective
-from streamplace.report.boxes import MOST_OPERATORS, DeviceLayers, layout_part, units_part
 from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
     ErrorsPart,
     GroupsPart,
+    LayoutPart,
     MessagesPart,
     NetworkPart,
+    ObjectivePart,
     OperatorsPart,
     ProblemPart,
     StreamsPart,
@@ -37,24 +39,26 @@ from streamplace.report.document import (
     numbers,
     texts,
 )
-from streamplace.report.placements import Shown, placement_part, units_placement_part
-from streamplace.report.results_document import ObjectivePart
+from streamplace.report.placements import Shown, placement_part
 
 _SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
+MOST_OPERATORS = 20_000
+"""Most operators of a graph that a page shows; of larger ones it has the words."""
 MOST_LINKS = 250_000
 """Most links between groups of devices in a document."""
+HEIGHT, NARROWEST, WIDEST = 34.0, 64.0, 230.0
+"""Height of a box in pixels, and its least and greatest width."""
+LETTER, AROUND_NAME = 6.8, 42.0
+"""Width of a letter, and of what a box has besides its name."""
+SPACING = Spacing(layers=56.0, boxes=16.0, bends=10.0, ports=6.0)
 
 
 def graph_part(
     graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
 ) -> ProblemPart:
     """Describe a graph without devices; ``places`` cut chains between devices."""
-    if graph.n_operators > MOST_OPERATORS:
-        return units_part(graph, DeviceLayers(graph))
     part = ProblemPart(
         name=graph.name,
-        level="operators",
-        count=1,
         what_if="a graph alone has no devices",
         operators=operators_part(graph),
         streams=streams_part(graph),
@@ -69,14 +73,21 @@ def graph_part(
 
 
 def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
-    """Describe a problem with placements; if rows are units, with the best placement alone."""
-    if problem.n_operators > MOST_OPERATORS:
-        return _large_part(problem, placements, judge)
+    """Describe a problem with placements."""
     unit = None if problem.rules is None else problem.rules.unit
     places = [named.placement.index for named in placements]
     part = graph_part(problem.graph, places, unit)
     part["what_if"] = ""
-    _add_devices(part, problem, judge)
+    cluster = problem.cluster
+    part["devices"] = devices_part(cluster)
+    part["objective"] = objective_part(judge)
+    if assumed := assumptions(problem):
+        part["assumptions"] = [printable(sentence) for sentence in assumed]
+    group = _link_groups(cluster)
+    if (int(group.max()) + 1) ** 2 <= MOST_LINKS:
+        part["network"] = network_part(cluster, group)
+    else:
+        part["what_if"] = f"the cluster has {cluster.n_devices} devices with links of their own"
     if problem.rules is not None:
         part["operators"]["unit"] = problem.rules.unit.tolist()
         part["constraints"] = _constraints(problem.rules)
@@ -85,6 +96,44 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
         part["seconds"] = [column(seconds[:, d]) for d in range(problem.n_devices)]
     part["placements"] = [placement_part(problem, named, judge) for named in placements]
     return part
+
+
+def layout_part(names: Sequence[str], source: Ints, target: Ints) -> LayoutPart:
+    """Lay out a graph in layers from left to right; boxes are as wide as the longest name.
+
+    >>> layout_part(("read", "a long name"), np.array([0]), np.array([1]))["x"]
+    [58, 232]
+    """
+    n, longest = len(names), max(map(len, names), default=0)
+    width = float(round(min(max(NARROWEST, LETTER * longest + AROUND_NAME), WIDEST)))
+    layout = layered_layout(source, target, np.full(n, HEIGHT), np.full(n, width), SPACING)
+    part = LayoutPart(
+        width=width,
+        height=HEIGHT,
+        layer=layout.layer.tolist(),
+        x=_rounded(layout.along),
+        y=_rounded(layout.across),
+        extent=(round(layout.length), round(layout.breadth)),
+    )
+    bends = _bends(layout)
+    if any(bends):
+        part["bends"] = [points or 0 for points in bends]
+    return part
+
+
+def _bends(layout: LayeredLayout) -> list[list[int]]:
+    """Points between the ends of every stream: the middle of each layer that it crosses."""
+    return [
+        _rounded(
+            np.column_stack([(route[1:-1:2, 1] + route[2:-1:2, 1]) / 2, route[1:-1:2, 0]]).ravel()
+        )
+        for route in layout.routes
+    ]
+
+
+def _rounded(values: Floats) -> list[int]:
+    rounded: list[int] = np.rint(values).astype(np.int64).tolist()
+    return rounded
 
 
 def placing_title(problem: Problem) -> str:
@@ -117,29 +166,6 @@ def _rate(tuples: float) -> str:
 def errors_part(errors: PredictionErrors) -> ErrorsPart:
     """Describe the errors of predictions."""
     return ErrorsPart(low=plain(errors.low), high=plain(errors.high), words=errors.words)
-
-
-def _large_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
-    values = [judge.value(problem, named.placement) for named in placements]
-    best = placements[judge.best(np.array(values))]
-    units = DeviceLayers(problem.graph, best.placement.index)
-    part = units_part(problem.graph, units)
-    _add_devices(part, problem, judge)
-    part["placements"] = [units_placement_part(problem, best, judge, units)]
-    return part
-
-
-def _add_devices(part: ProblemPart, problem: Problem, judge: Objective) -> None:
-    cluster = problem.cluster
-    part["devices"] = devices_part(cluster)
-    part["objective"] = objective_part(judge)
-    if assumed := assumptions(problem):
-        part["assumptions"] = [printable(sentence) for sentence in assumed]
-    group = _link_groups(cluster)
-    if (int(group.max()) + 1) ** 2 <= MOST_LINKS:
-        part["network"] = network_part(cluster, group)
-    else:
-        part["what_if"] = f"the cluster has {cluster.n_devices} devices with links of their own"
 
 
 def operators_part(graph: StreamGraph) -> OperatorsPart:

@@ -16,15 +16,24 @@ from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.result import PlanCurve, PlanResult, contents_of
-from streamplace.report.document import ProblemPart, ReportDocument, column, finite
-from streamplace.report.placements import Shown
-from streamplace.report.problems import errors_part, objective_part, planning_title, problem_part
-from streamplace.report.results_document import (
+from streamplace.report.document import (
     ComparedPart,
     ComparisonPart,
     CurvePart,
     MachinesPart,
     PlanPart,
+    ProblemPart,
+    ReportDocument,
+    column,
+    finite,
+)
+from streamplace.report.placements import Shown
+from streamplace.report.problems import (
+    MOST_OPERATORS,
+    errors_part,
+    objective_part,
+    planning_title,
+    problem_part,
 )
 
 
@@ -49,16 +58,21 @@ def add_results(document: ReportDocument, subject: object) -> None:
 
 
 def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[ProblemPart]]:
-    """Describe a comparison, and its first graphs with their placements."""
+    """Describe a comparison, and those of its first graphs that a page shows."""
     graphs = comparison.graphs
     judges = {result.judge.name: result.judge for result in comparison.results}
+    shown = {
+        row: problem
+        for row, problem in sorted(graphs.problems.items())
+        if problem.n_operators <= MOST_OPERATORS
+    }
     problems = [
         problem_part(
             problem, _placed(graphs, row, problem), judges[graphs.placed[row][0].objective]
         )
-        for row, problem in sorted(graphs.problems.items())
+        for row, problem in shown.items()
     ]
-    number = {row: i for i, row in enumerate(sorted(graphs.problems))}
+    number = {row: i for i, row in enumerate(shown)}
     part = ComparisonPart(
         graphs=graphs.names,
         problem=[number.get(row) for row in range(len(graphs.names))],
@@ -148,6 +162,8 @@ def plan_part(
         carries=finite(plan.carries),
         curve=[] if curve is None else _curve(curve),
     )
+    if problem.n_operators > MOST_OPERATORS:
+        return part, []
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
     for placement in described["placements"]:
         placement.pop("one_pass", None)  # a plan is for a rate

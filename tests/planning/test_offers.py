@@ -10,7 +10,7 @@ from streamplace import Budget, Offer, Operator, Stream, StreamGraph
 from streamplace.errors import StreamplaceError
 from streamplace.planning.offers import parse_offers
 from streamplace.planning.result import contents_of
-from streamplace.report.documents import document_of
+from streamplace.report.pages import document_of
 
 ROW = 'name = "a"\nprice = 0.1\n'
 

@@ -30,7 +30,7 @@ from streamplace.planning.packing import PackedMachines, packing_of, uses
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanCurve, PlanResult
-from streamplace.report.documents import document_of
+from streamplace.report.pages import document_of
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 TEN = Offer("a", 1.0, mips=10.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hostile import HOSTILE
-from report_example import FILE, as_text, check_document, example, example_problem
+from report_example import check_document, example, example_problem
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.drawing.graphs import NamedPlacements
@@ -52,8 +52,7 @@ def pipe(graph: str, first: str, second: str, device: str) -> Report:
 
 
 def test_the_example_is_a_document_with_every_field_described() -> None:
-    check_document(as_text(example()))
-    assert FILE.read_text(encoding="utf-8") == as_text(example())
+    check_document(as_json(example()))
 
 
 def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:

@@ -20,12 +20,9 @@ from streamplace.model.operators import Operators
 from streamplace.model.report import Report
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.report.boxes import MOST_OPERATORS
-from streamplace.report.document import ReportDocument
-from streamplace.report.documents import document_of
-from streamplace.report.pages import as_json
+from streamplace.report.pages import as_json, document_of
 from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
+from streamplace.report.problems import MOST_OPERATORS, problem_part
 
 TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 
@@ -52,11 +49,6 @@ def random_problem(n: int, devices: int, seed: int = 0) -> Problem:
     )
     streams = Streams(operators, source, target, selectivity=rng.uniform(0.2, 0.8, len(source)))
     return Problem(StreamGraph("random", operators, streams), Cluster.uniform(devices))
-
-
-def report_of(problem: Problem) -> ReportDocument:
-    """Document of a result of a placer that takes no time."""
-    return document_of(streamplace.place(problem, placer="round-robin").report())
 
 
 @pytest.fixture
@@ -223,38 +215,16 @@ def test_sizes_are_within_their_limits(operators: int, devices: int, limit: int)
     assert len(page.encode()) <= limit
 
 
-def test_more_operators_than_can_be_shown_are_units() -> None:
-    """Devices and layers with the sums of what their operators do; a note says so."""
+def test_of_a_graph_that_is_too_large_a_report_has_the_words() -> None:
     problem = random_problem(MOST_OPERATORS + 1, 7)
-    document = report_of(problem)
-    check_document(as_json(document))
-    (part,) = document["problems"]
-    assert part["level"] == "units"
-    assert str(MOST_OPERATORS + 1) in part["what_if"]
-    assert part["what_if"] in document["notes"][0]
-    assert isinstance(part["count"], list)
-    assert sum(part["count"]) == problem.n_operators
-    work = part["operators"]["work"]
-    assert sum(work) == pytest.approx(
-        (problem.graph.input_rate * problem.graph.operators.ipt).sum() / 1e6
-    )
-    (placement,) = part["placements"]
-    loads = np.bincount(placement["place"], work, 7) / 2500
-    assert loads == pytest.approx(placement["loads"]["devices"])
-
-
-def test_of_several_large_placements_the_best_is_shown() -> None:
-    problem, judge = random_problem(MOST_OPERATORS + 1, 2), OBJECTIVES["throughput"]
-    rows = np.arange(problem.n_operators)
-    placed = [(str(n), problem.placement((rows % n == 1).astype(np.int32))) for n in (20000, 4, 2)]
-    document = document_of(NamedPlacements(problem, tuple(placed), judge).report())
-    (part,) = document["problems"]
-    best = max(placed, key=lambda named: judge.value(problem, named[1]))
-    assert [placement["name"] for placement in part["placements"]] == [best[0]] != ["20000"]
-    assert document["notes"][0] == (
-        "Only the best of 3 placements is shown, because the graph has 20001 operators, more than "
-        "20000."
-    )
+    result = streamplace.place(problem, placer="round-robin")
+    placed = NamedPlacements(problem, (("p", result.placement),), result.judge)
+    for subject in (result, placed, problem.graph):
+        document = document_of(subject.report())
+        check_document(as_json(document))
+        assert document["problems"] == []
+        assert document["notes"] == ["Graphs of more than 20,000 operators are not shown."]
+        assert document["words"]["parts"]
 
 
 def test_the_layout_has_every_operator_once() -> None:

@@ -1,10 +1,6 @@
-"""An example of the document with every part.
-
-``python tests/support/report_example.py`` writes it.
-"""
+"""An example of the document with every part."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -12,19 +8,20 @@ from pydantic import TypeAdapter
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph, Window
 from streamplace.model.devices import Device, Devices
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.report.document import VERSION, ReportDocument, WordsPart
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
-from streamplace.report.results_document import (
+from streamplace.report.document import (
+    VERSION,
     ComparedPart,
     ComparisonPart,
     CurvePart,
     MachinesPart,
     ObjectivePart,
     PlanPart,
+    ReportDocument,
+    WordsPart,
 )
+from streamplace.report.placements import Shown
+from streamplace.report.problems import problem_part
 
-FILE = Path(__file__).parents[1] / "report" / "example.json"
 _DESCRIBED = TypeAdapter(ReportDocument)
 RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")
 
@@ -157,12 +154,3 @@ def _plan() -> PlanPart:
             CurvePart(at=25000, cost=0.6, bound=0.55, gap=0.0909, machines={"small": 3}),
         ],
     )
-
-
-def as_text(document: ReportDocument) -> str:
-    """Document as the file has it."""
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
-
-
-if __name__ == "__main__":
-    FILE.write_text(as_text(example()), encoding="utf-8")

@@ -3,11 +3,6 @@
 export type Column = number[] | number;
 export type Texts = string[] | string;
 
-export interface TablePart {
-  head: string[];
-  rows: (string | number)[][];
-}
-
 export interface WindowPart {
   operator: number;
   size: number;
@@ -32,7 +27,6 @@ export interface OperatorsPart {
   subtasks?: Column;
   /** Tuples/s that one subtask reads at most, 0 without a limit. */
   max_rate?: Column;
-  work?: number[];
 }
 
 export interface StreamsPart {
@@ -41,7 +35,6 @@ export interface StreamsPart {
   selectivity: Column;
   payload: Column;
   input?: number[];
-  traffic?: number[];
 }
 
 export interface MessagesPart {
@@ -159,8 +152,6 @@ export interface ErrorsPart {
 
 export interface ProblemPart {
   name: string;
-  level: "operators" | "units";
-  count: Column;
   what_if: string;
   operators: OperatorsPart;
   streams: StreamsPart;

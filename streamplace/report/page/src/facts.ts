@@ -189,8 +189,7 @@ export class Facts {
     const { streams } = this.problem;
     const { instance } = this;
     const traffic = new Float64Array(streams.source.length);
-    if (streams.traffic) traffic.set(streams.traffic);
-    else if (instance) {
+    if (instance) {
       instance.flow.streamIndex.forEach((e, i) => (traffic[e] = instance.traffic[i]));
     }
     return traffic;

@@ -80,7 +80,10 @@ function fill(main: HTMLElement, report: ReportDocument, words: HTMLElement | nu
   if (report.plan) parts.push(planSection(report.plan));
   if (report.comparison) parts.push(comparisonSection(report.comparison, open));
   if (problems) parts.push(problems.element);
-  if (words) parts.push(h("details", { class: "block words" }, h("summary", {}, "The report in words"), words));
+  if (words) {
+    const open = parts.length === 0 ? { open: "" } : {};
+    parts.push(h("details", { class: "block words", ...open }, h("summary", {}, "The report in words"), words));
+  }
   put(main, ...parts);
   problems?.appear();
   main.setAttribute("data-shown", "");
@@ -96,7 +99,7 @@ class Problems {
 
   constructor(private readonly problems: readonly ProblemPart[]) {
     const options = problems.map((problem, i) => {
-      const size = counted(problem.operators.name.length, problem.level === "units" ? "unit" : "operator");
+      const size = counted(problem.operators.name.length, "operator");
       return [String(i), `${shown(problem.name, 50)} · ${size}`] as const;
     });
     this.chooser = choice("Graph", options, (value) => this.open(Number(value)));

@@ -4,10 +4,10 @@ import { type MessagesPart, type NetworkPart, type ProblemPart, at, columnOf } f
 import type { ProblemData } from "./model/instance";
 import type { MessageData } from "./model/messages";
 
-/** Arguments of the models, absent for a graph alone and for rows that are units. */
+/** Arguments of the models, absent for a graph alone. */
 export function problemData(problem: ProblemPart): ProblemData | undefined {
   const { operators, streams, messages, devices, network } = problem;
-  if (!devices || !network || problem.level !== "operators") return undefined;
+  if (!devices || !network) return undefined;
   const n = operators.name.length;
   const m = streams.source.length;
   const d = devices.name.length;

@@ -1,6 +1,6 @@
 /** Boxes and lines to draw: the layout of Python, devices as lanes, or groups as boxes. */
 
-import { type GroupsPart, type ProblemPart, at } from "./document";
+import { type GroupsPart, type ProblemPart } from "./document";
 
 export interface Box {
   readonly operators: readonly number[];
@@ -211,14 +211,6 @@ export function laneScene(
   const width = label + columns.size * (scene.w + 36);
   const whole = { ...scene, boxes, lines, lanes, width, height: Math.max(y - 6, scene.h) };
   return spread(whole, w, h, label + scene.w / 2 + 12);
-}
-
-/** Input rate of every operator and bytes per second of every stream, where nothing else has them. */
-export function trafficOf(problem: ProblemPart): Float64Array {
-  const { streams } = problem;
-  return Float64Array.from(streams.source, (_, e) =>
-    streams.traffic ? streams.traffic[e] : at(streams.payload, e) * at(streams.selectivity, e),
-  );
 }
 
 /** Finds the box at a point without looking at all of them. */

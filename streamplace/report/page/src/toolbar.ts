@@ -131,9 +131,7 @@ export class Toolbar {
     }
     const json = extra("Copy placement", () => void copy(this.json(), this.note));
     const command = extra("Copy command", () => void copy(this.command(), this.note));
-    if (this.problem.level === "operators") {
-      put(group, json, this.problem.command !== undefined && command, this.note);
-    }
+    put(group, json, this.problem.command !== undefined && command, this.note);
     return group;
   }
 
