@@ -3,22 +3,27 @@
 The layout follows Sugiyama: a layer per operator, a bend per layer that a stream crosses, an order
 within every layer, and coordinates. It depends only on sizes, not on names or colours, and has no
 direction: ``along`` runs from layer to layer, ``across`` within a layer.
+
+Coordinates are as close to the neighbours as order and distances allow. Every sweep solves, layer
+by layer, min Σ wᵢ (xᵢ − aᵢ)² with xᵢ₊₁ − xᵢ at least a distance, where aᵢ is the weighted mean of
+the neighbours. With the distances subtracted, this is isotonic regression, which pooling adjacent
+violators solves in linear time.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 
-from streamplace.drawing.coordinates import coordinates
 from streamplace.model.arrays import Floats, Ints
 
-SWEEPS = 12
-
 Rows = list[list[int]]
-Neighbours = Sequence[Sequence[int]]
+ORDER_SWEEPS, PLACE_SWEEPS = 12, 10
+STRAIGHT = 8.0
+"""Weight of a segment between two bends, relative to a stream between two boxes."""
 MOST_BENDS = 20_000
 """Most bends; streams are routed around boxes, the shortest first, until they are used up."""
 STEEPEST = 5.0
@@ -59,11 +64,11 @@ class Bent:
 
     n_boxes: int  # the first nodes are boxes, the others bends
     layer: list[int]
-    rows: list[list[int]]  # nodes by layer
+    rows: Rows  # nodes by layer
     # Neighbours of every node in the layers before and after it.
-    before: list[list[int]]
-    after: list[list[int]]
-    paths: list[list[int]]  # the nodes of every stream, from its source to its target
+    before: Rows
+    after: Rows
+    paths: Rows  # the nodes of every stream, from its source to its target
 
 
 def layered_layout(
@@ -100,8 +105,8 @@ def layered_layout(
 
 def layers(n: int, source: Ints, target: Ints) -> list[int]:
     """Layers by longest path; boxes with more outputs than inputs move close to their targets."""
-    before: list[list[int]] = [[] for _ in range(n)]
-    after: list[list[int]] = [[] for _ in range(n)]
+    before: Rows = [[] for _ in range(n)]
+    after: Rows = [[] for _ in range(n)]
     for u, v in zip(source.tolist(), target.tolist(), strict=True):
         before[v].append(u)
         after[u].append(v)
@@ -134,19 +139,19 @@ def bend(layer: list[int], source: Ints, target: Ints) -> Bent:
         first = len(all_layers)
         all_layers += range(layer[ends[e][0]] + 1, layer[ends[e][1]])
         paths[e] = [ends[e][0], *range(first, len(all_layers)), ends[e][1]]
-    before: list[list[int]] = [[] for _ in all_layers]
-    after: list[list[int]] = [[] for _ in all_layers]
+    before: Rows = [[] for _ in all_layers]
+    after: Rows = [[] for _ in all_layers]
     for path in paths:
         for u, v in pairwise(path):
             before[v].append(u)
             after[u].append(v)
-    rows: list[list[int]] = [[] for _ in range(max(layer) + 1)]
+    rows: Rows = [[] for _ in range(max(layer) + 1)]
     for v in _preorder(before, after):
         rows[all_layers[v]].append(v)
     return Bent(n, all_layers, rows, before, after, paths)
 
 
-def _preorder(before: list[list[int]], after: list[list[int]]) -> list[int]:
+def _preorder(before: Rows, after: Rows) -> list[int]:
     """Every node once, in depth-first order."""
     seen, order = [False] * len(before), []
     stack = [v for v in reversed(range(len(before))) if not before[v]]
@@ -160,9 +165,7 @@ def _preorder(before: list[list[int]], after: list[list[int]]) -> list[int]:
     return order
 
 
-def _starts(
-    bent: Bent, rows: list[list[int]], across: Floats, depths: list[float], gap: float
-) -> list[float]:
+def _starts(bent: Bent, rows: Rows, across: Floats, depths: list[float], gap: float) -> list[float]:
     """Begin of every layer; the gap before it is wider if streams go far across."""
     starts = [0.0]
     for row, depth in zip(rows[1:], depths, strict=False):
@@ -210,7 +213,7 @@ def _ports(
     return offsets
 
 
-def ordered(rows: Rows, before: Neighbours, after: Neighbours) -> Rows:
+def ordered(rows: Rows, before: Rows, after: Rows) -> Rows:
     """Rows in the order with the fewest crossings of all sweeps, the first of equal ones.
 
     A forward sweep sorts every layer by the mean position of the neighbours before it, a backward
@@ -223,7 +226,7 @@ def ordered(rows: Rows, before: Neighbours, after: Neighbours) -> Rows:
     """
     current = [list(row) for row in rows]
     best, fewest = [list(row) for row in current], crossings(current, after)
-    for sweep in range(SWEEPS):
+    for sweep in range(ORDER_SWEEPS):
         if not fewest:
             break
         forth = sweep % 2 == 0
@@ -233,7 +236,7 @@ def ordered(rows: Rows, before: Neighbours, after: Neighbours) -> Rows:
     return best
 
 
-def crossings(rows: Rows, after: Neighbours) -> int:
+def crossings(rows: Rows, after: Rows) -> int:
     """Count crossing pairs of streams between adjacent layers.
 
     >>> crossings([[0, 1], [2, 3]], [[3], [2], [], []])
@@ -251,7 +254,7 @@ def crossings(rows: Rows, after: Neighbours) -> int:
     return count
 
 
-def _sweep(rows: Rows, neighbours: Neighbours, forth: bool) -> None:
+def _sweep(rows: Rows, neighbours: Rows, forth: bool) -> None:
     """Sort one layer after the other by its neighbours in the previous one."""
     position = _positions(rows)
     for row in rows if forth else reversed(rows):
@@ -273,3 +276,129 @@ def _positions(rows: Rows) -> list[int]:
         for i, v in enumerate(row):
             position[v] = i
     return position
+
+
+def coordinates(
+    rows: Rows, before: Rows, after: Rows, sizes: Sequence[float], n_boxes: int, boxes: float,
+    bends: float,
+) -> Floats:  # fmt: skip
+    """Coordinate of every node; neighbours in a row are their sizes and a gap apart.
+
+    Nodes from ``n_boxes`` on are bends. ``boxes`` is the least gap between two boxes, ``bends``
+    that between a bend and another node.
+    """
+    x = [0.0] * len(sizes)
+    distances = [_distances(row, sizes, n_boxes, boxes, bends) for row in rows]
+    for row, distance in zip(rows, distances, strict=True):
+        for v, at in zip(row, np.cumsum(distance) - sum(distance) / 2, strict=True):
+            x[v] = float(at)
+    for sweep in range(PLACE_SWEEPS):
+        forth, last = sweep % 2 == 0, sweep >= PLACE_SWEEPS - 2
+        for i in range(len(rows)) if forth else reversed(range(len(rows))):
+            sides = (before, after) if last else (before,) if forth else (after,)
+            _settle(rows[i], distances[i], sides, x, n_boxes)
+    _straighten(rows, distances, before, after, x)
+    return np.array(x)
+
+
+def pooled(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Closest non-decreasing values in weighted least squares.
+
+    >>> pooled([3, 1, 5], [1, 1, 1])
+    [2.0, 2.0, 5.0]
+    """
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(wanted, weights, strict=True):
+        total, mass, size = value * weight, weight, 1
+        while pools and pools[-1][0] * mass >= total * pools[-1][1]:
+            earlier = pools.pop()
+            total, mass, size = total + earlier[0], mass + earlier[1], size + earlier[2]
+        pools.append((total, mass, size))
+    return [total / mass for total, mass, size in pools for _ in range(size)]
+
+
+def _distances(
+    row: Sequence[int], sizes: Sequence[float], n_boxes: int, boxes: float, bends: float
+) -> list[float]:
+    """Least distance of every node from the one before it in its row, 0 for the first."""
+    distances = [0.0]
+    for u, v in pairwise(row):
+        gap = boxes if max(u, v) < n_boxes else bends
+        distances.append((sizes[u] + sizes[v]) / 2 + gap)
+    return distances
+
+
+def _settle(
+    row: Sequence[int], distances: Sequence[float], sides: Sequence[Rows], x: list[float],
+    n_boxes: int,
+) -> None:  # fmt: skip
+    """Move a row as close to its neighbours as its order allows."""
+    wanted, weights, offset = [], [], 0.0
+    for v, distance in zip(row, distances, strict=True):
+        offset += distance
+        total = mass = 0.0
+        for side in sides:
+            for u in side[v]:
+                weight = STRAIGHT if u >= n_boxes and v >= n_boxes else 1.0
+                total += weight * x[u]
+                mass += weight
+        wanted.append((total / mass if mass else x[v]) - offset)
+        weights.append(mass or 1.0)
+    offset = 0.0
+    for v, distance, value in zip(row, distances, pooled(wanted, weights), strict=True):
+        offset += distance
+        x[v] = value + offset
+
+
+def _straighten(
+    rows: Rows, distances: list[list[float]], before: Rows, after: Rows,
+    x: list[float],
+) -> None:  # fmt: skip
+    """Align nodes of a line without forks and joins, where there is enough space."""
+    low: dict[int, tuple[int, float]] = {}
+    high: dict[int, tuple[int, float]] = {}
+    for row, distance in zip(rows, distances, strict=True):
+        for u, v, least in zip(row, row[1:], distance[1:], strict=False):
+            low[v], high[u] = (u, least), (v, least)
+    lines = _lines(rows, before, after)
+    for _ in range(2):
+        for line in lines:
+            for run, least, most in _runs(line, low, high, x):
+                at = min(max(sum(x[v] for v in run) / len(run), least), most)
+                for v in run:
+                    x[v] = at
+
+
+def _runs(
+    line: list[int],
+    low: dict[int, tuple[int, float]],
+    high: dict[int, tuple[int, float]],
+    x: list[float],
+) -> Iterator[tuple[list[int], float, float]]:
+    """Cut a line into parts whose nodes can all have one coordinate, with its range."""
+    run: list[int] = []
+    least, most = -inf, inf
+    for v in line:
+        lowest = x[low[v][0]] + low[v][1] if v in low else -inf
+        highest = x[high[v][0]] - high[v][1] if v in high else inf
+        if run and max(least, lowest) > min(most, highest):
+            yield run, least, most
+            run, least, most = [], -inf, inf
+        run.append(v)
+        least, most = max(least, lowest), min(most, highest)
+    yield run, least, most
+
+
+def _lines(rows: Rows, before: Rows, after: Rows) -> Rows:
+    """Maximal paths of at least two nodes, without other streams in between."""
+    lines = []
+    for row in rows:
+        for v in row:
+            if len(before[v]) == 1 and len(after[before[v][0]]) == 1:
+                continue
+            line = [v]
+            while len(after[line[-1]]) == 1 and len(before[after[line[-1]][0]]) == 1:
+                line.append(after[line[-1]][0])
+            if len(line) > 1:
+                lines.append(line)
+    return lines

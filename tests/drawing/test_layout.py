@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.drawing.coordinates import pooled
-from streamplace.drawing.layout import LayeredLayout, Spacing, crossings, layered_layout, ordered
+from streamplace.drawing.layout import (
+    LayeredLayout,
+    Spacing,
+    crossings,
+    layered_layout,
+    ordered,
+    pooled,
+)
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
 SizedGraph = tuple[list[tuple[int, int]], list[float], list[float]]
