@@ -1,34 +1,37 @@
 """Drawings of graphs, alone or under placements side by side.
 
-A box is an operator and its colour the device; dashed streams cross the network; the bottleneck or
-critical chain is red. Files, notebooks and reports share one style.
+A box is an operator, or in large graphs a chain of them, and its colour the device; dashed streams
+cross the network; the bottleneck or critical chain is red. Files, notebooks and reports share one
+style.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamplace.drawing import style
-from streamplace.drawing.boxes import Boxes, boxes_of
+from streamplace.drawing.figures import check_suffix, save, svg_text
 from streamplace.drawing.panel import (
-    Key,
-    Legend,
+    Entry,
     Look,
     Skeleton,
     arranged,
     box_widths,
+    device_legend,
+    entries_height,
+    entries_shapes,
     key,
-    legend_height,
-    legend_shapes,
     shapes_of,
-    shortened,
 )
-from streamplace.drawing.scene import Label, Scene, Shape, as_svg
+from streamplace.drawing.scene import Label, Scene, Shape, as_figure, as_svg
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import SettingError
+from streamplace.io.files import write_text
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph
@@ -38,8 +41,18 @@ from streamplace.model.problem import Problem
 from streamplace.model.report import Report, Sheet, quantity
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
+from streamplace.placers.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_OPERATORS = 5_000
+MOST_SHOWN = 1000
+"""Most operators of a graph that notebooks draw by default."""
+MOST_SINGLE = 200
+"""Most operators of a graph in which each is a box."""
+MOST_NAMED = 12
+"""Most operators of a box that its hint names."""
 ASPECT = 1.5
 """Ratio of width to height that a layout approaches."""
 BETWEEN, LEAST_WIDTH, WIDEST_TITLE = 36.0, 250.0, 460.0
@@ -93,10 +106,6 @@ class Drawing:
 
     def save(self, name: str | Path) -> None:
         """Write a .svg, .png or .pdf file, or a report as .html, the same bytes every time."""
-        from streamplace.drawing.figures import check_suffix, save
-        from streamplace.drawing.scene import as_figure
-        from streamplace.io.files import write_text
-
         path = Path(name)
         if path.suffix == ".html":
             self.subject.report().save(path)
@@ -118,7 +127,76 @@ class Panel:
     look: Look
     title: str
     subtitle: str
-    legend: Legend
+    legend: list[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Boxes of a graph, and the streams between them."""
+
+    of: Ints  # [N] box of every operator
+    members: list[list[int]]  # operators of every box, in topological order
+    streams: Ints  # rows of the streams between different boxes
+    # Boxes at the ends of these streams.
+    source: Ints
+    target: Ints
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def label(self, graph: StreamGraph, box: int) -> str:
+        """Name of a box."""
+        names, rows = graph.operators.name, self.members[box]
+        if len(rows) == 1:
+            return shown(names[rows[0]])
+        return f"{shown(names[rows[0]])} +{len(rows) - 1}"
+
+    def hint(self, graph: StreamGraph, box: int) -> str:
+        """Full names of the operators of a box."""
+        names, rows = graph.operators.name, self.members[box]
+        listed = ", ".join(shown(names[v]) for v in rows[:MOST_NAMED])
+        return listed + (f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else "")
+
+
+def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
+    """Boxes of a graph.
+
+    Above 200 operators, chains share a box: an operator with its only consumer, if it is the only
+    input of that and no placement of ``places`` separates the two.
+    """
+    single = graph.n_operators <= MOST_SINGLE
+    first = np.arange(graph.n_operators) if single else chain_of(graph, places)
+    streams = graph.streams
+    heads, of = np.unique(first, return_inverse=True)
+    members: list[list[int]] = [[] for _ in heads]
+    for v in graph.order.tolist():
+        members[of[v]].append(v)
+    source, target = of[streams.source], of[streams.target]
+    crossing = np.flatnonzero(source != target).astype(np.int32)
+    return Boxes(
+        of.astype(np.int32), members, crossing,
+        source[crossing].astype(np.int32), target[crossing].astype(np.int32),
+    )  # fmt: skip
+
+
+def chain_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> NDArray[np.intp]:
+    """First operator of the chain of every operator, [N].
+
+    In a chain, each operator feeds only the next one, which has no other input. No placement of
+    ``places`` separates two operators of a chain.
+    """
+    n, streams = graph.n_operators, graph.streams
+    first = np.arange(n)
+    outs = np.bincount(streams.source, minlength=n)
+    ins = np.bincount(streams.target, minlength=n)
+    merged = (outs[streams.source] == 1) & (ins[streams.target] == 1)
+    for place in places:
+        merged &= place[streams.source] == place[streams.target]
+    feeder = dict(zip(streams.target[merged].tolist(), streams.source[merged].tolist(),
+                      strict=True))  # fmt: skip
+    for v in graph.order.tolist():
+        first[v] = first[feeder[v]] if v in feeder else v
+    return first
 
 
 def draw_graph(graph: StreamGraph) -> Drawing:
@@ -155,7 +233,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
         else ()
     )
     size = f"{graph.n_operators} operators, {graph.n_streams} streams"
-    panel = Panel(look, shown(graph.name), size, legend)
+    panel = Panel(look, shown(graph.name), size, device_legend(legend))
     skeleton, _ = _best_skeleton(graph, boxes, (look,))
     return _composed(skeleton, (panel,), 1, key(tasks, placed=False), shown(graph.name), graph)
 
@@ -225,7 +303,7 @@ def _panel(
     )
     used = np.unique(place).tolist()
     labels = [f"{names[d]} {picture.devices[d] if picture.devices else ''}".strip() for d in used]
-    legend = tuple((colours[d], text) for d, text in zip(used, labels, strict=True))
+    legend = device_legend([(colours[d], text) for d, text in zip(used, labels, strict=True)])
     return Panel(look, f"{shown(name)}: {picture.title}", shown(picture.subtitle), legend)
 
 
@@ -296,29 +374,28 @@ def _traffic(graph: StreamGraph, boxes: Boxes) -> tuple[Floats, tuple[str, ...]]
 
 
 def _composed(
-    skeleton: Skeleton, panels: Sequence[Panel], columns: int, lines: Key, title: str,
+    skeleton: Skeleton, panels: Sequence[Panel], columns: int, lines: list[Entry], title: str,
     subject: StreamGraph | NamedPlacements,
 ) -> Drawing:  # fmt: skip
     """Arrange panels in rows and columns, with the key of lines below them."""
     width = max(
         skeleton.size[0], LEAST_WIDTH, *(min(_title_width(panel), WIDEST_TITLE) for panel in panels)
     )
-    legends = [shortened(panel.legend) for panel in panels]
-    below = max(legend_height(legend, width) for legend in legends)
+    below = max(entries_height(panel.legend, width) for panel in panels)
     height = ABOVE + skeleton.size[1] + BELOW + below
     shapes: list[Shape] = []
-    for i, (panel, legend) in enumerate(zip(panels, legends, strict=True)):
+    for i, panel in enumerate(panels):
         left = style.MARGIN + (i % columns) * (width + BETWEEN)
         top = style.MARGIN + (i // columns) * (height + BETWEEN / 2)
         shapes += _titles(panel, left, top, width)
         middle = left + (width - skeleton.size[0]) / 2
         shapes += shapes_of(skeleton, panel.look, middle, top + ABOVE)
-        shapes += legend_shapes(legend, left, top + ABOVE + skeleton.size[1] + BELOW, width)
+        shapes += entries_shapes(panel.legend, left, top + ABOVE + skeleton.size[1] + BELOW, width)
     rows = -(-len(panels) // columns)
     whole = columns * (width + BETWEEN) - BETWEEN
     bottom = style.MARGIN + rows * (height + BETWEEN / 2)
-    shapes += lines.shapes(style.MARGIN, bottom - BETWEEN / 4, whole)
-    bottom += lines.height(whole)
+    shapes += entries_shapes(lines, style.MARGIN, bottom - BETWEEN / 4, whole)
+    bottom += entries_height(lines, whole)
     return Drawing(Scene(whole + 2 * style.MARGIN, bottom + 4, title, tuple(shapes)), subject)
 
 
@@ -335,3 +412,33 @@ def _titles(panel: Panel, left: float, top: float, width: float) -> list[Shape]:
         Label(left, top + style.TITLE, title, style.TITLE, style.INK, bold=True),
         Label(left, top + style.TITLE + 17, subtitle, style.SMALL, style.GREY),
     ]
+
+
+class Plotted(Protocol):
+    """Object that draws itself."""
+
+    def figure(self) -> "Figure":
+        """Draw the object."""
+        ...
+
+
+def svg_of(item: StreamGraph | Problem | Result | Plotted) -> str | None:
+    """Render an object that draws itself, a graph, or a placement, as SVG.
+
+    None if the graph is too large to be legible.
+    """
+    if not isinstance(item, StreamGraph | Problem | Result):
+        return svg_text(item.figure())
+    if isinstance(item, Result):
+        graph = item.problem.graph
+    else:
+        graph = item.graph if isinstance(item, Problem) else item
+    if graph.n_operators > MOST_SHOWN:
+        return None
+    return drawing_of(item).svg() if isinstance(item, Result) else draw_graph(graph).svg()
+
+
+def drawing_of(result: Result) -> Drawing:
+    """Draw the placement of a result, however large the graph is."""
+    placed = [(result.placer, result.placement)]
+    return draw_placements(result.problem, placed, result.judge)

@@ -3,8 +3,9 @@
 Legends tell the devices of the colours, and the meanings of the lines.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +17,18 @@ from streamplace.model.arrays import Bools, Floats, Ints
 
 INSET = 9.0
 """Space between the text of a box and its sides."""
-Legend = tuple[tuple[str, str], ...]
-"""Colours with their meanings."""
 
 ROW, SWATCH, GAP = 18.0, 12.0, 16.0
 MOST_ENTRIES = 24
 SAMPLE = 34.0
 """Length of the sample lines."""
+
+
+class Entry(NamedTuple):
+    """An entry of a legend: its width, and its shapes at the position of its upper left corner."""
+
+    width: float
+    shapes: Callable[[float, float], Iterator[Shape]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +154,69 @@ def _smooth(route: Floats) -> list[tuple[float, float]]:
     return points
 
 
-def shortened(legend: Legend) -> Legend:
-    """Shorten a legend to 24 entries, the last of which counts the others."""
-    if len(legend) <= MOST_ENTRIES:
-        return legend
-    more = len(legend) - MOST_ENTRIES + 1
-    return (*legend[: MOST_ENTRIES - 1], (style.PAPER, f"and {more} more devices"))
+def device_legend(devices: Sequence[tuple[str, str]]) -> list[Entry]:
+    """Colours of devices with their meanings, at most 24, the last of which counts the others."""
+    if len(devices) > MOST_ENTRIES:
+        more = len(devices) - MOST_ENTRIES + 1
+        devices = [*devices[: MOST_ENTRIES - 1], (style.PAPER, f"and {more} more devices")]
+    return [_swatch(colour, text) for colour, text in devices]
 
 
-def wrapped(widths: list[float], widest: float) -> list[list[int]]:
+def key(tasks: bool, placed: bool) -> list[Entry]:
+    """Meanings of the lines of task graphs or other graphs, with or without placements."""
+    lines = [_sample(style.INSIDE, False, "inside a device" if placed else "stream")]
+    if placed:
+        limit = "on the critical chain" if tasks else "limits the rate"
+        lines += [
+            _sample(style.ACROSS, True, "crosses the network"),
+            _sample(style.LIMIT, False, limit),
+        ]
+    text = f"width: bytes{'' if tasks else '/s'}"
+
+    def note(x: float, y: float) -> Iterator[Shape]:
+        yield Label(x, y + SWATCH - 2, text, style.SMALL, style.GREY)
+
+    return [*lines, Entry(text_width(text, style.SMALL), note)]
+
+
+def _swatch(colour: str, text: str) -> Entry:
+    def shapes(x: float, y: float) -> Iterator[Shape]:
+        outline = "none" if colour == style.PAPER else style.OUTLINE
+        yield Rectangle(x, y, SWATCH, SWATCH, colour, outline, 0.6, 2.5)
+        yield Label(x + SWATCH + 6, y + SWATCH - 2, text, style.SMALL, style.INK)
+
+    return Entry(SWATCH + 6 + text_width(text, style.SMALL), shapes)
+
+
+def _sample(colour: str, dashed: bool, text: str) -> Entry:
+    def shapes(x: float, y: float) -> Iterator[Shape]:
+        middle, tip, third = y + SWATCH / 2, x + SAMPLE, SAMPLE / 3
+        points = ((x, middle), (x + third, middle), (x + 2 * third, middle), (tip - 6, middle))
+        yield Curve(points, colour, 2.0, dashed)
+        yield Arrowhead(((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)), colour)
+        yield Label(tip + 6, y + SWATCH - 2, text, style.SMALL, style.GREY)
+
+    return Entry(SAMPLE + 6 + text_width(text, style.SMALL), shapes)
+
+
+def entries_height(entries: Sequence[Entry], widest: float) -> float:
+    """Height of entries in rows of a width."""
+    return ROW * len(wrapped([entry.width + GAP for entry in entries], widest + GAP))
+
+
+def entries_shapes(
+    entries: Sequence[Entry], left: float, top: float, widest: float
+) -> Iterator[Shape]:
+    """Shapes of entries in rows of a width."""
+    widths = [entry.width + GAP for entry in entries]
+    for row, numbers in enumerate(wrapped(widths, widest + GAP)):
+        x = left
+        for i in numbers:
+            yield from entries[i].shapes(x, top + row * ROW)
+            x += widths[i]
+
+
+def wrapped(widths: Sequence[float], widest: float) -> list[list[int]]:
     """Distribute entries over rows, as many in each as fit.
 
     >>> wrapped([40, 40, 40], 100)
@@ -171,79 +231,3 @@ def wrapped(widths: list[float], widest: float) -> list[list[int]]:
         rows[-1].append(i)
         free -= width
     return rows
-
-
-def legend_widths(legend: Legend) -> list[float]:
-    """Width of every entry, with the space after it."""
-    return [SWATCH + 6 + text_width(text, style.SMALL) + GAP for _, text in legend]
-
-
-def legend_shapes(legend: Legend, left: float, top: float, widest: float) -> Iterator[Shape]:
-    """Swatches with texts, in rows."""
-    widths = legend_widths(legend)
-    for row, entries in enumerate(wrapped(widths, widest + GAP)):
-        x, y = left, top + row * ROW
-        for i in entries:
-            colour, text = legend[i]
-            outline = "none" if colour == style.PAPER else style.OUTLINE
-            yield Rectangle(x, y, SWATCH, SWATCH, colour, outline, 0.6, 2.5)
-            yield Label(x + SWATCH + 6, y + SWATCH - 2, text, style.SMALL, style.INK)
-            x += widths[i]
-
-
-def legend_height(legend: Legend, widest: float) -> float:
-    """Height of all rows."""
-    return ROW * len(wrapped(legend_widths(legend), widest + GAP))
-
-
-class Key:
-    """Colour, dashes and meaning of each kind of line of a page, and a note after them."""
-
-    def __init__(self, entries: tuple[tuple[str, bool, str], ...], note: str) -> None:
-        self.entries, self.note = entries, note
-
-    def widths(self) -> list[float]:
-        """Width of every entry, with the note last."""
-        lines = [SAMPLE + 6 + text_width(t, style.SMALL) + GAP for *_, t in self.entries]
-        return [*lines, text_width(self.note, style.SMALL) + GAP]
-
-    def height(self, widest: float) -> float:
-        """Height of all rows."""
-        return ROW * len(wrapped(self.widths(), widest + GAP))
-
-    def shapes(self, left: float, top: float, widest: float) -> Iterator[Shape]:
-        """Sample lines with their meanings, in rows."""
-        widths = self.widths()
-        for row, entries in enumerate(wrapped(widths, widest + GAP)):
-            x, y = left, top + row * ROW
-            for i in entries:
-                if i < len(self.entries):
-                    yield from self._entry(i, x, y)
-                else:
-                    yield Label(x, y + SWATCH - 2, self.note, style.SMALL, style.GREY)
-                x += widths[i]
-
-    def _entry(self, i: int, x: float, y: float) -> Iterator[Shape]:
-        colour, dashed, text = self.entries[i]
-        middle, tip = y + SWATCH / 2, x + SAMPLE
-        third = SAMPLE / 3
-        points = ((x, middle), (x + third, middle), (x + 2 * third, middle), (tip - 6, middle))
-        yield Curve(points, colour, 2.0, dashed)
-        yield Arrowhead(((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)), colour)
-        yield Label(tip + 6, y + SWATCH - 2, text, style.SMALL, style.GREY)
-
-
-def key(tasks: bool, placed: bool) -> Key:
-    """Key for task graphs or other graphs, with or without placements."""
-    width = f"width: bytes{'' if tasks else '/s'}"
-    if not placed:
-        return Key(((style.INSIDE, False, "stream"),), width)
-    limit = "on the critical chain" if tasks else "limits the rate"
-    return Key(
-        (
-            (style.INSIDE, False, "inside a device"),
-            (style.ACROSS, True, "crosses the network"),
-            (style.LIMIT, False, limit),
-        ),
-        width,
-    )

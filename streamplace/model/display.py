@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TEXT, HTML = "streamplace.model.console", "streamplace.model.html"
-PICTURES = "streamplace.drawing.notebook"
+PICTURES = "streamplace.drawing.graphs"
 """Modules that show reports and draw. They import this one, so they are loaded by name."""
 
 WIDEST = 120

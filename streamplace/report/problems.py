@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.drawing.boxes import chain_of
+from streamplace.drawing.graphs import chain_of
 from streamplace.drawing.layout import LayeredLayout, Spacing, layered_layout
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats, Ints
