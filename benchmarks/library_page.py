@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamplace.drawing.charts import finish, line_style, panels
-from streamplace.drawing.figures import svg_text
+from streamplace.drawing.figures import finish, line_style, panels, svg_text
 from streamplace.library.folder import Library, LibraryEntry, ObjectiveName
 from streamplace.library.runs import GRACE_S, LibraryRun
 from streamplace.library.tables import (

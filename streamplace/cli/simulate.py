@@ -190,8 +190,7 @@ def _picture(simulated: _Simulated) -> "Figure":
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
             "--objective makespan for the Gantt chart of a pass"
         )
-    from streamplace.drawing.charts import finish
-    from streamplace.drawing.figures import empty_figure
+    from streamplace.drawing.figures import empty_figure, finish
 
     figure = empty_figure()
     return finish(figure, judge.chart(simulated.problem, simulated.placement, figure))

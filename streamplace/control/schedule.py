@@ -214,7 +214,7 @@ class PlanSchedule(Pictured):
 
     def figure(self) -> "Figure":
         """Return a picture of rate, capacity and cost over time."""
-        from streamplace.drawing.charts import PALETTE, finish, legend_text, panels
+        from streamplace.drawing.figures import PALETTE, finish, legend_text, panels
 
         figure, (rates, costs) = panels(["rate and capacity", "cost per hour"])
         hours = self.day.hours * np.arange(len(self.level) + 1)

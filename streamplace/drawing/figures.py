@@ -1,21 +1,38 @@
-"""Figures without a display and without global state, written as PNG, SVG or PDF."""
+"""Figures without a display and without global state, written as PNG, SVG or PDF.
+
+They share colours, headings, and a legend below the axes that wraps long names.
+"""
 
 import io
 import logging
+import textwrap
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, writing
 from streamplace.model.messages import LONGEST, shown
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#999999"
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#333333")
+"""Okabe and Ito's colours for colour-blind readers, without their yellow."""
+BLUE, ORANGE, GREY = PALETTE[0], PALETTE[1], "#999999"
+LINES = ("-", "--", "-.", ":")
+MARKERS = "os^Dv<>P"
+WIDEST = 34
+"""Characters per line of a legend."""
+HEADING, LEGEND = 10.5, 8.5
+LONGEST_ENTRY = 400
+"""Most characters of a name in a legend."""
+ROOM = 0.97
+"""Largest share of a figure's width for a legend."""
 
 
 def new_figure(
@@ -87,3 +104,106 @@ def svg_text(figure: "Figure") -> str:
     with mpl.rc_context({"svg.hashsalt": "streamplace"}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Colour and dashes of line i."""
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "linestyle": LINES[(i // len(PALETTE) + i) % len(LINES)],
+    }
+
+
+def point_style(i: int) -> dict[str, Any]:
+    """Colour and marker of point i."""
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "marker": MARKERS[(i // len(PALETTE) + i) % len(MARKERS)],
+        "linestyle": "none",
+    }
+
+
+def bar_style(i: int) -> dict[str, Any]:
+    """Colour of bar i, hatched after all colours are used."""
+    hatches = ("", "///", "...", "xxx")
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "hatch": hatches[i // len(PALETTE) % len(hatches)],
+        "edgecolor": "white",
+        "linewidth": 0,
+    }
+
+
+def legend_text(name: str) -> str:
+    """Format a complete name for a legend."""
+    return caption(name, LONGEST_ENTRY)
+
+
+def panels(headings: Iterable[str]) -> "tuple[Figure, list[Axes]]":
+    """Create a figure with one panel per heading; a single panel has no heading."""
+    texts = list(headings)
+    figure, axes = new_figure(len(texts), width=5.0 if len(texts) == 1 else 4.4, height=3.4)
+    if len(texts) > 1:
+        for axis, text in zip(axes, texts, strict=True):
+            axis.set_title(text, fontsize=HEADING)
+    return figure, axes
+
+
+def add_title(figure: "Figure", title: str) -> "Figure":
+    """Write the title above all panels."""
+    width = figure.get_figwidth()
+    lines = [wrapped(legend_text(line), int(11.5 * width)) for line in title.split("\n")]
+    figure.suptitle("\n".join(lines), fontsize=HEADING + 1, x=0.01, ha="left")
+    return figure
+
+
+def finish(figure: "Figure", title: str) -> "Figure":
+    """Write the title above all panels, and one legend for all of them below."""
+    add_title(figure, title)
+    entries: dict[str, Artist] = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        _add_legend(figure, entries)
+    return figure
+
+
+def _add_legend(figure: "Figure", entries: "dict[str, Artist]") -> None:
+    """Add a legend below, with as many columns as fit, and extend the figure by its height."""
+    from matplotlib.legend import Legend
+
+    labels = [wrapped(label, WIDEST) for label in entries]
+    for columns in range(len(labels), 0, -1):
+        legend: Legend = figure.legend(
+            list(entries.values()),
+            labels,
+            fontsize=LEGEND,
+            frameon=False,
+            loc="outside lower center",
+            ncols=columns,
+        )
+        box = legend.get_window_extent()
+        if columns == 1 or box.width <= ROOM * figure.bbox.width:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + box.height / figure.dpi)
+
+
+def wrapped(text: str, width: int) -> str:
+    r"""Wrap a text to a width, also after colons, slashes, commas and equals signs.
+
+    >>> wrapped("pilot:weights=runs/mine/best.safetensors", 24)
+    'pilot:weights=runs/mine/\nbest.safetensors'
+    """
+    spaced = text
+    for mark in ":/,=":
+        spaced = spaced.replace(mark, f"{mark}\0")
+    lines, line = [], ""
+    for word in spaced.replace(" ", " \0").split("\0"):
+        for part in textwrap.wrap(word, width, drop_whitespace=False) or [word]:
+            if line and len(line) + len(part.rstrip()) > width:
+                lines.append(line.rstrip())
+                line = ""
+            line += part
+    return "\n".join([*lines, line.rstrip()])

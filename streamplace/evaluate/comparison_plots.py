@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.drawing.charts import (
+from streamplace.drawing.figures import (
+    GREY,
     LEGEND,
     MARKERS,
     PALETTE,
@@ -14,11 +15,11 @@ from streamplace.drawing.charts import (
     finish,
     legend_text,
     line_style,
+    new_figure,
     panels,
     point_style,
     wrapped,
 )
-from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.results import (
     POWERS,
     ObjectiveResults,

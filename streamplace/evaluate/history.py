@@ -126,8 +126,7 @@ class WatchHistory(Pictured):
 
     def figure(self) -> "Figure":
         """Return a picture of rate, capacity, moves and TaskManagers over time."""
-        from streamplace.drawing.charts import HEADING, finish, legend_text
-        from streamplace.drawing.figures import new_figure
+        from streamplace.drawing.figures import HEADING, finish, legend_text, new_figure
 
         drawn = [record for record in self.records if record.rounds][-DRAWN_WATCHES:]
         figure, axes = new_figure(2, rows=max(1, len(drawn)), width=5.0, height=2.8)
@@ -177,7 +176,7 @@ def _predicted(one: WatchDecision) -> str:
 
 def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
     """Draw one watch into two panels."""
-    from streamplace.drawing.charts import PALETTE
+    from streamplace.drawing.figures import PALETTE
 
     first = datetime.fromisoformat(record.rounds[0].at)
     span = datetime.fromisoformat(record.rounds[-1].at) - first

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
-from streamplace.drawing.charts import PALETTE, finish
-from streamplace.drawing.figures import new_figure
+from streamplace.drawing.figures import PALETTE, finish, new_figure
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster

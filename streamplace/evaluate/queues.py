@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.drawing.charts import LEGEND, PALETTE, add_title, legend_text, line_style, wrapped
-from streamplace.drawing.figures import GREY, new_figure
+from streamplace.drawing.figures import (
+    GREY,
+    LEGEND,
+    PALETTE,
+    add_title,
+    legend_text,
+    line_style,
+    new_figure,
+    wrapped,
+)
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.display import Displayed

@@ -306,8 +306,7 @@ class PlanResult(Pictured):
 
     def figure(self) -> "Figure":
         """Draw the CPU use of each machine by operator, and below it the hours of a trace."""
-        from streamplace.drawing.charts import bar_style, finish, legend_text
-        from streamplace.drawing.figures import GREY, new_figure
+        from streamplace.drawing.figures import GREY, bar_style, finish, legend_text, new_figure
 
         use, names = _cpu_use(self), self.graph.operators.name
         busy = np.flatnonzero(use.sum(axis=1))[:MOST_BARS]
@@ -427,7 +426,7 @@ class PlanCurve(Pictured):
 
     def figure(self) -> "Figure":
         """Return a plot of cost and proven bound against the rate."""
-        from streamplace.drawing.charts import PALETTE, finish, legend_text, panels
+        from streamplace.drawing.figures import PALETTE, finish, legend_text, panels
 
         first = self.results[0]
         costs = [result.cost for result in self.results]
@@ -616,7 +615,7 @@ def _cpu_use(plan: PlanResult) -> Floats:
 
 def _draw_hours(axis: "Axes", plan: PlanResult) -> None:
     """Draw the cost of each hour alone, and of the plan."""
-    from streamplace.drawing.charts import PALETTE
+    from streamplace.drawing.figures import PALETTE
 
     hours = plan.hours
     at = np.array([(hour.start - hours[0].start) / HOUR for hour in hours])

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.drawing.charts import finish
-from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
+from streamplace.drawing.figures import BLUE, GREY, ORANGE, finish, new_figure, save
 from streamplace.learn.history import History
 from streamplace.model.arrays import Floats
 from streamplace.model.messages import counted

@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.drawing.charts import PALETTE, finish, legend_text, line_style, panels, wrapped
-from streamplace.drawing.figures import save
+from streamplace.drawing.figures import (
+    PALETTE,
+    finish,
+    legend_text,
+    line_style,
+    panels,
+    save,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
