@@ -1,14 +1,11 @@
 """Optional packages that some formats and learned placers need."""
 
 import importlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from streamplace.errors import MissingPackageError
-from streamplace.io.files import user_cache
 from streamplace.model.messages import shown
 
 WITH_TORCH = ("torch", "torch_geometric", "tensorboard")
@@ -30,15 +27,10 @@ def extra(package: str) -> Any:
 
 @contextmanager
 def importing_torch(extra: str = "learn") -> Iterator[None]:
-    """Import torch in this block, with its cache in the user's.
+    """Import torch in this block.
 
     MissingPackageError without it, or without what needs it, has the extra that installs both.
-    Torch creates a folder for compiled code as soon as it is imported; in the user's cache folder,
-    later processes find it again.
     """
-    folder = user_cache() / "torch"
-    if _can_be_made(folder):
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
     try:
         yield
     except ModuleNotFoundError as error:
@@ -52,9 +44,3 @@ def _missing(package: str, name: str) -> MissingPackageError:
     return MissingPackageError(
         f"{package} is not installed; install it with: pip install 'streamplace[{name}]'"
     )
-
-
-def _can_be_made(folder: Path) -> bool:
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return folder.is_dir() and os.access(folder, os.W_OK)
