@@ -14,7 +14,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from fuzz import campaign as campaigns
 from fuzz import trial
 from fuzz.campaign import campaign
 from fuzz.documents import to_json
@@ -76,8 +75,6 @@ def test_a_new_format_is_fuzzed_without_another_list(monkeypatch: pytest.MonkeyP
         ("raise FormatError('x' * 2000)", "message of 2000 characters"),
         pytest.param("while True: pass", "took more than", marks=pytest.mark.slow),
         ("bytearray(2**33)", "MemoryError"),
-        ("os._exit(1)", "ended its process"),
-        ("time.sleep(60)", "hung"),
     ],
 )
 def test_whatever_else_a_reader_does_is_found(
@@ -89,11 +86,10 @@ def test_whatever_else_a_reader_does_is_found(
         exec(deed, {"os": os, "time": time, "FormatError": FormatError})
 
     monkeypatch.setattr(trial, "SECONDS", 0.2)
-    monkeypatch.setattr(campaigns, "PATIENCE", 1.0 if fault == "hung" else 100.0)
     good = Target("good", lambda content, folder: None, lambda: [b"x"])
     tally = campaign([Target("bad", read, lambda: [b"x"]), good], 4, seed=0, jobs=2)
     assert tally.done == {"bad": 2, "good": 2}
-    assert [finding.number for finding in tally.findings] == [0, 1]
+    assert sorted(finding.number for finding in tally.findings) == [0, 1]
     assert [finding.fault for finding in tally.findings if fault not in finding.fault] == []
 
 
