@@ -24,6 +24,35 @@ from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 _Row = dict[str, Any]
 _GRAPH_FIELD = re.compile(rb'"graph"\s*:')
 _T = TypeVar("_T")
+OPERATOR: dict[str, Any] = {
+    "ipt": 0.0,
+    "payload": 0.0,
+    "rate": 0.0,
+    "constant": 0.0,
+    "max_rate": 0.0,
+    "parallelism": 1,
+    "max_parallelism": 0,
+    "slot_sharing_group": "",
+    "kind": "",
+    "requires": frozenset(),
+    "memory": 0.0,
+    "about": "",
+}
+STREAM: dict[str, Any] = {
+    "selectivity": 1.0,
+    "payload": math.nan,
+    "partitioning": "",
+    "input": "",
+    "ipt": 0.0,
+}
+"""Fields of operators and of streams that are columns, with the defaults that files leave out."""
+UNITS: dict[str, Callable[[Quantity], float]] = {
+    "payload": size_bytes,
+    "rate": tuple_rate,
+    "max_rate": tuple_rate,
+    "memory": size_bytes,
+}
+"""What reads numbers with units."""
 
 
 class Document(NamedTuple):
@@ -142,32 +171,13 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
     rows = _Rows(document["operators"], _operator)
     operators = Operators(
         rows.column("name", "") or [],
-        ipt=rows.numbers("ipt"),
-        payload=rows.numbers("payload", size_bytes),
-        rate=rows.numbers("rate", tuple_rate),
-        parallelism=rows.column("parallelism", 1),
-        max_parallelism=rows.column("max_parallelism", 0),
-        kind=rows.column("kind", ""),
-        requires=rows.column("requires", ()),
-        memory=rows.numbers("memory", size_bytes),
+        **rows.columns(OPERATOR),
         window=rows.windows(),
         fires_all=rows.firing(document.get("fires", EACH)),
-        about=rows.column("about", ""),
-        slot_sharing_group=rows.column("slot_sharing_group", ""),
-        constant=rows.numbers("constant"),
-        max_rate=rows.numbers("max_rate", tuple_rate),
     )
     lines = _Rows(document.get("streams", []), _stream)
-    streams = Streams.between(
-        operators,
-        lines.column("from", "") or [],
-        lines.column("to", "") or [],
-        selectivity=lines.numbers("selectivity", default=1.0),
-        payload=lines.numbers("payload", size_bytes, math.nan),
-        partitioning=lines.column("partitioning", ""),
-        input=lines.column("input", ""),
-        ipt=lines.numbers("ipt"),
-    )
+    sources, targets = lines.column("from", "") or [], lines.column("to", "") or []
+    streams = Streams.between(operators, sources, targets, **lines.columns(STREAM))
     if document.get("fires") == ALL:
         operators, streams = rated(operators, streams)
     name = document.get("name", default_name)
@@ -201,25 +211,12 @@ def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
 
 def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     operators = graph.operators
-    row: dict[str, Any] = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
-    for key in ("payload", "rate", "constant", "max_rate"):
-        if number := getattr(operators, key)[i]:
-            row[key] = plain(number)
-    if operators.parallelism[i] != 1:
-        row["parallelism"] = int(operators.parallelism[i])
-    if operators.max_parallelism[i]:
-        row["max_parallelism"] = int(operators.max_parallelism[i])
-    texts = {"slot_sharing_group": operators.slot_sharing_group[i], "kind": operators.kind[i]}
-    row |= {key: text for key, text in texts.items() if text}
-    if operators.requires[i]:
-        row["requires"] = sorted(operators.requires[i])
-    if operators.memory[i]:
-        row["memory"] = plain(operators.memory[i])
+    row = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
+    row |= _stated(operators, OPERATOR, i)
+    about = {"about": row.pop("about")} if "about" in row else {}
     if i in operators.window:
         row["window"] = _window_row(operators.window[i])
-    if operators.about[i]:
-        row["about"] = operators.about[i]
-    return row
+    return row | about
 
 
 def _window_row(window: Window) -> dict[str, Any]:
@@ -229,17 +226,23 @@ def _window_row(window: Window) -> dict[str, Any]:
 
 def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     streams, names = graph.streams, graph.operators.name
-    row: dict[str, Any] = {"from": names[streams.source[i]], "to": names[streams.target[i]]}
-    if streams.selectivity[i] != 1:
-        row["selectivity"] = plain(streams.selectivity[i])
-    if not np.isnan(streams.payload[i]):
-        row["payload"] = plain(streams.payload[i])
-    if streams.partitioning[i]:
-        row["partitioning"] = streams.partitioning[i]
-    if streams.input[i]:
-        row["input"] = streams.input[i]
-    if streams.ipt[i]:
-        row["ipt"] = plain(streams.ipt[i])
+    ends = {"from": names[streams.source[i]], "to": names[streams.target[i]]}
+    return ends | _stated(streams, STREAM, i)
+
+
+def _stated(table: Operators | Streams, defaults: dict[str, Any], i: int) -> dict[str, Any]:
+    """Fields of a row that do not equal their defaults."""
+    row = {}
+    for key, default in defaults.items():
+        value = getattr(table, key)[i]
+        if value == default or value != value:
+            continue
+        if isinstance(default, float):
+            row[key] = plain(value)
+        elif isinstance(default, int):
+            row[key] = int(value)
+        else:
+            row[key] = value if isinstance(value, str) else sorted(value)
     return row
 
 
@@ -250,15 +253,21 @@ class _Rows:
         self._rows, self._label = rows, label
         self._keys = set[str]().union(*rows)
 
+    def columns(self, defaults: dict[str, Any]) -> dict[str, Any]:
+        """Columns by name; numbers are read with their units."""
+        return {
+            key: self._numbers(key, default)
+            if isinstance(default, float)
+            else self.column(key, default)
+            for key, default in defaults.items()
+        }
+
     def column(self, key: str, default: Any) -> list[Any] | None:
         """Values as they are."""
         return [row.get(key, default) for row in self._rows] if key in self._keys else None
 
-    def numbers(
-        self, key: str, parse: Callable[[Quantity], float] | None = None, default: float = 0.0
-    ) -> Floats | None:
-        """Numbers; ``parse`` reads those with units."""
-        values = self.column(key, default)
+    def _numbers(self, key: str, default: float) -> Floats | None:
+        values, parse = self.column(key, default), UNITS.get(key)
         if values is None:
             return None
         if parse is not None and str in set(map(type, values)):

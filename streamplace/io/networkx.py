@@ -1,46 +1,27 @@
 """Conversion from and to networkx: nodes are operators, edges streams, with native field names."""
 
 from collections.abc import Mapping
-from math import nan
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from streamplace.errors import GraphError
-from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.io.graphs import OPERATOR, STREAM, graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
+from streamplace.model.operators import EACH
 
-NODE: dict[str, Any] = {
-    "ipt": 0.0,
-    "payload": 0.0,
-    "rate": 0.0,
-    "memory": 0.0,
-    "parallelism": 1,
-    "max_parallelism": 0,
-    "kind": "",
-    "about": "",
-}
-"""Attributes of every node, with their defaults."""
 RARE: dict[str, Any] = {
     "requires": [],
     "window": None,
-    "fires": "each",
-    "slot_sharing_group": "",
-    "constant": 0.0,
-    "max_rate": 0.0,
+    "fires": EACH,
+    **{key: OPERATOR[key] for key in ("slot_sharing_group", "constant", "max_rate")},
 }
 """Attributes that all nodes have if one of them does; GraphML cannot represent all of them."""
-EDGE: dict[str, Any] = {
-    "selectivity": 1.0,
-    "payload": nan,
-    "partitioning": "",
-    "input": "",
-    "ipt": 0.0,
-}
-"""Attributes of every edge, with their defaults."""
+NODE = {key: default for key, default in OPERATOR.items() if key not in RARE}
+"""Attributes of every node, with their defaults."""
 
 
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
@@ -74,7 +55,7 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     for operator in document["operators"]:
         result.add_node(operator.pop("name"), **usual | operator)
     for number, stream in enumerate(document["streams"]):
-        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **EDGE | stream)
+        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **STREAM | stream)
     return result
 
 

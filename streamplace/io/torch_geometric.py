@@ -10,7 +10,7 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.extras import importing_torch
-from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.io.graphs import OPERATOR, graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.io.problems import problem_to_dict, usual_cluster
 from streamplace.model.arrays import Floats, Longs, Singles
@@ -30,16 +30,7 @@ NODE_FEATURES = ("cpu", "network", "source", "parallelism")
 of a link by its output; whether it is a source; number of subtasks."""
 EDGE_FEATURES = ("network",)
 """Columns of ``edge_attr``: load of a link by the stream at full rate, averaged over the links."""
-NODES = (
-    "ipt",
-    "payload",
-    "rate",
-    "memory",
-    "parallelism",
-    "max_parallelism",
-    "constant",
-    "max_rate",
-)
+NODES = tuple(key for key, usual in OPERATOR.items() if isinstance(usual, int | float))
 WHERE = "torch-geometric data"
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
