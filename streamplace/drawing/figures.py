@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, writing
-from streamplace.model.messages import LONGEST, shown
+from streamplace.model.messages import shown
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -65,18 +65,6 @@ def _load_quietly() -> None:
         import matplotlib.figure  # noqa: F401
     finally:
         log.setLevel(level)
-
-
-def caption(name: str, longest: int = LONGEST) -> str:
-    r"""Escape a name for matplotlib.
-
-    Dollar signs would enclose a formula, and labels with a leading underscore have no legend.
-
-    >>> print(caption("join"), caption("$x$"), caption("_a"), sep="|")
-    join|\$x\$| _a
-    """
-    text = shown(name, longest).replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
 
 
 def check_suffix(path: Path, *pages: str) -> None:
@@ -135,8 +123,15 @@ def bar_style(i: int) -> dict[str, Any]:
 
 
 def legend_text(name: str) -> str:
-    """Format a complete name for a legend."""
-    return caption(name, LONGEST_ENTRY)
+    r"""Escape a complete name for a legend of matplotlib.
+
+    Dollar signs would enclose a formula, and labels with a leading underscore have no legend.
+
+    >>> print(legend_text("join"), legend_text("$x$"), legend_text("_a"), sep="|")
+    join|\$x\$| _a
+    """
+    text = shown(name, LONGEST_ENTRY).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def panels(headings: Iterable[str]) -> "tuple[Figure, list[Axes]]":
