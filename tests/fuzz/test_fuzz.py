@@ -10,19 +10,15 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 from fuzz import trial
 from fuzz.campaign import campaign
-from fuzz.documents import to_json
-from fuzz.fields import changed_field, fields_of
 from fuzz.targets import Target, targets
 from fuzz.trial import content_of, tried
 from hypothesis import given
 from hypothesis import strategies as st
-from numba.core.compiler_lock import global_compiler_lock
 from problems import parse_graph
 
 from streamplace.errors import FormatError, StreamplaceError, UnitError
@@ -91,65 +87,6 @@ def test_whatever_else_a_reader_does_is_found(
     assert tally.done == {"bad": 2, "good": 2}
     assert sorted(finding.number for finding in tally.findings) == [0, 1]
     assert [finding.fault for finding in tally.findings if fault not in finding.fault] == []
-
-
-@pytest.mark.slow
-def test_compiling_takes_none_of_an_inputs_time(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Neither is it broken off; what comes after it is."""
-
-    def read(content: bytes, folder: Path) -> None:
-        with global_compiler_lock, global_compiler_lock:
-            spin(1.0)
-        if content == b"slow":
-            spin(1.0)
-
-    monkeypatch.setattr(trial, "SECONDS", 0.4)
-    monkeypatch.setattr(trial, "mutated", lambda seeds, rng: seeds[0])
-    assert tried(Target("quick", read, lambda: [b"quick"]), 0, 0, tmp_path) is None
-    late = tried(Target("slow", read, lambda: [b"slow"]), 0, 0, tmp_path)
-    assert late is not None
-    assert "took more than" in late.fault
-
-
-def spin(seconds: float) -> None:
-    """Take processor time outside of the system, which alone is limited."""
-    end = os.times().user + seconds
-    while os.times().user < end:
-        sum(range(1000))
-
-
-FIELDS = {"name": "a", "sizes": [{"width": 4}, {"width": 5}], "on": True, "rate": 1.5}
-
-
-def test_fields_are_chosen_by_name_and_not_by_how_often_they_stand() -> None:
-    """The items of a list share one path."""
-    paths = fields_of(FIELDS)
-    assert list(paths) == [".name", ".sizes", ".sizes[]", ".sizes[].width", ".on", ".rate"]
-    assert [holder[key] for holder, key in paths[".sizes[].width"]] == [4, 5]
-
-
-def test_every_field_is_retyped_dropped_doubled_and_nested() -> None:
-    """What was given stays as it is; nothing but JSON comes of it."""
-    before = to_json(FIELDS)
-    texts = b"\n".join(to_json(changed_field(FIELDS, Random(i))) for i in range(3000))
-    assert to_json(FIELDS) == before
-    for part in (
-        b'"width": "4"',
-        b'"width": [4]',
-        b'"width": 5}, {"width": 5',
-        b'{"name": "a", "on"',
-        b'"rate": 1.5, "name": "a"}',
-        b'{"rate": {"rate": 1.5}}',
-    ):
-        assert part in texts
-
-
-def test_long_lists_stay_of_a_size() -> None:
-    """A copy of a list in each of its items would take all memory."""
-    document = {"means": list(range(100))}
-    assert max(len(to_json(changed_field(document, Random(i)))) for i in range(500)) < 10**6
 
 
 @pytest.mark.slow
