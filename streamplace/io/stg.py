@@ -34,7 +34,6 @@ class Word(NamedTuple):
 class StgTask(NamedTuple):
     """A task: its time, and its predecessors with their transfer times."""
 
-    number: int
     time: float
     before: list[tuple[int, float]]
 
@@ -45,7 +44,14 @@ def read_stg(path: Path) -> Iterator[StreamGraph]:
     for file in files_of(path, ".stg"):
         words = list(_words(file))
         with located(spot(file)):
-            yield _graph(name_of(file), _tasks(words))
+            tasks = list(enumerate(_tasks(words)))
+            operators = [Operator(str(i), ipt=t.time * INSTRUCTIONS_PER_SECOND) for i, t in tasks]
+            streams = [
+                Stream(str(u), str(i), payload=cost * BYTES_PER_SECOND)
+                for i, task in tasks
+                for u, cost in task.before
+            ]
+            yield StreamGraph.of(name_of(file), operators, streams, fires=ALL)
 
 
 def _words(path: Path) -> Iterator[Word]:
@@ -64,55 +70,43 @@ def _words(path: Path) -> Iterator[Word]:
 
 
 def _tasks(words: list[Word]) -> list[StgTask]:
-    """Parse the tasks; the first number counts them without the first and the last one."""
+    """Parse the tasks; the first number counts them, in most files without the first and last."""
     if not words:
         raise FormatError(
             "contains no number; name an STG file, which begins with the number of tasks"
         )
-    for costs in (False, True):
-        tasks = _split(words[1:], costs)
-        if isinstance(tasks, list):
-            _check_number(words[0].value, len(tasks))
-            return tasks
-    raise FormatError(
-        f"line {tasks}: must be a task number, a time, the number of predecessors and the "
-        "predecessors"
-    )
-
-
-def _check_number(stated: float, found: int) -> None:
-    """Raise FormatError if tasks are missing; some files count the first and the last one, too."""
-    if found not in (stated, stated + 2):
+    tasks, fault = _split(words[1:], 1)
+    if fault:  # there may be a cost beside each predecessor
+        tasks, fault = _split(words[1:], 2)
+    if fault:
         raise FormatError(
-            f"has {found} tasks; by its first number it must have {stated:g}, or {stated + 2:g} "
-            "with the first and the last one; download or generate it again"
+            f"line {fault}: must be a task number, a time, the number of predecessors and the "
+            "predecessors"
         )
+    stated = words[0].value
+    if len(tasks) not in (stated, stated + 2):
+        raise FormatError(
+            f"has {len(tasks)} tasks; by its first number it must have {stated:g}, or "
+            f"{stated + 2:g} with the first and the last one; download or generate it again"
+        )
+    return tasks
 
 
-def _split(words: list[Word], costs: bool) -> list[StgTask] | int:
-    """Tasks, or the line at which parsing fails."""
+def _split(words: list[Word], width: int) -> tuple[list[StgTask], int]:
+    """Tasks with one or two numbers per predecessor, and the line that has no task, else 0."""
     tasks: list[StgTask] = []
-    at, width = 0, 2 if costs else 1
+    at = 0
     while at < len(words):
         head = words[at : at + 3]
         inputs = head[2].value if len(head) == 3 else math.inf
         end = at + 3 + width * inputs
         if head[0].value != len(tasks) or end > len(words) or not inputs.is_integer():
-            return head[0].line
+            return tasks, head[0].line
         rest = [word.value for word in words[at + 3 : int(end)]]
         if not all(number.is_integer() for number in rest[::width]):
-            return head[0].line
-        before = zip(rest[::width], rest[1::2] if costs else [0.0] * len(rest), strict=True)
-        tasks.append(StgTask(len(tasks), head[1].value, [(int(u), cost) for u, cost in before]))
+            return tasks, head[0].line
+        costs = rest[1::2] if width == 2 else [0.0] * len(rest)
+        before = [(int(u), cost) for u, cost in zip(rest[::width], costs, strict=True)]
+        tasks.append(StgTask(head[1].value, before))
         at = int(end)
-    return tasks
-
-
-def _graph(name: str, tasks: list[StgTask]) -> StreamGraph:
-    operators = [Operator(str(t.number), ipt=t.time * INSTRUCTIONS_PER_SECOND) for t in tasks]
-    streams = [
-        Stream(str(u), str(task.number), payload=cost * BYTES_PER_SECOND)
-        for task in tasks
-        for u, cost in task.before
-    ]
-    return StreamGraph.of(name, operators, streams, fires=ALL)
+    return tasks, 0
