@@ -211,7 +211,7 @@ def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
 
 def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     operators = graph.operators
-    row = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
+    row: dict[str, Any] = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
     row |= _stated(operators, OPERATOR, i)
     about = {"about": row.pop("about")} if "about" in row else {}
     if i in operators.window:
@@ -232,7 +232,7 @@ def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
 
 def _stated(table: Operators | Streams, defaults: dict[str, Any], i: int) -> dict[str, Any]:
     """Fields of a row that do not equal their defaults."""
-    row = {}
+    row: dict[str, Any] = {}
     for key, default in defaults.items():
         value = getattr(table, key)[i]
         if value == default or value != value:
