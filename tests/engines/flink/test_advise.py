@@ -11,21 +11,17 @@ from lazy_flink import (
     CPU,
     OFFERS,
     SETTINGS,
-    Clock,
     Shop,
     ShopFlink,
     Vertex,
     advised,
     rates,
-    shop_maker,
-    with_clock,
 )
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise import fixed
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.fixed import PlannedProgram
-from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import SubtaskFlow
 from streamplace.engines.flink.measure.streams import SendingCost
@@ -40,19 +36,16 @@ def program_plan(splitters: int) -> PlannedProgram:
     return PlannedProgram({"v1": "split"}, {"v1": splitters}, set())
 
 
-@pytest.fixture(scope="module")
-def usual_flink() -> ShopFlink:
+@pytest.fixture
+def usual_flink(shop: Shop) -> ShopFlink:
     """The cluster of the job on which there is usual advice."""
-    return shop_maker(Clock())()
+    return shop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def usual(usual_flink: ShopFlink) -> Advice:
     """Advice on twice the rate of the job, with the usual offers."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clusters, "processes_of", lambda rest: {})
-        with_clock(patch, usual_flink.clock)
-        return advised(usual_flink)
+    return advised(usual_flink)
 
 
 def test_advice_is_the_truth(usual: Advice) -> None:
@@ -72,9 +65,11 @@ def test_advice_is_the_truth(usual: Advice) -> None:
     assert advice.plan.machines == {"small": 1}
     assert float(advice.plan.bound) == advice.plan.cost == 0.1
     assert advice.gain == pytest.approx(0.65)
-    assert advice.outage == 12.0
+    assert advice.interruption == 12.0
     assert advice.plan.at_least is not None
-    assert advice.catch_up == pytest.approx(advice.outage * 200 / (advice.plan.at_least - 200))
+    assert advice.catch_up == pytest.approx(
+        advice.interruption * 200 / (advice.plan.at_least - 200)
+    )
 
 
 def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
@@ -112,7 +107,7 @@ def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
 
 
 def test_the_report_says_it_in_words(usual: Advice) -> None:
-    """Rates, costs, gain, outage and commands, on 24 lines of 80; what is not known in notes."""
+    """On 24 lines of 80; what is not known is in notes."""
     text = " ".join(str(usual).split())
     assert not any("alone" in note for note in usual.notes)
     for words in (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import isclose, isfinite
 from typing import Any
 
 from streamplace.engines.flink.measure.measurement import finite
@@ -16,8 +16,6 @@ from streamplace.planning.result import PlanResult
 
 FOLDER = "plan"
 """Folder of a plan in commands if -o names none."""
-LEAST_GAIN = 0.005
-"""Differences in cost below this share of it are not mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class Advice(Displayed):
     carried: RateInterval | None
     operators: tuple[OperatorLoad, ...]  # CPU and parallelism of every operator
     plan: PlanResult  # the cheapest plan that was found, with its bound
-    outage: float  # seconds for which changing stops the job
+    interruption: float  # seconds for which changing stops the job
     # Shell commands that change the job, line by line; empty if nothing should change.
     commands: tuple[str, ...]
     # Sentences on missing measurements and on costs that the advice leaves out.
@@ -100,13 +98,13 @@ class Advice(Displayed):
 
     @property
     def catch_up(self) -> float | None:
-        """Seconds in which the plan works off the backlog of the outage; None if it never does.
+        """Seconds in which the plan works off what waits after the change; None if it never does.
 
         What the plan carries with its confidence counts.
         """
         at_least = self.plan.at_least
         spare = (self.plan.carries if at_least is None else at_least) - self.rate
-        backlog = self.outage * self.rate + (self.flow.pending or 0.0)
+        backlog = self.interruption * self.rate + (self.flow.pending or 0.0)
         return backlog / spare if spare > 0 else None
 
     def report(self) -> Report:
@@ -149,7 +147,7 @@ class Advice(Displayed):
             "operators": [asdict(operator) for operator in self.operators],
             "plan": self.plan.to_json(),
             "gain": self.gain,
-            "outage": self.outage,
+            "outage": self.interruption,
             "catch_up": self.catch_up,
             "commands": list(self.commands),
             "notes": list(self.notes),
@@ -260,7 +258,7 @@ def _change(advice: Advice) -> Iterator[str]:
     if not advice.commands:
         yield "Today's machines carry the rate and cost no more than the plan: change nothing."
         return
-    text = f"Changing stops the job once, for about {duration(advice.outage)}"
+    text = f"Changing stops the job once, for about {duration(advice.interruption)}"
     if advice.catch_up is None:
         yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
     else:
@@ -271,7 +269,7 @@ def _change(advice: Advice) -> Iterator[str]:
 def _gain(advice: Advice) -> str:
     today = f"Today's machines cost {advice.current.cost:g} per hour"
     today += ", without those that fit no offer" if advice.current.unmatched else ""
-    if abs(advice.gain) <= LEAST_GAIN * advice.plan.cost:
+    if isclose(advice.current.cost, advice.plan.cost):
         return f"{today}, as much as the plan."
     if advice.gain > 0:
         return f"{today}; the plan saves {advice.gain:.6g} per hour."

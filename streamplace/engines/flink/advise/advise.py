@@ -5,10 +5,9 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -25,6 +24,7 @@ from streamplace.engines.flink.advise.fixed import FixedParts, fixed_parts, with
 from streamplace.engines.flink.cpu.threads import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
@@ -91,24 +91,8 @@ class AdviceSettings:
 USUAL_SETTINGS = AdviceSettings()
 
 
-class _Engine(Protocol):
-    """What advice needs of `FlinkEngine`, which imports this module."""
-
-    @property
-    def rest(self) -> Rest: ...
-    @property
-    def mips(self) -> str: ...
-    @property
-    def bandwidth(self) -> str | None: ...
-    @property
-    def patience(self) -> float: ...
-    @property
-    def tell(self) -> Callable[[str], None]: ...
-    def machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster: ...
-
-
 def advise(
-    engine: _Engine,
+    engine: FlinkEngine,
     job: str,
     rate: Quantity,
     machines: Catalogue | Cluster | None = None,
@@ -258,8 +242,8 @@ def _planned(graph: StreamGraph, machines: Catalogue | Cluster, asked: PlanSetti
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
-    loads = []
     constant, operators = seen.constant, plan.graph.operators
+    loads = []
     for task in seen.tasks:
         fixed, cpu, tuples = constant[task.id], seen.cpu[task.id], seen.tuples[task.id]
         loads.append(
@@ -291,7 +275,9 @@ def _notes(
         yield "what Java itself takes of each TaskManager is not measured and left out"
     if machines is None:
         yield from filter(None, (cluster.unmeasured_sending,))
-    elif cluster.sending.is_assumed and not _gives_sending(machines):
+    elif cluster.sending.is_assumed and not (
+        plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte
+    ):
         kind = "offers" if isinstance(machines, Catalogue) else "machines"
         yield (
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
@@ -307,13 +293,6 @@ def _notes(
         )
     if others := other_jobs(rest, job):
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
-
-
-def _gives_sending(machines: Catalogue | Cluster) -> bool:
-    """Whether machines state the cost of remote tuples."""
-    if isinstance(machines, Catalogue):
-        return machines.handles
-    return bool(machines.overhead_s or machines.overhead_s_per_byte)
 
 
 def _notes_on_busiest(plan: PlanResult, seen: JobProfile) -> Iterator[str]:
@@ -348,17 +327,16 @@ def current_machines(
     """
     placed = {} if seen.present is None else seen.present.devices
     subtasks = Counter(device for devices in placed.values() for device in devices)
-    if not isinstance(machines, Catalogue):
-        used = tuple(
-            CurrentMachine(one.name, _size(one), one.name, "", subtasks[one.name])
-            for one in cluster.devices
-            if subtasks[one.name]
-        )
-        return CurrentMachines(used, float(len(used)), is_priced=False)
     found = []
     for one in cluster.devices:
-        offer, by = _offer_of(one, machines.offers)
-        found.append(CurrentMachine(one.name, _size(one), offer, by, subtasks[one.name]))
+        offer: tuple[str | None, str] = (one.name, "")
+        if isinstance(machines, Catalogue):
+            offer = _offer_of(one, machines.offers)
+        elif not subtasks[one.name]:
+            continue
+        found.append(CurrentMachine(one.name, _size(one), *offer, subtasks[one.name]))
+    if not isinstance(machines, Catalogue):
+        return CurrentMachines(tuple(found), float(len(found)), is_priced=False)
     numbers = Counter(machine.offer for machine in found)
     cost = Prices.of(machines).per_hour([numbers[offer.name] for offer in machines.offers])
     return CurrentMachines(tuple(found), cost)
