@@ -83,7 +83,7 @@ def watch_(
             improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
             model_of = JobModeller(improver, asked.at_most)
             moves = mover if asked.apply else None
-            rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves, say, asked.every)
+            rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves, say)
             if asked.metrics is not None:
                 metrics = WatchMetrics(str(document["name"]))
                 stack.enter_context(served(metrics, asked.metrics))

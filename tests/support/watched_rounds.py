@@ -180,7 +180,6 @@ class Scene:
             self.model,
             self if acts else None,  # type: ignore[arg-type]
             self.told.append,
-            every,
             lambda: self.now,
             lambda: self.hour + timedelta(seconds=self.now),
         )
@@ -195,7 +194,7 @@ class Scene:
         for _ in range(number):
             assert rounds.is_due
             rounds.pass_round(self.job)
-            self.passes_time(rounds.every)
+            self.passes_time(rounds.judge.seconds)
         return self.told[before:]
 
     @property

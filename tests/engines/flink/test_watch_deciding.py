@@ -264,7 +264,7 @@ class Shown:
 
 
 def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are() -> None:
-    """Rounds that take longer are shown once for each interval; hours count as ten minutes."""
+    """Rounds that take longer are shown once for each interval; hours count as a quarter of one."""
     shown = Shown()
     judge = RateJudge(shown, 10.0)
     past = [replace(seen(50.0), time=10.0 * i) for i in range(9500)]
@@ -277,4 +277,4 @@ def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are() -> None:
     judge.choose(replace(past[-1], time=95_060.0, **planned))
     assert len(shown.times) == known + 6
     judge.choose(replace(past[-1], time=105_060.0, **planned))
-    assert len(shown.times) == known + 66
+    assert len(shown.times) == known + 6 + 90

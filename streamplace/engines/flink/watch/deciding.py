@@ -23,6 +23,7 @@ from streamplace.engines.flink.constants import (
     BACKOFF_SECONDS,
     DAY_SECONDS,
     HIDDEN,
+    OLD_SECONDS,
     WORTHWHILE,
 )
 from streamplace.engines.flink.decide.improving import Trial
@@ -43,11 +44,6 @@ from streamplace.model.report import duration, percent
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)
-
-RECALLED_SECONDS = 90_000.0
-"""Time that is remembered for the policy: forecasts compare now with the day before."""
-LONGEST_SECONDS = 600.0
-"""Longest time for which what is seen in a round counts; one look says little about hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,77 +370,57 @@ class RateJudge:
     make: MakePolicy  # makes the policy for numbers of TaskManagers
     seconds: float  # length of a round
     terms: MoveTerms = field(default_factory=MoveTerms)  # terms of moves
+    _past: deque[WatchRound] = field(init=False)
     _policy: Policy | None = field(default=None, init=False)
     _cost: tuple[float, ...] = field(default=(), init=False)
-    _past: deque[WatchRound] = field(init=False)
-    _unseen: deque[WatchRound] = field(init=False)
-    _shown: float | None = field(default=None, init=False)
+    _shown: float = field(default=-math.inf, init=False)  # time of the last round that it has seen
 
     def __post_init__(self) -> None:
-        most = recalled(self.seconds)
-        self._past, self._unseen = deque(maxlen=most), deque(maxlen=most)
+        self._past = deque(maxlen=self.remembered)
 
-    def choose(self, seen: WatchRound) -> int:
-        """Number of TaskManagers that the job should use; those of now where no plans are known.
+    @property
+    def remembered(self) -> int:
+        """Rounds that are remembered: forecasts compare the last hour with that of the day before.
 
-        When there are other plans than before, by their costs, a new policy is made for them, and
-        shown the rates of the past.
+        So a policy that is made anew has seen a day and an hour.
         """
-        self.remember(seen)
-        if not seen.cost:
-            return seen.machines
-        policy, unseen = self._policy, self._unseen
-        if policy is None or seen.cost != self._cost:
-            policy, unseen = self.make(self._choice(seen.cost)), self._past
-            self._policy, self._cost, self._shown = policy, seen.cost, None
-        level = seen.level
-        for one in unseen:
-            level = self._show(policy, one, seen)
-        self._unseen.clear()
-        LOG.debug("%s TaskManagers carry %s: %g", seen.cost, seen.capacity, seen.cost[level])
-        return int(seen.cost[level])
+        return math.ceil((DAY_SECONDS + HOUR) / self.seconds)
 
     def remember(self, seen: WatchRound) -> None:
         """Remember a round, also one in which no plans are known, or of an earlier process."""
         self._past.append(seen)
-        self._unseen.append(seen)
 
-    def _show(self, policy: Policy, past: WatchRound, now: WatchRound) -> int:
-        """Show a round to a policy, once for each interval that it has lasted; return its choice.
+    def choose(self, seen: WatchRound) -> int:
+        """Number of TaskManagers that the job should use; those of now where no plans are known.
 
-        So costs and forecasts keep pace with the clock, although a round may take longer.
+        A new policy is made where there are other plans than before, by their costs. It is shown
+        all rounds that it has not seen, once for each interval that they have lasted, so that its
+        costs and forecasts keep pace with the clock. A look says nothing of what is old.
         """
-        number = 1 if self._shown is None else intervals(self._shown, past.time, self.seconds)
-        self._shown = past.time
-        choices = [
-            policy.choose(_observation(past, now, past.time - left * self.seconds))
-            for left in reversed(range(number))
-        ]
-        return choices[-1]
+        self._past.append(seen)
+        if not seen.cost:
+            return seen.machines
+        if self._policy is None or seen.cost != self._cost:
+            self._policy, self._cost = self.make(self._choice(seen.cost)), seen.cost
+            self._shown = self._past[0].time - self.seconds
+        level = seen.level
+        for one in self._past:
+            if one.time <= self._shown:
+                continue
+            since = max(self._shown, one.time - OLD_SECONDS)
+            number = max(1, round(one.time / self.seconds) - round(since / self.seconds))
+            for left in reversed(range(number)):
+                at = one.time - left * self.seconds
+                level = self._policy.choose(_observation(one, seen, at))
+            self._shown = one.time
+        LOG.debug("%s TaskManagers carry %s: %g", seen.cost, seen.capacity, seen.cost[level])
+        return int(seen.cost[level])
 
     def _choice(self, cost: tuple[float, ...]) -> PlanChoice:
         terms, costs = self.terms, np.array(cost)
         price = terms.price / HOUR * (costs[:, None] + costs[None, :]) / 2
         np.fill_diagonal(price, 0.0)
         return PlanChoice(costs, price, self.seconds, terms.delay, terms.outage, terms.lag)
-
-
-def recalled(seconds: float) -> int:
-    """Return the number of rounds of some length that are remembered."""
-    return math.ceil(RECALLED_SECONDS / seconds)
-
-
-def intervals(before: float, now: float, seconds: float) -> int:
-    """Return the number of intervals of some length that end between two rounds, at least one.
-
-    Those of all rounds together are as many as have passed, however long each round takes.
-
-    >>> [intervals(at - 66.0, at, 60.0) for at in (66.0, 264.0, 330.0, 660.0)]
-    [1, 1, 2, 1]
-    >>> intervals(0.0, 7200.0, 60.0)
-    10
-    """
-    return max(1, round(now / seconds) - round(max(before, now - LONGEST_SECONDS) / seconds))
 
 
 def _observation(past: WatchRound, now: WatchRound, at: float) -> SlotObservation:

@@ -33,7 +33,6 @@ from streamplace.engines.flink.watch.deciding import (
     WatchChoice,
     choose,
     known_options,
-    recalled,
     state_words,
     wasted,
 )
@@ -47,7 +46,7 @@ from streamplace.model.intervals import RateInterval
 LOG = logging.getLogger(__name__)
 
 LAG_SECONDS = 10.0
-"""A job waits for so long for what is no lag: batches and late counts leave as much."""
+"""What waits for less is no lag: Flink fetches counts every ten seconds by default."""
 MeasureJob = Callable[[str, Set[str], Observed, Sequence[Trial]], JobModel]
 """Measures a job, given the TaskManagers that are there, and what was observed and tried before."""
 
@@ -208,12 +207,11 @@ class JobRounds:
 
     rest: Rest
     log: WatchLog
-    judge: RateJudge
+    judge: RateJudge  # its `seconds` pass from the beginning of one round to that of the next
     guards: Guards
     model_of: MeasureJob
     mover: WatchMover | None  # moves the job; None only looks
     tell: Callable[[str], None]
-    every: float = 60.0  # seconds from the beginning of one round to that of the next
     # Clock for waiting; a clock that is set does not affect it.
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
@@ -223,7 +221,7 @@ class JobRounds:
     _looked: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)  # seconds that the watch has lasted
     _fails: bool = field(default=False, init=False)  # whether checkpoints fail
-    _moved: float | None = field(default=None, init=False)  # when the last move began
+    _moved: float = field(default=-math.inf, init=False)  # when the last move began
     _measuring: Measuring = field(init=False)
     _memory: TriedLayouts = field(default_factory=TriedLayouts, init=False)
 
@@ -232,7 +230,7 @@ class JobRounds:
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
-        rounds, moves = self.log.rounds(recalled(self.every)), self.log.moves
+        rounds, moves = self.log.rounds(self.judge.remembered), self.log.moves
         for one in rounds:
             self.judge.remember(one)
             self._passed = one.time
@@ -273,19 +271,17 @@ class JobRounds:
     def _look(self, job: str) -> tuple[JobLook, WatchRound]:
         """Look at the job, and note what has changed and arrived since the last look.
 
-        The next round is due `every` seconds later; one without an answer is passed again at once.
+        A round without an answer is passed again at once.
         """
-        now, last = self.monotonic(), self._last
+        now, last, due = self.monotonic(), self._last, self._due
+        self._due = now + self.judge.seconds
         try:
             look = look_at(self.rest, job)
         except NoAnswer:
+            self._due = due
             raise
-        except FlinkError:
-            self._due = now + self.every
-            raise
-        self._due = now + self.every
         self._fails = still_fail(last, look, self._fails)
-        passed = self.every if last is None else now - self._looked
+        passed = self.judge.seconds if last is None else now - self._looked
         self._passed += passed
         self._last, self._looked = look, now
         seen = round_of(last, look, passed, self._passed)
@@ -334,28 +330,32 @@ class JobRounds:
 
     def _do(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:
         """Tell a decision, and carry it out if that is wanted and allowed; return the job's id."""
-        state, mover = state_words(seen), self.mover
-        if choice.target is None:
-            self._end(seen, f"{state}; {choice.words}")
+        mover, words = self.mover, choice.words
+        if choice.target is not None and mover is None:
+            words = f"a move would pay: {words}"
+        elif choice.target is not None and (held := self._held(here, choice)):
+            mover, words = None, f"a move would pay: {words}; but {held}"
+        elif choice.target is not None:
+            words = f"{'the job returns' if choice.returns else 'the job is moved'}: {words}"
+        seen = replace(seen, words=f"{state_words(seen)}; {words}")
+        self._say(seen.words)
+        self.log.add(seen)
+        self.observe(seen)
+        if choice.target is None or mover is None:
             return seen.job
-        if mover is None:
-            self._end(seen, f"{state}; a move would pay: {choice.words}")
-            return seen.job
-        held = self.guards.hold(
+        return self._carry_out(mover, seen.job, here, choice)
+
+    def _held(self, here: LayoutOption, choice: WatchChoice) -> str:
+        """Why nothing may be moved now; empty if something may."""
+        return self.guards.hold(
             choice,
             here.machines,
             self.local().time(),
-            since_move=math.inf if self._moved is None else self.monotonic() - self._moved,
+            since_move=self.monotonic() - self._moved,
             failures=wasted(self.log.moves),
             checkpoints_fail=self._fails,
             watched=self._passed,
         )
-        if held:
-            self._end(seen, f"{state}; a move would pay: {choice.words}; but {held}")
-            return seen.job
-        what = "the job returns" if choice.returns else "the job is moved"
-        self._end(seen, f"{state}; {what}: {choice.words}")
-        return self._carry_out(mover, seen.job, here, choice)
 
     def _carry_out(
         self, mover: WatchMover, before: str, here: LayoutOption, choice: WatchChoice
@@ -379,13 +379,6 @@ class JobRounds:
 
     def _say(self, words: str) -> None:
         self.tell(f"{self.local():%H:%M:%S}  {words}")
-
-    def _end(self, seen: WatchRound, words: str) -> None:
-        """Tell a round, and record it."""
-        self._say(words)
-        whole = replace(seen, words=words)
-        self.log.add(whole)
-        self.observe(whole)
 
 
 def _modelled(
