@@ -200,7 +200,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
         moves.states = {OLD: "FINISHED"}
         return [JOURNAL]
 
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)
     one = replace(mover(moves), tell=told.append)
     assert one.carry_out(OLD, NOW, GO) == NEW
@@ -224,7 +224,7 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
             raise tries.pop()
         return resumed(job)
 
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(moves, "resume", resume)
     moves.failure = Undecided("'b' is lost")
     ((number, decision),) = one.log.decisions.items()

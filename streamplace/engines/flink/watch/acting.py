@@ -41,8 +41,8 @@ from streamplace.io.watches import (
 from streamplace.model.units import digits
 
 BY = "flink watch"
-RETRY_SECONDS = 10.0
-"""Seconds between two tries to finish a move while Flink does not answer, or lacks devices."""
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at the job, or at a move of it that cannot be finished yet (taste)."""
 Tell = Callable[[str], None]
 
 
@@ -156,56 +156,6 @@ class WatchMover:
         )
         return self._act(decision, lambda: self.move.restart(job, before))
 
-    def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
-        number = self.log.begin(decision)
-        try:
-            return self._moved(number, decision, act())
-        except MoveUnderWay as error:
-            self.log.end(number, decision, UNBEGUN, str(error), decision.job)
-            raise
-        except (NotSaved, StoppedByOthers) as error:
-            return self._left(number, decision, error)
-        except StreamplaceError as error:
-            self.tell(without_advice(error))
-            return self.finish(number, decision, str(error)) or decision.job
-
-    def finish(
-        self, number: int, decision: WatchDecision, why: str = "the watch was ended meanwhile"
-    ) -> str | None:
-        """Find out what became of a move, and finish it; return the job that runs, if one does.
-
-        This takes as long as Flink does not answer, or no job of the move runs although it can
-        still be finished; every reason is told once. Raises MoveUnderWay when the command that
-        moves it still runs.
-        """
-        breakdowns = Notices(self.tell)
-        while True:
-            try:
-                return self._finished(number, decision, why)
-            except (Undecided, NoAnswer) as error:
-                breakdowns(f"{without_advice(error)}; trying again")
-            time.sleep(RETRY_SECONDS)
-
-    def _finished(self, number: int, decision: WatchDecision, why: str) -> str | None:
-        try:
-            journals = self.move.unfinished_moves()
-        except NoAnswer:
-            raise
-        except StreamplaceError as error:  # the store cannot be read
-            raise Undecided(str(error)) from None
-        if any(decision.job in (one.job, one.successor) for one in journals):
-            try:
-                return self._moved(number, decision, self.move.resume(decision.job))
-            except (NotSaved, StoppedByOthers) as error:
-                return self._left(number, decision, error)
-            except (MoveUnderWay, Undecided, NoAnswer):
-                raise
-            except StreamplaceError as error:
-                if not self._alive(decision) and self.move.unfinished_moves():
-                    raise Undecided(str(error)) from None
-                self.tell(str(error))
-        return self._looked_up(number, decision, why)
-
     def note_rate(self, decision: WatchDecision, flow: SourceFlow) -> None:
         """Write what was measured after a move, beside what was predicted."""
         self.log.note_rate(decision, flow.rate)
@@ -217,21 +167,66 @@ class WatchMover:
         predicted = Prediction(name, carries, None, kept=kept, spread=spread)
         note(BY, predicted, flow, self.tell)
 
-    def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved) -> str:
-        """Note a job that was moved."""
+    def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
+        number = self.log.begin(decision)
+        try:
+            return self._noted(number, decision, act)
+        except MoveUnderWay as error:
+            self.log.end(number, decision, UNBEGUN, str(error), decision.job)
+            raise
+        except StreamplaceError as error:
+            self.tell(without_advice(error))
+            return self.finish(number, decision, str(error)) or decision.job
+
+    def _noted(self, number: int, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
+        """Move the job, or go on with that, and note the outcome; return the job that runs."""
+        try:
+            moved = act()
+        except (NotSaved, StoppedByOthers) as error:  # it runs on, or others have ended it
+            self.tell(str(error))
+            state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
+            self.log.end(number, decision, state, str(error), decision.job)
+            return decision.job
         if moved.job != decision.transaction:
             return self._looked_up(number, decision, "the job was moved back") or moved.job
-        outage = "" if moved.interruption is None else f"interrupted for {moved.interruption:.1f} s"
-        self.log.end(number, decision, MOVED, outage, moved.job)
-        self.tell(f"job {moved.job} runs on its new devices{outage and ', '}{outage}")
+        seconds = moved.interruption
+        stopped = "" if seconds is None else f"interrupted for {seconds:.1f} s"
+        self.log.end(number, decision, MOVED, stopped, moved.job)
+        self.tell(f"job {moved.job} runs on its new devices{stopped and ', '}{stopped}")
         return moved.job
 
-    def _left(self, number: int, decision: WatchDecision, error: NotSaved | StoppedByOthers) -> str:
-        """Note a job that could not be saved and runs on, or that another user has stopped."""
-        self.tell(str(error))
-        state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
-        self.log.end(number, decision, state, str(error), decision.job)
-        return decision.job
+    def finish(
+        self, number: int, decision: WatchDecision, why: str = "the watch was ended meanwhile"
+    ) -> str | None:
+        """Find out what became of a move, and finish it; return the job that runs, if one does.
+
+        This takes as long as Flink does not answer, the store cannot be read, or no job of the move
+        runs although it can still be finished; every reason is told once. Raises MoveUnderWay when
+        the command that moves it still runs.
+        """
+        notices = Notices(self.tell)
+        while True:
+            try:
+                return self._finished(number, decision, why)
+            except MoveUnderWay:
+                raise
+            except StreamplaceError as error:
+                notices(f"{without_advice(error)}; trying again")
+            time.sleep(LOOK_SECONDS)
+
+    def _finished(self, number: int, decision: WatchDecision, why: str) -> str | None:
+        """Finish a move that was left in the middle, or look up how it has ended."""
+        journals = self.move.unfinished_moves()
+        if any(decision.job in (one.job, one.successor) for one in journals):
+            try:
+                return self._noted(number, decision, lambda: self.move.resume(decision.job))
+            except (MoveUnderWay, Undecided, NoAnswer):
+                raise
+            except StreamplaceError as error:
+                if not self._alive(decision) and self.move.unfinished_moves():
+                    raise
+                self.tell(str(error))
+        return self._looked_up(number, decision, why)
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:
         """Find the job of a move that runs, and note the outcome; None if none runs."""
