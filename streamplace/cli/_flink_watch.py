@@ -1,11 +1,10 @@
 """``streamplace flink watch`` and ``history``: jobs that are watched, and what was predicted."""
 
-import json
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,7 +88,7 @@ def watch_(
                 stack.enter_context(served(metrics, asked.metrics))
                 rounds.observe = metrics.add
             rounds.recall()
-            started = partial(_started, asked.placement, output)
+            started = partial(_started, output)
             watch = Watch(engine.rest, log, say, mover, rounds, started, asked.patience)
             try:
                 now = settled(engine.rest, mover, log, job)
@@ -111,11 +110,11 @@ def _mover(
     log: "WatchLog",
 ) -> "WatchMover":
     """What moves the job, for its rate or because a TaskManager was lost."""
+    from streamplace.engines.flink.pin.fitting import check_upload
     from streamplace.engines.flink.program.program import SubmittedProgram, known_program
     from streamplace.engines.flink.watch.acting import Spares, WatchMover
-    from streamplace.engines.flink.watch.watch import check_movable
 
-    check_movable(engine.rest, job)
+    check_upload(engine.rest)
     program = program or known_program(job)
     spares = Spares(engine.rest, [*asked.spare], takes_free=asked.apply)
     move = replace(engine.moving(program), without_lost=spares.of_move)
@@ -140,32 +139,20 @@ def _layout(asked: FlinkWatchSettings, rest: "Rest", job: str, log: "WatchLog") 
     return layout_of(rest, job, rest.running_job(job))
 
 
-def _started(placement: Path | None, output: Path | None, job: str, layout: "Layout") -> None:
+def _started(output: Path | None, job: str, layout: "Layout") -> None:
     """Print the id of a job that was started, and write its placement.
 
     What fails is told: if the watch ended because of it, nobody would watch the job.
     """
-    steps = [partial(print_line, job)]
-    if output is not None:
-        steps.append(partial(_write_placement, layout, placement, output))
-    for step in steps:
-        try:
-            step()
-        except StreamplaceError as error:
-            say(f"warning: {error}")
+    from streamplace.io.files import json_text, write_text
 
-
-def _write_placement(layout: "Layout", placement: Path | None, output: Path) -> None:
-    """Write where a job was started; the prediction of its first placement is of another one."""
-    from streamplace.io.files import read_bytes, write_text
-    from streamplace.io.placements import parse_document
-
-    document: dict[str, Any] = {"assignment": layout.assignment()}
-    if placement is not None:
-        given = parse_document(read_bytes(placement), str(placement))
-        document = {key: given[key] for key in ("graph",) if key in given} | document
-    write_text(output, json.dumps(document, indent=1) + "\n")
-    say_written("placement", output)
+    try:
+        print_line(job)
+        if output is not None:
+            write_text(output, json_text({"assignment": layout.assignment()}))
+            say_written("placement", output)
+    except StreamplaceError as error:
+        say(f"warning: {error}")
 
 
 @verb(

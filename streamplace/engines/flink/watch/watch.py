@@ -16,12 +16,7 @@ from urllib.parse import quote
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.saving import resumable, stopped_with, suppress_missing
-from streamplace.engines.flink.pin.fitting import (
-    check_cluster,
-    check_upload,
-    fitted,
-    left_without,
-)
+from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.answers import finished
 from streamplace.engines.flink.rest.client import (
@@ -33,9 +28,9 @@ from streamplace.engines.flink.rest.client import (
     Rest,
 )
 from streamplace.engines.flink.rest.job_ids import only_job
-from streamplace.engines.flink.rest.settings import is_adaptive, job_fault
+from streamplace.engines.flink.rest.settings import is_adaptive
 from streamplace.engines.flink.rest.tasks import layout_of
-from streamplace.engines.flink.watch.acting import Notices, Tell, WatchMover
+from streamplace.engines.flink.watch.acting import LOOK_SECONDS, Notices, Tell, WatchMover
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import PlacementError, SettingError, StreamplaceError
@@ -43,10 +38,10 @@ from streamplace.io.store import Store
 from streamplace.io.watches import BEGUN, UNBEGUN
 from streamplace.model.messages import listed, quoted
 
-LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
-"""Seconds between two looks, and for which answers that tell of an error are tried again."""
+FAULT_SECONDS = 120.0
+"""Time for which errors of Flink are asked about again, as another JobManager may begin (taste)."""
 NOTICE_SECONDS = 60.0
-"""Time within which Flink notices that a TaskManager is lost: its heartbeat.timeout is 50 s."""
+"""Time in which Flink notices that a TaskManager is lost: after 50 s, at a beat, every 10 s."""
 RUNNING, FAILED = "RUNNING", "FAILED"
 
 
@@ -83,29 +78,27 @@ class Watch:
         no longer knows it. Raises JobWatched when another process has taken over the watch.
         """
         self._check(job, layout)
-        run = _WatchedJob(job, layout)
-        troubles, hindrances, breaks = (Notices(self.tell) for _ in range(3))
+        run, notices = _WatchedJob(job, layout), Notices(self.tell)
         while True:
             state, lost = self._look(run)
-            is_failed = state == FAILED and self.mover is not None
-            if state in ENDED and not is_failed:
+            if state in ENDED and (state != FAILED or self.mover is None):
                 return self._end(run.id, state)
-            if not lost and not is_failed:
-                run.troubled_since, run.has_lost = None, run.has_lost and state != RUNNING
-                troubles("")
-                if state == RUNNING:
-                    self._pass_round(run, breaks)
-            elif lost and state == RUNNING and (there := layout_there(self._asks, run.id)):
+            if lost and state == RUNNING and (there := layout_there(self._asks, run.id)):
                 # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
                 # needed any more when all of its subtasks have ended.
                 self.tell(f"job {run.id} goes on without {listed(lost)}")
                 run.layout = there
-            elif words := self._waits(run, lost):
-                troubles(words)
-            elif not run.has_lost:
-                return self._end(run.id, state)
+            elif lost or state == FAILED:
+                words = self._waits(run, lost)
+                if not words and not run.has_lost:
+                    return self._end(run.id, state)
+                notices(words or self._start_again(run, state, lost))
             else:
-                hindrances(self._start_again(run, state, lost))
+                if run.troubled_since is not None:
+                    notices("")
+                run.troubled_since, run.has_lost = None, run.has_lost and state != RUNNING
+                if state == RUNNING:
+                    self._pass_round(run, notices)
             time.sleep(LOOK_SECONDS)
 
     @property
@@ -115,14 +108,15 @@ class Watch:
 
     def _check(self, job: str, layout: Layout) -> None:
         """Raise an error if a named spare could not replace a TaskManager."""
-        names = [] if self.mover is None else self.mover.spares.names
+        if self.mover is None or not (names := self.mover.spares.names):
+            return
         offered = self._asks.offered()
         for one in [] if self.log.has_started else names:  # later, some may be in use, or lost
             if one in layout.devices:
                 raise PlacementError(f"{quoted(one)} is not a spare: operators are placed on it")
             if one not in offered:
                 raise PlacementError(f"spare {quoted(one)} is not a TaskManager of the cluster")
-        if names and (why := unkept(self._asks, job)):
+        if why := unkept(self._asks, job):
             raise FlinkError(why)
 
     def _look(self, run: _WatchedJob) -> tuple[str, list[str]]:
@@ -189,10 +183,10 @@ class Watch:
             return f"{error}; the job is not started elsewhere"
         run.troubled_since = None
         mover.spares.names.extend(one for one in lost if one not in mover.spares.names)
-        self._follow(run, job, layout)
+        self._follow(run, job)
         return ""
 
-    def _pass_round(self, run: _WatchedJob, breaks: Notices) -> None:
+    def _pass_round(self, run: _WatchedJob, notices: Notices) -> None:
         """Pass a round if one is due, which may move the job."""
         if self.rounds is None or not self.rounds.is_due:
             return
@@ -201,19 +195,20 @@ class Watch:
         except NoAnswer:  # the next look at its health tells it, and waits
             return
         except FlinkError as error:  # it may be restarting, or have ended
-            breaks(str(error))
+            notices(str(error))
             return
-        breaks("")
-        self._follow(run, job, self.log.placed(job))
+        notices("")
+        self._follow(run, job)
 
-    def _follow(self, run: _WatchedJob, job: str, layout: Layout) -> None:
-        """Go on with the job that runs now, which should have a layout.
+    def _follow(self, run: _WatchedJob, job: str) -> None:
+        """Go on with the job that runs now.
 
-        It may have lost a TaskManager meanwhile, so that Flink shows none.
+        It may have lost a TaskManager meanwhile, so that Flink shows no layout of it.
         """
         if job == run.id:
             return
-        run.id, run.layout = job, layout_there(self._asks, job) or layout or run.layout
+        run.layout = layout_there(self._asks, job) or self.log.placed(job) or run.layout
+        run.id = job
         self.moved(job, run.layout)
 
     def _end(self, job: str, state: str) -> str:
@@ -305,13 +300,6 @@ def check_watchable(rest: Rest, job: str, document: Mapping[str, Any]) -> None:
             "Flink's autoscaler, or set jobmanager.scheduler: default (no reactive mode) and "
             "restart the JobManager"
         )
-
-
-def check_movable(rest: Rest, job: str) -> None:
-    """Raise FlinkError if a job can never be moved, so that a watch could only look."""
-    if fault := job_fault(rest, rest.job(job)):
-        raise FlinkError(f"job {job} cannot be moved: {fault}")
-    check_upload(rest)
 
 
 def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> str:
