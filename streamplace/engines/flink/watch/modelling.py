@@ -37,9 +37,9 @@ from streamplace.objectives.throughput.loads import RESOURCES, at_max_rate
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 MOST_SIZES = 8
-"""Most numbers of TaskManagers; with K of them, a policy may cost 2K - 1 times the best one."""
+"""Most numbers of TaskManagers (taste): of K, a policy may cost 2K - 1 times the best."""
 AMPLE = 4.0
-"""Layouts are searched for this multiple of what an even spread carries, so all are too small."""
+"""Layouts are searched for this multiple of what an even spread carries: none does (taste)."""
 _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
@@ -51,7 +51,6 @@ class JobModel:
     others: tuple[LayoutOption, ...]
     sizes: tuple[int, ...]  # numbers of TaskManagers among which a policy chooses
     limit: str = ""  # the resource that limits the present layout first
-    kept: float = 0.0  # tuples/s of sources that keep up while others are held back
     # What sources sustain, as a multiple of what they read while they work off what waits: less if
     # some of their subtasks fall behind meanwhile.
     lasting: float = 1.0
@@ -108,7 +107,6 @@ class JobModeller:
             tuple(others),
             tuple(sorted({*sizes, here.machines})),
             limit_of(measured, where.layout),
-            rates.kept,
             float(rates.sustained.sum()) / measured.graph.source_rate,
             measured.observed,
         )

@@ -160,7 +160,7 @@ class Measuring:
         the former.
         """
         model = self._model if _is_unchanged(self._look, look) else None
-        if model is not None and model.kept and not look.is_limited:
+        if model is not None and model.here.kept and not look.is_limited:
             return None
         return model
 
@@ -392,7 +392,7 @@ def _modelled(
         low=low,
         value=value,
         high=high,
-        kept=model.kept,
+        kept=here.kept,
         limit=model.limit,
         level=model.sizes.index(here.machines),
         capacity=tuple(
