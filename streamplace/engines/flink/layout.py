@@ -114,9 +114,9 @@ class Layout(Mapping[str, tuple[str, ...]]):
         return len(self._subtasks)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Layout):
-            return self._subtasks == other._subtasks and self.uncounted == other.uncounted
-        return self.to_json() == other
+        if not isinstance(other, Layout):
+            return NotImplemented
+        return self._subtasks == other._subtasks and self.uncounted == other.uncounted
 
     def __hash__(self) -> int:
         return hash(frozenset(self._subtasks.items()))

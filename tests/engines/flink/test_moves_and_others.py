@@ -377,7 +377,7 @@ def test_a_job_is_moved_though_a_device_whose_subtasks_have_all_ended_is_gone(
     """If it had to return, what has ended would be on the devices that it still has."""
     move = move_of(flink, monkeypatch, {})
     plan = move.plan(OLD.upper(), THERE)
-    assert plan.before == {"src": ["dev-1"], "map": ["dev-1"]}
+    assert plan.before == Layout({"src": ["dev-1"], "map": ["dev-1"]})
     assert move.running_job(OLD.upper()) == plan.job == OLD  # the id of a successor is made from it
 
 

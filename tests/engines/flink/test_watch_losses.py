@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
+from streamplace.engines.flink.move.journal import unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.pin import verify as verifying
@@ -279,7 +278,7 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     site.flink.losses[when] = lost
     assert site.moves(target) == BACK
     assert site.flink.alive == {BACK: True}
-    assert site.flink.places[BACK] == {"map": [*found]}
+    assert site.flink.places[BACK] == Layout({"map": [*found]})
     assert outcome(site.store) == ("returned", BACK)
     asked = (given for _, given in site.flink.asked if given and "jobId" in given)
     starts = [given for given in asked if given["entryClass"] != SPENT]
@@ -309,7 +308,7 @@ def test_a_job_that_has_lost_a_task_manager_goes_on_from_its_last_checkpoint(
     site = losing(managers)
     assert site.starts_again() == NEW
     assert (site.flink.alive, site.flink.restored) == ({NEW: True}, {NEW: CHECKPOINT})
-    assert site.flink.places[NEW] == {"map": [*found]}
+    assert site.flink.places[NEW] == Layout({"map": [*found]})
     assert site.flink.given["pipeline.object-reuse"] == "true"
     assert outcome(site.store) == ("moved", NEW)
     assert unfinished() == []
@@ -358,22 +357,37 @@ def test_the_end_of_a_job_is_waited_for_however_long_its_tasks_take(
     assert outcome(site.store) == ("moved", NEW)
 
 
-@pytest.mark.parametrize("lost", ["", "c"])
-def test_one_copy_runs_whenever_a_watch_is_killed_that_starts_a_job_again(
-    losing: Callable[..., Scene], lost: str
+@pytest.mark.parametrize(
+    ("act", "lost"), [("starts_again", ""), ("starts_again", "c"), ("moves", "a")]
+)
+def test_one_copy_runs_whenever_a_watch_is_killed(
+    scene: Callable[[str], Scene], losing: Callable[..., Scene], act: str, lost: str
 ) -> None:
-    """Before each of its requests, and after each that changes something."""
-    whole = losing(losses={"start": lost} if lost else {})
-    whole.starts_again()
+    """Before each of its requests, and after each that changes something.
+
+    It starts a job again that has lost a TaskManager, or moves one; another one is lost meanwhile.
+    """
+
+    def begun() -> Scene:
+        site = scene("abc") if act == "moves" else losing()
+        site.flink.losses = {"start": lost} if lost else {}
+        return site
+
+    def acts(site: Scene) -> str:
+        return site.moves(FEWER) if act == "moves" else site.starts_again()
+
+    whole = begun()
+    acts(whole)
     for at, late in moments(whole):
-        site = losing(losses={"start": lost} if lost else {}, kill_at=at, kills_late=late)
+        site = begun()
+        site.flink.kill_at, site.flink.kills_late = at, late
         with pytest.raises(Killed):
-            site.starts_again()
+            acts(site)
         job = site.begins_again()
-        if job == OLD:  # it was not begun
-            job = site.starts_again()
+        if act == "starts_again":
+            job = site.starts_again() if job == OLD else job  # it was not begun
+            assert {*site.flink.restored.values()} - {""} == {CHECKPOINT}
         assert site.flink.alive == {job: True}, whole.flink.asked[at]
-        assert {*site.flink.restored.values()} - {""} == {CHECKPOINT}
 
 
 @pytest.mark.parametrize(("lost", "job"), [("", NEW), ("c", BACK)])
@@ -392,75 +406,6 @@ def test_a_jar_that_goes_after_the_job_was_stopped_is_not_needed_any_more(
         site.flink.losses["start"] = lost
     assert site.moves(OTHER) == job
     assert site.flink.alive == {job: True}
-
-
-@pytest.fixture
-def killed(scene: Callable[[str], Scene], tmp_path: Path) -> Scene:
-    """A scene in which a command has stopped the job to move it, and was killed."""
-    whole = scene("abc")
-    whole.moves(FEWER)
-    Store.usual().path.unlink()
-    site = scene("abc")
-    asked = [request for request, _ in whole.flink.asked]
-    site.flink.kill_at = asked.index(f"POST /jobs/{OLD}/stop") + 1
-    with pytest.raises(Killed):
-        site.moves(FEWER)
-    site.flink.is_dead, site.flink.kill_at = False, -1
-    return site
-
-
-def test_a_move_that_is_being_finished_is_finished_by_nobody_else_of_its_process(
-    killed: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as another thread of a program, which would undo what this one does."""
-    move, tries = killed.mover.move, list[str]()
-
-    def verify(*given: Any) -> Verification:
-        monkeypatch.setattr(verifying, "verify", killed.flink.verify)
-        with pytest.raises(MoveUnderWay, match=f"job {OLD} is being moved, by process"):
-            move.resume(OLD)
-        tries.append(given[1])
-        return killed.flink.verify(*given)
-
-    monkeypatch.setattr(verifying, "verify", verify)
-    assert move.resume(OLD).job == NEW
-    assert tries == [NEW]
-
-
-def test_a_move_that_is_finished_later_tells_that_it_compares_no_rates(killed: Scene) -> None:
-    """The rate before it was measured by the command that was killed."""
-    site = killed
-    settings = MoveSettings("file:///s", settle=1.0)
-    assert replace(site.mover.move, settings=settings).resume(OLD).job == NEW
-    told = "the rate before the interruption is not known, so the rates before and after the move"
-    assert sum(told in line for line in site.told) == 1
-
-
-def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
-    scene: Callable[[str], Scene], tmp_path: Path
-) -> None:
-    """Before each of its requests, and after each that changes something."""
-    whole = scene("abc")
-    whole.flink.losses["start"] = "a"
-    whole.moves(FEWER)
-    for at, late in moments(whole):
-        site = scene("abc")
-        site.flink.losses["start"] = "a"
-        site.flink.kill_at, site.flink.kills_late = at, late
-        with pytest.raises(Killed):
-            site.moves(FEWER)
-        job = site.begins_again()
-        assert site.flink.alive == {job: True}, whole.flink.asked[at]
-
-
-def test_a_resumed_move_waits_for_no_task_manager_that_only_its_old_placement_used(
-    killed: Scene,
-) -> None:
-    """The job would be down for as long."""
-    killed.flink.managers.remove("b")
-    began = killed.clock.now
-    assert replace(killed.move, without_lost=None).resume(OLD).job == NEW
-    assert killed.clock.now - began < 5
 
 
 class CrashingStore:
