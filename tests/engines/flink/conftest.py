@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from lazy_flink import Clock, Shop, shop_maker, with_clock
 from moving_cases import MoveCase
-from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.io.store import Store
@@ -36,9 +35,3 @@ def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MoveCase:
 def store() -> Store:
     """The user's store, which is empty."""
     return Store.usual()
-
-
-@pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A job that nobody has watched yet."""
-    return scene_of(monkeypatch)
