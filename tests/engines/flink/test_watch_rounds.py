@@ -132,7 +132,8 @@ class Scene:
             raise self.unmeasured
         here = self.factors.get(self.where, 1.0) if is_limited else 1.0
         is_wrong = abs(here - 1) > 0.2
-        options, where = {}, Layout({"map": self.where.split()})
+        options = dict[str, LayoutOption]()
+        where = Layout({"map": self.where.split()})
         for name, rate in self.carries.items():
             value = self.factors.get(name, 1.0) / here * rate
             best = inf if is_wrong else 1.1 * value * exp(UNLIKE / (1 + len(trials)))
