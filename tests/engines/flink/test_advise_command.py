@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from fake_flink import ANSWERS, FakeFlink, failure
+from fake_flink import ANSWERS, FakeFlink
 from lazy_flink import Clock, Shop, advised
 
 from streamplace.engines.flink.measure import cluster as clusters
@@ -96,22 +96,21 @@ def test_a_restart_makes_a_job_young() -> None:
     assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
 
 
-def test_rates_that_are_none_are_refused_before_anything_is_asked(shop: Shop) -> None:
-    flink = shop()
-    for rate in ("0", "-1", "2xx", "x", "1e99x", "nan"):
-        with pytest.raises(StreamplaceError):
-            advised(flink, rate)
-    assert flink.asked == []
-
-
-@pytest.mark.parametrize("wrong", [{"mips": "fast"}, {"bandwidth": "1 Gbit per second"}])
-def test_speeds_that_are_none_are_refused_before_anything_is_asked(
-    shop: Shop, wrong: dict[str, Any]
+@pytest.mark.parametrize(
+    ("rate", "facts"),
+    [
+        *((rate, {}) for rate in ("0", "-1", "2xx", "x", "1e99x", "nan")),
+        ("2x", {"mips": "fast"}),
+        ("2x", {"bandwidth": "1 Gbit per second"}),
+    ],
+)
+def test_rates_and_speeds_that_are_none_are_refused_before_anything_is_asked(
+    shop: Shop, rate: str, facts: dict[str, Any]
 ) -> None:
     """Not after the minutes for which the job is watched."""
     flink = shop()
     with pytest.raises(StreamplaceError):
-        advised(flink, machines=None, **wrong)
+        advised(flink, rate, None, **facts)
     assert flink.asked == []
 
 
@@ -120,15 +119,3 @@ def test_a_rate_that_nothing_carries_is_refused(shop: Shop) -> None:
     offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
     with pytest.raises(StreamplaceError, match="a plan was found for up to"):
         advised(shop(), "100x", offers)
-
-
-@pytest.mark.parametrize(("scheduler", "is_rescaled"), [("Adaptive", True), (None, False)])
-def test_a_job_manager_that_does_not_show_its_settings_hinders_no_advice(
-    shop: Shop, scheduler: str | None, is_rescaled: bool
-) -> None:
-    """As behind a gateway; before version 2, only settings tell the adaptive scheduler."""
-    flink = shop(facts={"schedulerType": scheduler})
-    flink.answers["GET /jobmanager/config"] = failure("forbidden", status=403)
-    commands = advised(flink).commands
-    assert any(line.startswith("curl -X PUT") for line in commands) is is_rescaled
-    assert any(line.startswith("streamplace flink move") for line in commands) is not is_rescaled
