@@ -290,14 +290,17 @@ def pipeline(*parallelism: int, rate: float = 100) -> dict[str, Any]:
     return {"name": "pipeline", "operators": operators, "streams": streams}
 
 
+def posted(rest: Rest, jar: Path, entry: str, *arguments: str, **more: Any) -> str:
+    """Id of a job that is submitted as others do, by its main class."""
+    request = {"entryClass": entry, "programArgsList": [*arguments], **more}
+    return str(rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"])
+
+
 def submitted(
     rest: Rest, jar: Path, entry: str, *arguments: str, settings: Mapping[str, str] | None = None
 ) -> str:
-    """Id of a job of which every subtask runs, by its main class."""
-    request: dict[str, Any] = {"entryClass": entry, "programArgsList": [*arguments]}
-    if settings:
-        request["flinkConfiguration"] = dict(settings)
-    job: str = rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"]
+    """Id of such a job, of which every subtask runs."""
+    job = posted(rest, jar, entry, *arguments, flinkConfiguration=dict(settings or {}))
     rest.wait_running(job)
     return job
 
@@ -372,16 +375,10 @@ class Watched:
 
     def start(self, per_second: int, savepoint: str | None = None) -> str:
         """Submit it as others do; returns its id."""
-        request: dict[str, Any] = {
-            "entryClass": self.entry,
-            "programArgsList": self.arguments(per_second),
-            "parallelism": PARALLELISM,
-            "flinkConfiguration": dict(self.settings),
-        }
-        if savepoint is not None:
-            request["savepointPath"] = savepoint
-        job: str = self.rest.post(f"/jars/{self.rest.upload(self.jar)}/run", request)["jobid"]
-        return job
+        given = {"parallelism": PARALLELISM, "flinkConfiguration": dict(self.settings)}
+        more = {"savepointPath": savepoint} if savepoint else {}
+        arguments = self.arguments(per_second)
+        return posted(self.rest, self.jar, self.entry, *arguments, **given, **more)
 
     def tells_more(self) -> None:
         """Wait until it has told something more."""
