@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.program.program import Program
-    from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.log import WatchLog
 
@@ -56,16 +55,12 @@ def watch_(
     if the job has finished or was cancelled, and 2 if it failed, or others moved or stopped it.
     """
     from streamplace.engines.flink.decide.improving import JobImprover
+    from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.metrics import WatchMetrics, served
     from streamplace.engines.flink.watch.modelling import JobModeller
     from streamplace.engines.flink.watch.rounds import JobRounds
-    from streamplace.engines.flink.watch.watch import (
-        Watch,
-        check_watchable,
-        first_job,
-        settled,
-    )
+    from streamplace.engines.flink.watch.watch import Watch, check_watchable, first_job
     from streamplace.io.store import Store
 
     try:
@@ -82,20 +77,17 @@ def watch_(
             improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
             model_of = JobModeller(improver, asked.at_most)
             moves = mover if asked.apply else None
-            rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves, say)
+            rounds = JobRounds(engine.rest, log, judge, guards, model_of, moves)
             if asked.metrics is not None:
                 metrics = WatchMetrics(str(document["name"]))
                 stack.enter_context(served(metrics, asked.metrics))
                 rounds.observe = metrics.add
             rounds.recall()
+            placement = None if asked.placement is None else Layout.read(asked.placement)
             started = partial(_started, output)
-            watch = Watch(engine.rest, log, say, mover, rounds, started, asked.patience)
+            watch = Watch(engine.rest, log, mover, rounds, started, asked.patience)
             try:
-                now = settled(engine.rest, mover, log, job)
-                layout = _layout(asked, engine.rest, now, log)
-                if now != job:
-                    started(now, layout)
-                watch.run(now, layout)
+                watch.begin(job, placement)
             except KeyboardInterrupt:
                 say(INTERRUPTED if log.is_starting else STOPPED)
     except KeyboardInterrupt:
@@ -118,25 +110,7 @@ def _mover(
     program = program or known_program(job)
     spares = Spares(engine.rest, [*asked.spare], takes_free=asked.apply)
     move = replace(engine.moving(program), without_lost=spares.of_move)
-    return WatchMover(move, spares, log, say, SubmittedProgram.of(program).check)
-
-
-def _layout(asked: FlinkWatchSettings, rest: "Rest", job: str, log: "WatchLog") -> "Layout":
-    """Where the job is placed: as the placement says, or where it runs.
-
-    The placement is not that of a job which a watch has started elsewhere. Such a job may have lost
-    a device meanwhile, so that Flink shows no layout of it.
-    """
-    from streamplace.engines.flink.layout import Layout
-    from streamplace.engines.flink.rest.tasks import layout_of
-    from streamplace.engines.flink.watch.watch import layout_there
-
-    if any(one.after == job != one.job for one in log.decisions.values()):
-        if layout := layout_there(rest, job) or log.placed(job):
-            return layout
-    elif asked.placement is not None:
-        return Layout.read(asked.placement)
-    return layout_of(rest, job, rest.running_job(job))
+    return WatchMover(move, spares, log, SubmittedProgram.of(program).check)
 
 
 def _started(output: Path | None, job: str, layout: "Layout") -> None:

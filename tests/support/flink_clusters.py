@@ -507,11 +507,11 @@ class WatchThread:
     def __init__(self, move: FlinkMove, job: str, layout: Layout, patience: float = 0.5) -> None:
         self.steps, self.ended = list[str](), list[str]()
         self.runs: list[tuple[str, Layout]] = []
-        tell, spares = self.steps.append, Spares(move.rest, ["dev-2"])
-        log = WatchLog.claimed(Store.usual(), job, "watched", tell)
-        mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log, tell)
+        spares = Spares(move.rest, ["dev-2"])
+        log = WatchLog.claimed(Store.usual(), job, "watched", self.steps.append)
+        mover = WatchMover(replace(move, without_lost=spares.of_move), spares, log)
         moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
-        self._watch = Watch(move.rest, log, tell, mover, None, moved, patience)
+        self._watch = Watch(move.rest, log, mover, None, moved, patience)
         self._thread = threading.Thread(target=self._run, args=(job, layout), daemon=True)
         self._thread.start()
 

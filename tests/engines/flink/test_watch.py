@@ -147,7 +147,7 @@ class Watched:
         """What starts the job again."""
         move: Any = self
         taken = Spares(self.flink.rest, [*spares], takes_free=takes_free)
-        return WatchMover(move, taken, self.log, self.told.append)
+        return WatchMover(move, taken, self.log)
 
     @property
     def log(self) -> WatchLog:
@@ -164,8 +164,8 @@ class Watched:
         """Watch the job until it ends, with a patience of two looks; return its last state."""
         self.monkeypatch.setattr(watching, "time", Looks(self.flink.answers, events))
         log = self.log if mover is None else mover.log
-        tell, moved = self.told.append, lambda name, where: self.runs.append((name, where))
-        watch = Watch(self.flink.rest, log, tell, mover, rounds, moved, patience=1.5)
+        moved = lambda name, where: self.runs.append((name, where))  # noqa: E731
+        watch = Watch(self.flink.rest, log, mover, rounds, moved, patience=1.5)
         return watch.run(OLD, layout)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,30 +86,30 @@ class Moves:
         return self.journals
 
 
-MakeMover = Callable[[Moves], WatchMover]
+MakeMover = Callable[..., WatchMover]
 
 
 @pytest.fixture
-def mover(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeMover:
-    """What a new process moves the job with."""
+def mover(store: Store, monkeypatch: pytest.MonkeyPatch) -> MakeMover:
+    """What a new process moves the job with, and tells."""
 
-    def make(moves: Moves) -> WatchMover:
+    def make(moves: Moves, tell: Callable[[str], None] = print) -> WatchMover:
         monkeypatch.setattr(acting, "chain_states", lambda *_: moves.states)
-        told: list[str] = []
-        own = WatchLog.claimed(store, OLD, "shop", told.append)
+        monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
         move: Any = moves
-        return WatchMover(move, Spares(moves.rest, []), own, told.append)
+        own = WatchLog.claimed(store, OLD, "shop", tell)
+        return WatchMover(move, Spares(moves.rest, []), own)
 
     return make
 
 
 def test_a_move_is_written_with_what_it_predicted_and_measured(
-    mover: MakeMover, store: Store, tmp_path: Path
+    mover: MakeMover, store: Store
 ) -> None:
     """What was measured is written by the next round."""
     told: list[str] = []
     flink = FakeFlink(healthy("a", "b") | {f"GET /jobs/{NEW}": job("shop", "RUNNING", {})})
-    one = replace(mover(Moves(rest=flink.rest)), tell=told.append)
+    one = mover(Moves(rest=flink.rest), told.append)
     assert one.carry_out(OLD, NOW, GO) == NEW
     assert told == [f"job {NEW} runs on its new devices, interrupted for 1.5 s"]
     (decision,) = one.log.decisions.values()
@@ -142,41 +141,32 @@ def test_the_outcome_of_a_move_that_fails_is_looked_up(
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
-def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
-    mover: MakeMover, store: Store, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(NotSaved("no disk"), "not saved"), (StoppedByOthers("by somebody else"), "not begun")],
+)
+def test_a_job_that_cannot_be_saved_or_that_others_have_stopped_is_left(
+    mover: MakeMover,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    error: FlinkError,
+    state: str,
+    is_resumed: bool,
 ) -> None:
-    """Flink may have restarted it, so this is told apart from moves that were not begun."""
+    """By the watch that would have moved it, and by one that finishes its move.
+
+    Flink may have restarted a job that it was asked to save, so this is told apart.
+    """
 
     def resume(job: str) -> FlinkMoved:
-        raise NotSaved("no disk")
+        raise error
 
-    moves = Moves(failure=NotSaved("no disk"))
+    moves = Moves(failure=Undecided("no answer") if is_resumed else error, journals=[JOURNAL])
     monkeypatch.setattr(moves, "resume", resume)
-    if is_resumed:
-        moves.failure = Undecided("no answer")
-        moves.journals = [JOURNAL]
     one = mover(moves)
     assert one.carry_out(OLD, NOW, GO) == OLD
-    assert outcome(store) == ("not saved", OLD)
+    assert (moves.starts, outcome(store)) == (0, (state, OLD))
     assert not one.log.has_started
-
-
-@pytest.mark.parametrize("is_begun", [False, True])
-def test_a_job_that_others_have_stopped_is_not_started_again(
-    mover: MakeMover, store: Store, monkeypatch: pytest.MonkeyPatch, is_begun: bool
-) -> None:
-    """Neither by the watch that would have moved it, nor by one that finishes its move."""
-
-    def resume(job: str) -> FlinkMoved:
-        raise StoppedByOthers("stopped by somebody else")
-
-    moves = Moves({OLD: "FINISHED"}, failure=StoppedByOthers("stopped by somebody else"))
-    if is_begun:
-        moves.failure = Undecided("no answer")
-        monkeypatch.setattr(moves, "resume", resume)
-    moves.journals = [JOURNAL]
-    assert mover(moves).carry_out(OLD, NOW, GO) == OLD
-    assert (moves.starts, outcome(store)) == (0, ("not begun", OLD))
 
 
 @pytest.mark.parametrize("silence", [NoAnswer("no Flink answers"), FlinkError("no such folder")])
@@ -200,9 +190,8 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
         moves.states = {OLD: "FINISHED"}
         return [JOURNAL]
 
-    monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)
-    one = replace(mover(moves), tell=told.append)
+    one = mover(moves, told.append)
     assert one.carry_out(OLD, NOW, GO) == NEW
     assert (moves.starts, outcome(store)) == (1, ("moved", NEW))
     assert told[0] == "no answer"
@@ -224,7 +213,6 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
             raise tries.pop()
         return resumed(job)
 
-    monkeypatch.setattr(acting, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(moves, "resume", resume)
     moves.failure = Undecided("'b' is lost")
     ((number, decision),) = one.log.decisions.items()

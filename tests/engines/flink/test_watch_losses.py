@@ -230,7 +230,7 @@ class Scene:
     def mover(self) -> WatchMover:
         """What a new process of the watch moves the job with."""
         log = WatchLog.claimed(self.store, OLD, "shop", self.told.append)
-        return WatchMover(self.move, self.spares, log, self.told.append)
+        return WatchMover(self.move, self.spares, log)
 
     def moves(self, places: Places) -> str:
         """Move the job; return the id of the one that runs afterwards."""

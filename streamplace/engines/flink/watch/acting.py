@@ -43,13 +43,12 @@ from streamplace.model.units import digits
 BY = "flink watch"
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the job, or at a move of it that cannot be finished yet (taste)."""
-Tell = Callable[[str], None]
 
 
 class Notices:
     """Messages; equal consecutive ones are given only once."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell, self._last = tell, ""
 
     def __call__(self, words: str) -> None:
@@ -103,7 +102,6 @@ class WatchMover:
     move: FlinkMove  # carries out moves as transactions
     spares: Spares
     log: WatchLog
-    tell: Tell
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
 
@@ -161,11 +159,11 @@ class WatchMover:
         self.log.note_rate(decision, flow.rate)
         if (carries := decision.model) is None:
             return
-        self.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
+        self.log.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
         name = str(self.rest.job(decision.after)["name"])
         kept, spread = decision.kept, decision.spread
         predicted = Prediction(name, carries, None, kept=kept, spread=spread)
-        note(BY, predicted, flow, self.tell)
+        note(BY, predicted, flow, self.log.tell)
 
     def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)
@@ -175,7 +173,7 @@ class WatchMover:
             self.log.end(number, decision, UNBEGUN, str(error), decision.job)
             raise
         except StreamplaceError as error:
-            self.tell(without_advice(error))
+            self.log.tell(without_advice(error))
             return self.finish(number, decision, str(error)) or decision.job
 
     def _noted(self, number: int, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
@@ -183,7 +181,7 @@ class WatchMover:
         try:
             moved = act()
         except (NotSaved, StoppedByOthers) as error:  # it runs on, or others have ended it
-            self.tell(str(error))
+            self.log.tell(str(error))
             state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
             self.log.end(number, decision, state, str(error), decision.job)
             return decision.job
@@ -192,7 +190,7 @@ class WatchMover:
         seconds = moved.interruption
         stopped = "" if seconds is None else f"interrupted for {seconds:.1f} s"
         self.log.end(number, decision, MOVED, stopped, moved.job)
-        self.tell(f"job {moved.job} runs on its new devices{stopped and ', '}{stopped}")
+        self.log.tell(f"job {moved.job} runs on its new devices{stopped and ', '}{stopped}")
         return moved.job
 
     def finish(
@@ -204,7 +202,7 @@ class WatchMover:
         runs although it can still be finished; every reason is told once. Raises MoveUnderWay when
         the command that moves it still runs.
         """
-        notices = Notices(self.tell)
+        notices = Notices(self.log.tell)
         while True:
             try:
                 return self._finished(number, decision, why)
@@ -225,7 +223,7 @@ class WatchMover:
             except StreamplaceError as error:
                 if not self._alive(decision) and self.move.unfinished_moves():
                     raise
-                self.tell(str(error))
+                self.log.tell(str(error))
         return self._looked_up(number, decision, why)
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:

@@ -39,7 +39,6 @@ from streamplace.engines.flink.watch.deciding import (
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.engines.flink.watch.modelling import JobModel
 from streamplace.errors import StreamplaceError
-from streamplace.io.store import StoreError
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, seconds_since, utc_now
 from streamplace.model.intervals import RateInterval
 
@@ -211,7 +210,6 @@ class JobRounds:
     guards: Guards
     model_of: MeasureJob
     mover: WatchMover | None  # moves the job; None only looks
-    tell: Callable[[str], None]
     # Clock for waiting; a clock that is set does not affect it.
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now  # clock for hours of the day
@@ -226,7 +224,7 @@ class JobRounds:
     _memory: TriedLayouts = field(default_factory=TriedLayouts, init=False)
 
     def __post_init__(self) -> None:
-        self._measuring = Measuring(self.model_of, self.tell, self.monotonic)
+        self._measuring = Measuring(self.model_of, self.log.tell, self.monotonic)
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
@@ -364,12 +362,10 @@ class JobRounds:
         self._moved = self.monotonic()
         try:
             job = mover.carry_out(before, here, choice)
-        except StoreError as error:
-            self.tell(f"warning: {error}; nothing is moved without a record")
         except (NoAnswer, JobWatched):
             raise
         except StreamplaceError as error:
-            self.tell(f"the job is not moved: {error}")
+            self.log.tell(f"the job is not moved: {error}")
         new = self.log.moves[known:]
         self._remember(new)
         if new or job != before:
@@ -378,7 +374,7 @@ class JobRounds:
         return job
 
     def _say(self, words: str) -> None:
-        self.tell(f"{self.local():%H:%M:%S}  {words}")
+        self.log.tell(f"{self.local():%H:%M:%S}  {words}")
 
 
 def _modelled(

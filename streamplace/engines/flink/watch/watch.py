@@ -30,7 +30,7 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.settings import is_adaptive
 from streamplace.engines.flink.rest.tasks import layout_of
-from streamplace.engines.flink.watch.acting import LOOK_SECONDS, Notices, Tell, WatchMover
+from streamplace.engines.flink.watch.acting import LOOK_SECONDS, Notices, WatchMover
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import PlacementError, SettingError, StreamplaceError
@@ -61,7 +61,6 @@ class Watch:
 
     rest: Rest
     log: WatchLog
-    tell: Tell
     # Starts the job without lost TaskManagers; None never does.
     mover: WatchMover | None = None
     rounds: JobRounds | None = None  # None watches for lost TaskManagers only
@@ -69,6 +68,19 @@ class Watch:
     moved: Callable[[str, Layout], None] = lambda job, layout: None
     # Seconds within which a lost TaskManager may return.
     patience: float = 30.0
+
+    def begin(self, job: str, placement: Layout | None = None) -> str:
+        """Finish what an earlier watch of a job has begun, and watch the job that runs then.
+
+        It is where it is placed, or where it runs, unless a watch has started it elsewhere.
+        """
+        now = settled(self.rest, self.mover, self.log, job)
+        if any(one.after == now != one.job for one in self.log.decisions.values()):
+            placement = self._layout(self.rest, now)
+        layout = placement or layout_of(self.rest, now, self.rest.running_job(now))
+        if now != job:
+            self.moved(now, layout)
+        return self.run(now, layout)
 
     def run(self, job: str, layout: Layout) -> str:
         """Watch a job that is placed somewhere; return its last state.
@@ -78,7 +90,7 @@ class Watch:
         no longer knows it. Raises JobWatched when another process has taken over the watch.
         """
         self._check(job, layout)
-        run, notices = _WatchedJob(job, layout), Notices(self.tell)
+        run, notices = _WatchedJob(job, layout), Notices(self.log.tell)
         while True:
             state, lost = self._look(run)
             if state in ENDED and (state != FAILED or self.mover is None):
@@ -86,7 +98,7 @@ class Watch:
             if lost and state == RUNNING and (there := layout_there(self._asks, run.id)):
                 # Flink itself starts jobs elsewhere that are not placed, and a TaskManager is not
                 # needed any more when all of its subtasks have ended.
-                self.tell(f"job {run.id} goes on without {listed(lost)}")
+                self.log.tell(f"job {run.id} goes on without {listed(lost)}")
                 run.layout = there
             elif lost or state == FAILED:
                 words = self._waits(run, lost)
@@ -104,7 +116,7 @@ class Watch:
     @property
     def _asks(self) -> Rest:
         """Interface that waits for an answer for as long as it takes."""
-        return self.rest.patient(math.inf, self.tell)
+        return self.rest.patient(math.inf, self.log.tell)
 
     def _check(self, job: str, layout: Layout) -> None:
         """Raise an error if a named spare could not replace a TaskManager."""
@@ -201,15 +213,17 @@ class Watch:
         self._follow(run, job)
 
     def _follow(self, run: _WatchedJob, job: str) -> None:
-        """Go on with the job that runs now.
+        """Go on with the job that runs now."""
+        if job != run.id:
+            run.id, run.layout = job, self._layout(self._asks, job) or run.layout
+            self.moved(job, run.layout)
 
-        It may have lost a TaskManager meanwhile, so that Flink shows no layout of it.
+    def _layout(self, rest: Rest, job: str) -> Layout:
+        """Where a job runs that a watch has started; empty if that is unknown.
+
+        If it has lost a TaskManager meanwhile, Flink shows no layout of it.
         """
-        if job == run.id:
-            return
-        run.layout = layout_there(self._asks, job) or self.log.placed(job) or run.layout
-        run.id = job
-        self.moved(job, run.layout)
+        return layout_there(rest, job) or self.log.placed(job)
 
     def _end(self, job: str, state: str) -> str:
         """Tell how the job has ended; raise FlinkError if it has failed, or others ended it."""
@@ -225,7 +239,7 @@ class Watch:
             )
         if state == FINISHED and (path := stopped_with(rest, job)) is not None:
             raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
-        self.tell(finished(job) if state == FINISHED else f"job {job} is {state}")
+        self.log.tell(finished(job) if state == FINISHED else f"job {job} is {state}")
         return state
 
 
@@ -314,7 +328,7 @@ def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> st
         if number != last:  # its outcome could not be written; a later one was carried out
             log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
         elif mover is not None:
-            mover.tell(f"a move of job {decision.job} was interrupted; it is finished first")
+            log.tell(f"a move of job {decision.job} was interrupted; it is finished first")
             job = mover.finish(number, decision) or job
         elif rest.state(job) in (None, *ENDED):
             raise SettingError(
