@@ -174,7 +174,7 @@ def decided(
 ) -> None:
     """Write a start elsewhere that has succeeded."""
     decision = WatchDecision("", kind, before, after, {"map": [where]}, (1, 1), "")
-    log.end(log.begin(decision), decision, "moved", "", after)
+    log.end(log.begin(decision), "moved", "", after)
 
 
 @pytest.fixture

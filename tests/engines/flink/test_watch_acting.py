@@ -215,8 +215,8 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
 
     monkeypatch.setattr(moves, "resume", resume)
     moves.failure = Undecided("'b' is lost")
-    ((number, decision),) = one.log.decisions.items()
-    assert one.finish(number, decision) == NEW
+    (number,) = one.log.decisions
+    assert one.finish(number) == NEW
     assert (tries, outcome(store)) == ([], ("moved", NEW))
 
 

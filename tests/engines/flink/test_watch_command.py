@@ -194,7 +194,7 @@ def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
     new, layout = successor(OLD), {"map": ["dev-0"]}
     own = log.WatchLog.claimed(Store.usual(), OLD, "shop", print)
     decision = WatchDecision(utc_now(), "move", OLD, new, {**layout}, (1, 1), "")
-    own.end(own.begin(decision), decision, MOVED, "", new)
+    own.end(own.begin(decision), MOVED, "", new)
     flink.answers |= {
         f"GET /jobs/{OLD}": job("shop", "FINISHED", {}),
         f"GET /jobs/{new}": job("shop", state, {"map": "RUNNING"}),

@@ -164,7 +164,7 @@ class Scene:
             (here.machines, choice.target.machines),
             choice.words,
         )
-        self.log.end(self.log.begin(decision), decision, self.ends, "", after)
+        self.log.end(self.log.begin(decision), self.ends, "", after)
         self.passes_time(2.0, runs=False)
         if has_moved:
             self.number, self.where = self.number + 1, self.visited[-1]

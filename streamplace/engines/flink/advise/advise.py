@@ -63,7 +63,8 @@ from streamplace.planning.result import PlanResult
 
 ALIKE = 0.01
 """Relative difference of speeds, and of the CPU of two plans, that does not matter (taste)."""
-_NUMBERED = re.compile(r"-\d+")
+_NUMBER = re.compile(r"-\d+\Z")
+"""End of the name of one of several machines of an offer, as in ``small-0``."""
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
     SHARED: "CPU time of threads of one name",
@@ -273,11 +274,10 @@ def _notes(
     yield from seen.doubts
     if cluster.java is None:
         yield "what Java itself takes of each TaskManager is not measured and left out"
-    if machines is None:
-        yield from filter(None, (cluster.unmeasured_sending,))
-    elif cluster.sending.is_assumed and not (
-        plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte
-    ):
+    counts = plan.cluster.overhead_s or plan.cluster.overhead_s_per_byte
+    if cluster.sending.is_assumed and machines is None:
+        yield cluster.unmeasured_sending
+    elif cluster.sending.is_assumed and not counts:
         kind = "offers" if isinstance(machines, Catalogue) else "machines"
         yield (
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
@@ -348,16 +348,8 @@ def _offer_of(device: MeasuredDevice, offers: Sequence[Offer]) -> tuple[str | No
     It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
     one with the same number of cores, the same speed, and at least the same memory.
     """
-    named = [
-        offer.name
-        for offer in offers
-        if device.name == offer.name
-        or (
-            device.name.startswith(offer.name)
-            and _NUMBERED.fullmatch(device.name.removeprefix(offer.name))
-        )
-    ]
-    if named:
+    names = (device.name, _NUMBER.sub("", device.name))
+    if named := [offer.name for offer in offers if offer.name in names]:
         return max(named, key=len), "name"
     equal = [
         offer

@@ -168,34 +168,33 @@ class WatchMover:
     def _act(self, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
         number = self.log.begin(decision)
         try:
-            return self._noted(number, decision, act)
+            return self._noted(number, act)
         except MoveUnderWay as error:
-            self.log.end(number, decision, UNBEGUN, str(error), decision.job)
+            self.log.end(number, UNBEGUN, str(error), decision.job)
             raise
         except StreamplaceError as error:
             self.log.tell(without_advice(error))
-            return self.finish(number, decision, str(error)) or decision.job
+            return self.finish(number, str(error)) or decision.job
 
-    def _noted(self, number: int, decision: WatchDecision, act: Callable[[], FlinkMoved]) -> str:
+    def _noted(self, number: int, act: Callable[[], FlinkMoved]) -> str:
         """Move the job, or go on with that, and note the outcome; return the job that runs."""
+        decision = self.log.decisions[number]
         try:
             moved = act()
         except (NotSaved, StoppedByOthers) as error:  # it runs on, or others have ended it
             self.log.tell(str(error))
             state = UNSAVED if isinstance(error, NotSaved) else UNBEGUN
-            self.log.end(number, decision, state, str(error), decision.job)
+            self.log.end(number, state, str(error), decision.job)
             return decision.job
         if moved.job != decision.transaction:
-            return self._looked_up(number, decision, "the job was moved back") or moved.job
+            return self._looked_up(number, "the job was moved back") or moved.job
         seconds = moved.interruption
         stopped = "" if seconds is None else f"interrupted for {seconds:.1f} s"
-        self.log.end(number, decision, MOVED, stopped, moved.job)
+        self.log.end(number, MOVED, stopped, moved.job)
         self.log.tell(f"job {moved.job} runs on its new devices{stopped and ', '}{stopped}")
         return moved.job
 
-    def finish(
-        self, number: int, decision: WatchDecision, why: str = "the watch was ended meanwhile"
-    ) -> str | None:
+    def finish(self, number: int, why: str = "the watch was ended meanwhile") -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
         This takes as long as Flink does not answer, the store cannot be read, or no job of the move
@@ -205,39 +204,40 @@ class WatchMover:
         notices = Notices(self.log.tell)
         while True:
             try:
-                return self._finished(number, decision, why)
+                return self._finished(number, why)
             except MoveUnderWay:
                 raise
             except StreamplaceError as error:
                 notices(f"{without_advice(error)}; trying again")
             time.sleep(LOOK_SECONDS)
 
-    def _finished(self, number: int, decision: WatchDecision, why: str) -> str | None:
+    def _finished(self, number: int, why: str) -> str | None:
         """Finish a move that was left in the middle, or look up how it has ended."""
-        journals = self.move.unfinished_moves()
-        if any(decision.job in (one.job, one.successor) for one in journals):
+        job = self.log.decisions[number].job
+        if any(job in (one.job, one.successor) for one in self.move.unfinished_moves()):
             try:
-                return self._noted(number, decision, lambda: self.move.resume(decision.job))
+                return self._noted(number, lambda: self.move.resume(job))
             except (MoveUnderWay, Undecided, NoAnswer):
                 raise
             except StreamplaceError as error:
-                if not self._alive(decision) and self.move.unfinished_moves():
+                if not self._alive(job) and self.move.unfinished_moves():
                     raise
                 self.log.tell(str(error))
-        return self._looked_up(number, decision, why)
+        return self._looked_up(number, why)
 
-    def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:
+    def _looked_up(self, number: int, why: str) -> str | None:
         """Find the job of a move that runs, and note the outcome; None if none runs."""
-        alive = self._alive(decision)
+        job = self.log.decisions[number].job
+        alive = self._alive(job)
         if not alive:
-            self.log.end(number, decision, FAILED, f"{why}; no job of the move runs", "")
+            self.log.end(number, FAILED, f"{why}; no job of the move runs", "")
             return None
-        place = chain_of(decision.job).index(alive[-1])
+        place = chain_of(job).index(alive[-1])
         state = UNBEGUN if place == 0 else MOVED if place == 1 else RETURNED
-        self.log.end(number, decision, state, why, alive[-1])
+        self.log.end(number, state, why, alive[-1])
         return alive[-1]
 
-    def _alive(self, decision: WatchDecision) -> list[str]:
+    def _alive(self, job: str) -> list[str]:
         """Jobs before and after a move that have not ended, in order."""
-        states = chain_states(self.rest, decision.job)
-        return [job for job, state in states.items() if state not in ENDED]
+        states = chain_states(self.rest, job)
+        return [one for one, state in states.items() if state not in ENDED]

@@ -101,13 +101,12 @@ class WatchLog:
         self.decisions[number] = decision
         return number
 
-    def end(
-        self, number: int, decision: WatchDecision, state: str, outcome: str, after: str
-    ) -> None:
+    def end(self, number: int, state: str, outcome: str, after: str) -> None:
         """Write the outcome of a decision, and follow the job."""
-        self.amend(number, replace(decision, state=state, outcome=outcome, after=after))
+        decision = self.decisions[number]
+        self._amend(number, replace(decision, state=state, outcome=outcome, after=after))
 
-    def amend(self, number: int, decision: WatchDecision) -> None:
+    def _amend(self, number: int, decision: WatchDecision) -> None:
         """Replace a decision; where this fails, the next process finds out the outcome again."""
         self.decisions[number] = decision
         try:
@@ -123,7 +122,7 @@ class WatchLog:
     def note_rate(self, decision: WatchDecision, rate: float) -> None:
         """Write what was measured after a decision."""
         number = next(n for n, one in self.decisions.items() if one is decision)
-        self.amend(number, replace(decision, measured=rate))
+        self._amend(number, replace(decision, measured=rate))
 
     def rounds(self, most: int) -> list[WatchRound]:
         """Return the last rounds, in order."""

@@ -326,10 +326,10 @@ def settled(rest: Rest, mover: WatchMover | None, log: WatchLog, job: str) -> st
         if decision.state != BEGUN:
             continue
         if number != last:  # its outcome could not be written; a later one was carried out
-            log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
+            log.end(number, UNBEGUN, "unknown; a later decision was carried out", "")
         elif mover is not None:
             log.tell(f"a move of job {decision.job} was interrupted; it is finished first")
-            job = mover.finish(number, decision) or job
+            job = mover.finish(number) or job
         elif rest.state(job) in (None, *ENDED):
             raise SettingError(
                 f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
