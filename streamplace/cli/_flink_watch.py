@@ -73,7 +73,8 @@ def watch_(
             document = engine.rest.job(job)
             check_watchable(engine.rest, job, document)
             log = WatchLog.claimed(store, job, str(document["name"]), say)
-            mover = _mover(asked, engine, program, job, log) if asked.may_start else None
+            may_start = asked.apply or asked.spare
+            mover = _mover(asked, engine, program, job, log) if may_start else None
             improver = JobImprover(engine, None, asked.seconds, cluster=asked.cluster, tell=say)
             model_of = JobModeller(improver, asked.at_most)
             moves = mover if asked.apply else None

@@ -421,11 +421,6 @@ class FlinkWatchSettings(OfMoves, OfJob):
         super().check()
         self.need("apply", "not_between", "least_time", "savepoints", "native")
 
-    @property
-    def may_start(self) -> bool:
-        """Whether the job may be started elsewhere, for its rate or for a lost TaskManager."""
-        return self.apply or bool(self.spare)
-
     def moves(self) -> "MoveSettings":
         """How the job is moved: a try may carry less, and then the job returns."""
         return replace(super().moves(), least_rate=0.0)
