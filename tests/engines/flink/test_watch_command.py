@@ -39,6 +39,7 @@ from streamplace.model.intervals import RateInterval
 HERE = LayoutOption(Layout({"map": ["dev-0", "dev-0"]}), RateInterval(90.0, 100.0, 110.0))
 MORE = LayoutOption(Layout({"map": ["dev-0", "dev-1"]}), RateInterval(180.0, 200.0, 220.0), moves=1)
 MODEL = JobModel(HERE, (MORE,), (1, 2), "the CPU of dev-0")
+RUNNING, ENDED = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCELED", {})
 
 
 @pytest.fixture
@@ -49,9 +50,8 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     monkeypatch.setattr(rounds, "look_at", lambda *_: look)
     monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    running = job("shop", "RUNNING", {"map": "RUNNING"})
     answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
-        f"GET /jobs/{OLD}": InTurn(*[running] * 4, job("shop", "CANCELED", {})),
+        f"GET /jobs/{OLD}": InTurn(*[RUNNING] * 4, ENDED),
         f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-0"}]},
         "GET /jobs": jobs({OLD: "RUNNING"}),
     }
@@ -80,8 +80,10 @@ def test_a_watch_that_looks_needs_no_settings_of_the_job_manager(
     run: Callable, flink: FakeFlink
 ) -> None:
     """As behind a gateway, of a Flink whose jobs do not say which scheduler runs them."""
-    running, ended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "CANCELED", {})
-    del running["schedulerType"], ended["schedulerType"]
+    running, ended = (
+        {key: fact for key, fact in one.items() if key != "schedulerType"}
+        for one in (RUNNING, ENDED)
+    )
     flink.answers |= {
         f"GET /jobs/{OLD}": InTurn(*[running] * 4, ended),
         "GET /jobmanager/config": failure("forbidden", status=403),
@@ -93,10 +95,8 @@ def test_a_watch_that_looks_needs_no_settings_of_the_job_manager(
 
 def test_a_watch_waits_for_a_job_that_is_suspended(run: Callable, flink: FakeFlink) -> None:
     """Its JobManager has lost the leadership; the next one goes on with the job."""
-    running, suspended = job("shop", "RUNNING", {"map": "RUNNING"}), job("shop", "SUSPENDED", {})
-    flink.answers[f"GET /jobs/{OLD}"] = InTurn(
-        *[running] * 3, *[suspended] * 2, *[running] * 2, job("shop", "CANCELED", {})
-    )
+    suspended = [job("shop", "SUSPENDED", {})] * 2
+    flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[RUNNING] * 3, *suspended, *[RUNNING] * 2, ENDED)
     answer = run("flink", "watch", "--rest", flink.url)
     assert (answer.status, answer.out) == (0, ""), answer.err
     waits, last = answer.err.splitlines()[-2:]
@@ -119,9 +119,7 @@ def test_a_watched_job_is_measured_on_the_devices_that_are_given(
     file.write_text('bandwidth = "1 Gbps"\n[[devices]]\nname = "dev-0"\n')
     watch = ("flink", "watch", "--rest", flink.url)
     for option in (("--cluster", str(file)), settings_file(tmp_path, nic="dev-0=10 Gbps")):
-        flink.answers[f"GET /jobs/{OLD}"] = InTurn(
-            *[job("shop", "RUNNING", {"map": "RUNNING"})] * 4, job("shop", "CANCELED", {})
-        )
+        flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[RUNNING] * 4, ENDED)
         assert run(*watch, *option).status == 0
     (cards, cluster), (given, none) = seen
     assert (cards, cluster.devices.name) == ({}, ("dev-0",))
@@ -152,8 +150,7 @@ def test_a_watch_of_a_job_that_the_adaptive_scheduler_runs_is_refused(
     refusal: Callable, flink: FakeFlink
 ) -> None:
     """Also if it only looks: no plan could ever be carried out."""
-    running = job("shop", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "Adaptive"}
-    flink.answers[f"GET /jobs/{OLD}"] = running
+    flink.answers[f"GET /jobs/{OLD}"] = RUNNING | {"schedulerType": "Adaptive"}
     for options in ((), ("--apply",), ("--spare", "dev-1")):
         told = refusal("flink", "watch", "--rest", flink.url, *options)
         assert f"job {OLD} cannot be watched: Flink's adaptive scheduler runs it" in told
