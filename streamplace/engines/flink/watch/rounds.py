@@ -149,7 +149,7 @@ class Measuring:
     _failure: str = field(default="", init=False)  # why the last measurement failed
 
     def forget(self) -> None:
-        """Forget the model of a layout that the job has left, but not what was observed there."""
+        """Forget the model of a layout, but not what was observed there."""
         self._model, self._look, self._failure = None, None, ""
 
     def known(self, look: JobLook) -> JobModel | None:
@@ -163,19 +163,20 @@ class Measuring:
             return None
         return model
 
-    def is_due(self, look: JobLook, *, falls_behind: bool | None) -> bool:
+    def is_due(self, look: JobLook, seen: WatchRound) -> bool:
         """Whether a job should be measured: nothing valid is known of it, or not any more.
 
         A measurement that has failed is as good as any, unless the job has changed since.
         """
-        age = self.monotonic() - self._at
-        turns = falls_behind is not None and falls_behind != bool(self._was_behind)
-        has_failed = bool(self._failure) and _is_unchanged(self._look, look)
-        is_known = has_failed or self.known(look) is not None
+        if not _is_unchanged(self._look, look):
+            self.forget()
+        age, behind = self.monotonic() - self._at, seen.falls_behind
+        turns = behind is not None and behind != bool(self._was_behind)
+        is_known = bool(self._failure) or self.known(look) is not None
         LOG.debug("measured %g s ago: known: %s, turned: %s", age, is_known, turns)
         return not is_known or age >= OLD_SECONDS or (turns and age >= AGAIN_SECONDS)
 
-    def measure(self, look: JobLook, trials: Sequence[Trial], *, falls_behind: bool | None) -> None:
+    def measure(self, look: JobLook, seen: WatchRound, trials: Sequence[Trial]) -> None:
         """Measure a job; the earlier model stays if that is not possible now.
 
         Raises NoAnswer when Flink does not answer.
@@ -189,9 +190,7 @@ class Measuring:
             if str(error) != self._failure:
                 self.tell(f"note: the job is not measured: {error}")
             self._failure = str(error)
-            if not _is_unchanged(self._look, look):
-                self._model = None
-        self._look, self._was_behind, self._at = look, falls_behind, self.monotonic()
+        self._look, self._was_behind, self._at = look, seen.falls_behind, self.monotonic()
 
 
 def _is_unchanged(before: JobLook | None, now: JobLook) -> bool:
@@ -252,11 +251,11 @@ class JobRounds:
         Raises JobWatched when another process has taken over the watch.
         """
         look, seen = self._look(job)
-        if self._measuring.is_due(look, falls_behind=seen.falls_behind):
+        if self._measuring.is_due(look, seen):
             self._say(f"{state_words(seen)}; it is measured, and the next round comes afterwards")
             there = look.layout.by_operator()
             trials = [one for one in self._memory.at(self.monotonic()) if not one.is_at(there)]
-            self._measuring.measure(look, trials, falls_behind=seen.falls_behind)
+            self._measuring.measure(look, seen, trials)
             look, seen = self._look(job)
         model = self._measuring.known(look)
         here, others = self._options(look, model)
