@@ -63,6 +63,7 @@ def watch_(
     from streamplace.engines.flink.watch.watch import Watch, check_watchable, first_job
     from streamplace.io.store import Store
 
+    log: WatchLog | None = None
     try:
         with ExitStack() as stack:
             stack.enter_context(interruptible())
@@ -87,12 +88,9 @@ def watch_(
             placement = None if asked.placement is None else Layout.read(asked.placement)
             started = partial(_started, output)
             watch = Watch(engine.rest, log, mover, rounds, started, asked.patience)
-            try:
-                watch.begin(job, placement)
-            except KeyboardInterrupt:
-                say(INTERRUPTED if log.is_starting else STOPPED)
+            watch.begin(job, placement)
     except KeyboardInterrupt:
-        say(STOPPED)
+        say(INTERRUPTED if log is not None and log.is_starting else STOPPED)
 
 
 def _mover(
