@@ -105,11 +105,6 @@ class WatchMover:
     # Raises SettingError if the program is not the one any more with which the watch began.
     check_program: Callable[[], None] = lambda: None
 
-    @property
-    def rest(self) -> Rest:
-        """REST interface of the cluster."""
-        return self.move.rest
-
     def carry_out(self, job: str, here: LayoutOption, choice: WatchChoice) -> str:
         """Move a job where it should run; return the id of the job that runs afterwards.
 
@@ -160,7 +155,7 @@ class WatchMover:
         if (carries := decision.model) is None:
             return
         self.log.tell(f"{digits(flow.rate)} tuples/s were measured there, {carries} were predicted")
-        name = str(self.rest.job(decision.after)["name"])
+        name = str(self.move.rest.job(decision.after)["name"])
         kept, spread = decision.kept, decision.spread
         predicted = Prediction(name, carries, None, kept=kept, spread=spread)
         note(BY, predicted, flow, self.log.tell)
@@ -239,5 +234,5 @@ class WatchMover:
 
     def _alive(self, job: str) -> list[str]:
         """Jobs before and after a move that have not ended, in order."""
-        states = chain_states(self.rest, job)
+        states = chain_states(self.move.rest, job)
         return [one for one, state in states.items() if state not in ENDED]
