@@ -413,4 +413,4 @@ def test_a_job_without_checkpoints_is_tried_like_others(shop: Shop, checkpoints:
     flink.answers["GET /jobs/job/checkpoints"] = checkpoints
     made = JobImprover(on_stock_flink(flink), None).propose("job")
     assert made.target is not None
-    assert made.outage.value > 0
+    assert made.interruption.value > 0

@@ -67,7 +67,7 @@ class Trial:
     layout: Layout
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that this is what it carries
-    outage: float | None = None  # seconds for which the moves to it stopped the job
+    interruption: float | None = None  # seconds for which the moves to it stopped the job
     line: str = ""  # line of configuration by which Flink produces it without pins
     failure: str = ""  # why the job did not run there
     predicted: RateInterval | None = None  # before it was tried; None of the layout before
@@ -90,13 +90,13 @@ class Trial:
 
     def row(self, *, is_where: bool) -> tuple[str, ...]:
         """Row of the table of layouts."""
-        rate, outage = "", "" if self.outage is None else duration(self.outage)
+        rate, stopped = "", "" if self.interruption is None else duration(self.interruption)
         ends = "" if self.predicted is None else _ends(self.predicted)
         how = "did not run" if self.failure else "not measured"
         if self.runs:
             how = "measured" if self.is_limited else "keeps up"
             rate, how = digits(self.rate), "runs now" if is_where else how
-        return self.name, rate, ends, how, outage
+        return self.name, rate, ends, how, stopped
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as a JSON document."""
@@ -105,7 +105,7 @@ class Trial:
             "measured": self.rate or None,
             "keeps_up": self.runs and not self.is_limited,
             "predicted": None if self.predicted is None else _finite(self.predicted),
-            "outage": self.outage,
+            "outage": self.interruption,
             "told": self.told,
             "failure": self.failure or None,
         }
@@ -182,7 +182,7 @@ class Proposal:
         return abs(rate(layout) - rate(known)) <= NOISE * rate(known)
 
     @property
-    def outage(self) -> Interruption:
+    def interruption(self) -> Interruption:
         """Seconds for which the next trial is expected to stop the job."""
         target, known = self.target, _warmed(self.trials)
         is_warm = target is None or target.layout.devices <= known
@@ -237,7 +237,7 @@ class Proposal:
         else:
             yield (
                 f"to be tried first: {target.name}; each trial stops the job for about "
-                f"{self.outage}"
+                f"{self.interruption}"
             )
 
     def report(self) -> Report:
@@ -258,7 +258,7 @@ class Proposal:
     @property
     def stopped(self) -> float | None:
         """Seconds for which the job was stopped in all; None if it was not moved, or unknown."""
-        known = [trial.outage for trial in self.trials if trial.outage is not None]
+        known = [trial.interruption for trial in self.trials if trial.interruption is not None]
         return sum(known) if known else None
 
     @property
@@ -274,7 +274,7 @@ class Proposal:
             "errors": None if errors is None else errors.to_json(),
             "layouts": [self._row(candidate) for candidate in self.candidates],
             "next": None if target is None else target.name,
-            "outage": self.outage.value,
+            "outage": self.interruption.value,
         }
         if len(self.trials) > 1:
             document |= {
@@ -376,7 +376,7 @@ class JobImprover:
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether the user pays for one more trial, and for going back if it is worse."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
-        once, back = proposal.outage, proposal.pauses.warm
+        once, back = proposal.interruption, proposal.pauses.warm
         spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
         if spent + once.value + back.value > self.most_interruption:
             self.tell(
@@ -391,7 +391,7 @@ class JobImprover:
 
     def _tried(self, proposal: Proposal, target: Candidate) -> Proposal:
         """Move a job to a layout, and measure it there."""
-        told = proposal.outage.value
+        told = proposal.interruption.value
         trial = Trial(
             target.name, target.layout, line=target.line, predicted=target.predicted, told=told
         )
@@ -406,7 +406,7 @@ class JobImprover:
             if (job := self._running(proposal.job)) is None:
                 raise
             return proposal.after(job, replace(trial, failure=str(error)))
-        trial = replace(trial, outage=moved.interruption)
+        trial = replace(trial, interruption=moved.interruption)
         return self._measured(proposal, target, trial, moved)
 
     def _moved(self, proposal: Proposal, layout: Layout) -> FlinkMoved:
@@ -440,7 +440,7 @@ class JobImprover:
         stopped = ""
         if moved.interruption is not None:
             warm_up = warm_up_seconds(sent, sent_since(rest, moved.job), there.rate)
-            trial = replace(trial, outage=moved.interruption + warm_up)
+            trial = replace(trial, interruption=moved.interruption + warm_up)
             stopped = f", interrupted for {duration(moved.interruption + warm_up)}"
         self.tell(f"  {digits(there.rate)} tuples/s were measured there{stopped}")
         self._record(proposal, target, there)
@@ -474,7 +474,7 @@ class JobImprover:
             return replace(proposal, job=job, where=best)
         moved = self._moved(replace(proposal, job=job), best.layout)
         self.tell(f"back in {best.name}, the best layout that was measured")
-        back = replace(best, outage=(best.outage or 0.0) + (moved.interruption or 0.0))
+        back = replace(best, interruption=(best.interruption or 0.0) + (moved.interruption or 0.0))
         trials = tuple(back if one is best else one for one in proposal.trials)
         return replace(
             proposal, job=moved.job, trials=trials, where=back, savepoint=moved.savepoint
@@ -511,8 +511,8 @@ def _learned(expected: Interruptions, trials: Sequence[Trial]) -> Interruptions:
     """How long moves are expected to stop a job: as such moves of it so far, if any."""
     known: dict[bool, list[float]] = {True: [], False: []}
     for i, trial in enumerate(trials):
-        if trial.outage is not None:
-            known[trial.layout.devices <= _warmed(trials[:i])].append(trial.outage)
+        if trial.interruption is not None:
+            known[trial.layout.devices <= _warmed(trials[:i])].append(trial.interruption)
     measured = {is_warm: Interruption.measured(own) for is_warm, own in known.items() if own}
     return Interruptions(measured.get(True, expected.warm), measured.get(False, expected.cold))
 
