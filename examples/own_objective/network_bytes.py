@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace import Placement, Problem
-from streamplace.model.report import Report, Sheet, quantity
+from streamplace.display.report import Report, Sheet, quantity
 from streamplace.objectives.explanation import Picture
 from streamplace.objectives.registry import objective
 

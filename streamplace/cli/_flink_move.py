@@ -19,8 +19,8 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._process import interruptible
 from streamplace.cli._settings import settings_of
+from streamplace.display.report import by_device, duration
 from streamplace.errors import SettingError
-from streamplace.model.report import by_device, duration
 from streamplace.settings.flink import FlinkMoveSettings
 
 if TYPE_CHECKING:

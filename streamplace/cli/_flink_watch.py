@@ -154,12 +154,12 @@ def history_(job: str | None, confidence: float, output: Path | None, as_json: b
     are shown, with their reasons and outcomes. The picture shows rate, capacity, TaskManagers and
     moves over time.
     """
+    from streamplace.display.report import Report
     from streamplace.drawing.figures import check_suffix, save
     from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import user_runs
     from streamplace.io.store import Store
     from streamplace.io.watches import read_records
-    from streamplace.model.report import Report
 
     if output is not None:
         check_suffix(output)

@@ -22,9 +22,9 @@ from streamplace.progress import waiting as spinner
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from streamplace.model.console import DataConsole
+    from streamplace.display.console import DataConsole
+    from streamplace.display.report import Report
     from streamplace.model.graph import StreamGraph
-    from streamplace.model.report import Report
 
 VERBOSE = "streamplace.verbose"
 MOST_NAMES = 3
@@ -98,7 +98,7 @@ def print_line(text: str) -> None:
 
 def console() -> "DataConsole":
     """Console on stdout, as wide as the terminal, or 80 columns without one."""
-    from streamplace.model.console import WIDTH, DataConsole
+    from streamplace.display.console import WIDTH, DataConsole
 
     return DataConsole(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
 
@@ -123,7 +123,7 @@ def say_report(report: "Report") -> None:
 
 def print_report(report: "Report") -> None:
     """Print the sentences and tables of a report; its details with ``-v`` only."""
-    from streamplace.model.console import print_parts
+    from streamplace.display.console import print_parts
 
     print_parts(console(), report.all_parts if is_verbose() else report.main_parts)
 
@@ -162,15 +162,15 @@ def with_command(
 
 def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:
     """Print a table."""
-    from streamplace.model.report import Report, Sheet
+    from streamplace.display.report import Report, Sheet
 
     print_report(Report((Sheet(tuple(head), tuple(map(tuple, rows))),)))
 
 
 def print_about(graph: "StreamGraph") -> None:
     """Print what operators do with ``-v``, if they are described."""
-    from streamplace.model.report import Detail, Report
-    from streamplace.model.sheets import operators_sheet
+    from streamplace.display.report import Detail, Report
+    from streamplace.display.sheets import operators_sheet
 
     if any(graph.operators.about):
         print_report(Report((Detail(operators_sheet(graph.operators)),)))

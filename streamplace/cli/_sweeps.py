@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.cli._output import counted, print_json, print_line, say
-from streamplace.model.report import duration
+from streamplace.display.report import duration
 
 if TYPE_CHECKING:
     from streamplace.evaluate.scan import Estimate

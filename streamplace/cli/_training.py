@@ -6,7 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._output import console, counted, print_table, say
-from streamplace.model.report import duration
+from streamplace.display.report import duration
 from streamplace.model.units import exact_digits
 from streamplace.training.watchers import TrainingProgress, step_line
 
@@ -120,7 +120,7 @@ def _row_document(row: "Row", reference: str) -> dict[str, Any]:
 
 def show(trained: "Trained", answers: "Answers | None") -> None:
     """Print the values of the best weights and of other placers, and the weights file."""
-    from streamplace.model.console import titled
+    from streamplace.display.console import titled
 
     out = console()
     history = trained.history

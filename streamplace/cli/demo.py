@@ -143,7 +143,7 @@ def _tell(
     problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
 ) -> None:
     """Print the graph, a line per placer with its bottleneck, and suggestions."""
-    from streamplace.model.report import Report, Sheet, percent
+    from streamplace.display.report import Report, Sheet, percent
 
     graph = problem.graph
     rows = [(result.placer, percent(result.value), DOES[result.placer]) for result in results]
@@ -167,7 +167,7 @@ def _tell(
 
 def _sentence(result: "Result", answer: "Sustained") -> str:
     """Bottleneck of a placement, in words."""
-    from streamplace.model.report import percent
+    from streamplace.display.report import percent
 
     limit = answer.bottleneck
     full = f"{limit.label} at {percent(limit.load)}"

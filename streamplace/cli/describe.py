@@ -129,7 +129,7 @@ def as_document(profile: "Profile") -> dict[str, Any]:
 
 def show(title: str, profile: "Profile", units: _Units) -> None:
     """Print a profile as tables."""
-    from streamplace.model.report import Heading, Report
+    from streamplace.display.report import Heading, Report
 
     graphs = Heading(title, f": {counted(len(profile.operators), 'graph')}")
     print_report(Report((graphs, *profile.parts(units.words))))

@@ -97,8 +97,8 @@ def _place(
     as_json: bool,
 ) -> None:
     """Place one graph, and write and print the result."""
+    from streamplace.display.report import duration
     from streamplace.io.placements import write_placement
-    from streamplace.model.report import duration
     from streamplace.placers.stopwatch import start_up_seconds
 
     problem = _options.read_problem(

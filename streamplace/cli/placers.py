@@ -11,7 +11,7 @@ from streamplace.cli._output import deliver, print_report
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the placers, including those of other packages."""
-    from streamplace.model.report import Brief, Detail, Names, Report, Sheet
+    from streamplace.display.report import Brief, Detail, Names, Report, Sheet
     from streamplace.placers.registry import PLACERS
 
     rows = [PLACERS[name] for name in PLACERS]

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from streamsim.engine import GivenSettings
 
+    from streamplace.display.report import Report
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
-    from streamplace.model.report import Report
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
 
@@ -135,9 +135,9 @@ def _document(simulated: _Simulated) -> dict[str, Any]:
 
 def _print(simulated: _Simulated) -> None:
     """Print the explanation, and the result of the run with queues if there is one."""
-    from streamplace.model.console import titled
-    from streamplace.model.report import Detail, Report
-    from streamplace.model.sheets import operators_sheet
+    from streamplace.display.console import titled
+    from streamplace.display.report import Detail, Report
+    from streamplace.display.sheets import operators_sheet
 
     graph, report = simulated.problem.graph, simulated.explanation.report()
     console().print(titled(graph.name, f": {report.title}"))
@@ -170,8 +170,8 @@ def _write(output: Path, simulated: _Simulated) -> None:
 
 def _save_report(simulated: _Simulated, output: Path) -> None:
     """Write the explanation, and the queues if there are any, as a page."""
+    from streamplace.display.report import Report
     from streamplace.drawing.graphs import NamedPlacements
-    from streamplace.model.report import Report
 
     placed = (("placement", simulated.placement),)
     subject = NamedPlacements(simulated.problem, placed, simulated.judge)

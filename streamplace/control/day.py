@@ -19,11 +19,11 @@ from itertools import repeat
 
 import numpy as np
 
+from streamplace.display.report import duration
 from streamplace.errors import GraphError, SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Window
-from streamplace.model.report import duration
 from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.result import PlanResult, moment
 from streamplace.planning.traces import RateTrace, share_carried

@@ -18,12 +18,12 @@ import numpy as np
 
 from streamplace.control.day import HOUR, ControlDay
 from streamplace.control.replay import PolicyReplay
+from streamplace.display.report import Part, Report, Sheet, duration, percent
 from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.display import Pictured
 from streamplace.model.messages import counted
-from streamplace.model.report import Part, Report, Sheet, duration, percent
+from streamplace.model.objects import Pictured
 from streamplace.model.units import floor_digits
 from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.result import PlanResult, ends_in_words, machines_in_words, moment

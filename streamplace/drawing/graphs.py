@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.display.report import Report, Sheet, quantity
 from streamplace.drawing import style
 from streamplace.drawing.figures import check_suffix, save, svg_text
 from streamplace.drawing.panel import (
@@ -33,12 +34,11 @@ from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.io.files import write_text
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
+from streamplace.model.objects import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Report, Sheet, quantity
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 from streamplace.placers.result import Result

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.display.report import Report
 from streamplace.errors import SettingError
 from streamplace.evaluate.comparison_report import as_document, comparison_report
 from streamplace.evaluate.paired import Paired
 from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.evaluate.results import Front, ObjectiveResults, ResultColumns, Row, front_of
-from streamplace.model.display import Displayed, data_frame
 from streamplace.model.messages import counted, quoted
+from streamplace.model.objects import Displayed, data_frame
 from streamplace.model.problem import Problem
-from streamplace.model.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

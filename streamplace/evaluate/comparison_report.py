@@ -6,10 +6,10 @@ from math import isfinite, isnan, nan
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.evaluate.paired import CONFIDENCE, Paired
 from streamplace.evaluate.results import Front, ObjectiveResults, Row, heading
 from streamplace.model.messages import counted
-from streamplace.model.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.model.units import exact_digits
 from streamplace.objectives.registry import Objective
 

@@ -6,12 +6,12 @@ from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from streamplace.display.report import Heading, Part, Report, Sheet, percent
 from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watches import WatchDecision, WatchRecord
-from streamplace.model.display import Displayed, Pictured
 from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
 from streamplace.model.messages import counted, quoted
-from streamplace.model.report import Heading, Part, Report, Sheet, percent
+from streamplace.model.objects import Displayed, Pictured
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
+from streamplace.display.report import Part, Report, Sheet, brief_and_detail
+from streamplace.display.sheets import with_rest
 from streamplace.drawing.figures import PALETTE, finish, new_figure
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
-from streamplace.model.display import Displayed, data_frame
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import counted
+from streamplace.model.objects import Displayed, data_frame
 from streamplace.model.problem import Problem
-from streamplace.model.report import Part, Report, Sheet, brief_and_detail
-from streamplace.model.sheets import with_rest
 from streamplace.model.units import Stated, digits, format_bandwidth
 
 if TYPE_CHECKING:

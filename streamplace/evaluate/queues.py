@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.display.report import Detail, Part, Report, duration, percent
 from streamplace.drawing.figures import (
     GREY,
     LEGEND,
@@ -18,11 +19,10 @@ from streamplace.drawing.figures import (
 )
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
-from streamplace.model.display import Displayed
 from streamplace.model.messages import shown
+from streamplace.model.objects import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Detail, Part, Report, duration, percent
 from streamplace.model.units import digits
 
 if TYPE_CHECKING:

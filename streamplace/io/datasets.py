@@ -14,9 +14,9 @@ from streamplace.io.parsing import untyped
 from streamplace.io.problems import problem_beside, problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
-from streamplace.model.display import call_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown, suggestion
+from streamplace.model.objects import call_of
 from streamplace.model.problem import Problem
 
 

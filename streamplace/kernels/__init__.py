@@ -17,8 +17,8 @@ from streamsim.kernel_cache import folder_of, turn
 
 from streamplace import __version__
 from streamplace.cores import available_cores
+from streamplace.display.report import duration
 from streamplace.model.messages import counted
-from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph

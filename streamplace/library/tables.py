@@ -8,11 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from streamplace.display.report import Brief, Detail, Heading, Report, Sheet, duration, percent
 from streamplace.errors import SettingError
 from streamplace.library.folder import Library, LibraryEntry, open_library
 from streamplace.library.runs import LibraryRun, read_all_runs
 from streamplace.model.messages import counted
-from streamplace.model.report import Brief, Detail, Heading, Report, Sheet, duration, percent
 from streamplace.objectives.registry import OBJECTIVES
 
 ENTRY_HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")
@@ -292,7 +292,7 @@ def as_page(report: Report, title: str) -> str:
     """Convert a report to a page in HTML, without scripts."""
     from html import escape
 
-    from streamplace.model.html import as_html
+    from streamplace.display.html import as_html
 
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
     style = "font-family:sans-serif;max-width:72em;margin:2em auto"

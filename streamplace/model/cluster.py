@@ -11,13 +11,10 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
 from streamplace.model.arrays import Bools, Floats, Ints, Words
-from streamplace.model.caching import Caching
-from streamplace.model.columns import frozen, same_fields
+from streamplace.model.columns import frozen
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
-from streamplace.model.display import Displayed, data_frame
 from streamplace.model.messages import counted, quoted, shown
-from streamplace.model.report import Report
-from streamplace.model.sheets import device_sheet, network_words
+from streamplace.model.objects import Caching, Displayed, data_frame, same_fields
 from streamplace.model.units import (
     LARGEST,
     Quantity,
@@ -177,11 +174,6 @@ class Cluster(Caching, Displayed):
         """Devices and links as arrays, compiled on first use."""
         return self.cached("platform", Cluster._platform)
 
-    def report(self) -> Report:
-        """Devices, and the links between them."""
-        parts = (device_sheet(self.devices), network_words(self.bandwidth_bps, self.latency_s))
-        return Report(parts, f"Cluster of {counted(self.n_devices, 'device')}")
-
     def to_pandas(self) -> "DataFrame":
         """Table of the devices, one row each."""
         devices = self.devices
@@ -192,8 +184,7 @@ class Cluster(Caching, Displayed):
     def __repr__(self) -> str:
         low, high = self.devices.mips.min(), self.devices.mips.max()
         speed = ("" if low == high else f"{digits(low)} to ") + format_speed(high)
-        links = network_words(self.bandwidth_bps, self.latency_s).removeprefix("Network: ")
-        return f"<Cluster of {counted(self.n_devices, 'device')}: {speed}, {links}>"
+        return f"<Cluster of {counted(self.n_devices, 'device')}: {speed}>"
 
     def __len__(self) -> int:
         return self.n_devices

@@ -1,7 +1,6 @@
 """Checks of operators, streams and devices: read-only columns of them, and single rows."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -249,25 +248,6 @@ def plain_item(column: Any, row: int) -> Any:
     """
     value = column[row]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def same_fields(a: object, b: object) -> bool:
-    """Whether two dataclass values agree in every compared field, arrays by content, NaN equal."""
-    if type(a) is not type(b):
-        return False
-    return all(
-        _same(getattr(a, f.name), getattr(b, f.name))
-        for f in fields(a)  # type: ignore[arg-type]
-        if f.compare
-    )
-
-
-def _same(x: object, y: object) -> bool:
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
-    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
-        return False
-    return bool(x == y)
 
 
 def _first_twice(names: Sequence[str]) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from streamplace.errors import ProblemError
-from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
+from streamplace.model.objects import call_of
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -58,18 +58,6 @@ class Constraints:
         put("exlocate", _groups("exlocate", exlocate))
         devices = (allowed or {}).items()
         put("allowed", {name: _names(f"allowed {quoted(name)}", d) for name, d in devices})
-
-    @property
-    def words(self) -> str:
-        """Number of constraints by kind in one sentence; empty without constraints."""
-        kinds = {
-            "pinned operators": self.pin,
-            "groups on one device": self.colocate,
-            "groups apart": self.exlocate,
-            "operators on some devices only": self.allowed,
-        }
-        counts = [f"{name} {len(rules)}" for name, rules in kinds.items() if rules]
-        return f"Constraints: {', '.join(counts)}" if counts else ""
 
 
 def _groups(what: str, groups: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:

@@ -22,11 +22,10 @@ from streamplace.model.columns import (
     int_column,
     name_column,
     plain_item,
-    same_fields,
     tag_column,
 )
-from streamplace.model.display import call_of
 from streamplace.model.messages import listed, quoted
+from streamplace.model.objects import call_of, same_fields
 from streamplace.model.units import (
     LARGEST,
     Quantity,

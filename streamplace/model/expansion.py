@@ -12,11 +12,11 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.buffers import is_of_messages
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
-from streamplace.model.display import WIDEST
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
 from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.moving import Moving
+from streamplace.model.objects import WIDEST
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -12,14 +12,11 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads, check_messages
-from streamplace.model.caching import Caching
-from streamplace.model.columns import frozen, is_text, same_fields
-from streamplace.model.display import Pictured, data_frame
+from streamplace.model.columns import frozen, is_text
 from streamplace.model.key_groups import balanced_parallelism
 from streamplace.model.messages import counted, quoted, shown
+from streamplace.model.objects import Caching, Pictured, data_frame, same_fields
 from streamplace.model.operators import ALL, EACH, Operator, Operators
-from streamplace.model.report import Detail, Report
-from streamplace.model.sheets import operator_sheet, operators_sheet
 from streamplace.model.streams import RESCALE, Stream, Streams
 from streamplace.model.units import LARGEST, Quantity, digits, format_rate, total_rate
 
@@ -263,13 +260,6 @@ class StreamGraph(Caching, Pictured):
         """Convert to a directed multigraph of networkx, as `streamplace.to_networkx`."""
         result: MultiDiGraph[str] = importlib.import_module(NETWORKX).to_networkx(self)
         return result
-
-    def report(self) -> Report:
-        """Operators with their rate, CPU, output and targets."""
-        charged = self.charged_ipt, self.charged_constant
-        sheet = operator_sheet(self.operators, self.streams, self.input_rate, *charged)
-        about = (Detail(operators_sheet(self.operators)),) if any(self.operators.about) else ()
-        return Report((sheet, *about), self.title, self)
 
     def __repr__(self) -> str:
         return f"<StreamGraph {self.title}>"

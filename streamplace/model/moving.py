@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import ProblemError
 from streamplace.model.arrays import Floats
-from streamplace.model.columns import frozen, same_fields
+from streamplace.model.columns import frozen
+from streamplace.model.objects import same_fields
 from streamplace.model.units import LARGEST
 
 

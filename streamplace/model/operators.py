@@ -23,12 +23,11 @@ from streamplace.model.columns import (
     name_column,
     plain_item,
     plain_number,
-    same_fields,
     tag_column,
     text_column,
 )
-from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
+from streamplace.model.objects import call_of, same_fields
 from streamplace.model.units import LARGEST, Quantity, seconds, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000

@@ -10,11 +10,9 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.columns import float_column, int_column, same_fields
-from streamplace.model.display import Displayed, data_frame
+from streamplace.model.columns import float_column, int_column
 from streamplace.model.messages import counted, listed, quoted
-from streamplace.model.report import Report
-from streamplace.model.sheets import placement_sheet
+from streamplace.model.objects import Displayed, data_frame, same_fields
 from streamplace.model.units import LARGEST
 
 if TYPE_CHECKING:
@@ -119,10 +117,6 @@ class Placement(Displayed, Mapping[str, str]):
 
     def __hash__(self) -> int:
         return hash(self.index.tobytes())
-
-    def report(self) -> Report:
-        """Operators by device."""
-        return Report((placement_sheet(self.pes().items()),), self.title)
 
     @property
     def title(self) -> str:

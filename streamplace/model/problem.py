@@ -9,16 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.caching import Caching
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
-from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.moving import Moving
+from streamplace.model.objects import Caching, Pictured
 from streamplace.model.placement import Placement
-from streamplace.model.report import Report
 from streamplace.model.rules import PlacementRules, compile_rules
 from streamplace.model.units import LARGEST, Quantity, format_bytes
 
@@ -125,13 +123,6 @@ class Problem(Caching, Pictured):
     def n_devices(self) -> int:
         """Number of devices, D."""
         return self.cluster.n_devices
-
-    def report(self) -> Report:
-        """Graph, cluster and constraints."""
-        graph, cluster = self.graph.report(), self.cluster.report()
-        rules = self.constraints.words
-        parts = (*graph.parts, cluster.title, *cluster.parts, *([rules] if rules else []))
-        return Report(parts, graph.title)
 
     def __repr__(self) -> str:
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"

@@ -16,11 +16,10 @@ from streamplace.model.columns import (
     float_column,
     int_column,
     plain_number,
-    same_fields,
     text_column,
 )
-from streamplace.model.display import call_of
 from streamplace.model.messages import quoted, shown
+from streamplace.model.objects import call_of, same_fields
 from streamplace.model.operators import Operators
 from streamplace.model.units import LARGEST, size_bytes
 

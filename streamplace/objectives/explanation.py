@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamplace.display.assumptions import assumed
+from streamplace.display.report import Names, Report, Sheet, brief_and_detail
+from streamplace.display.sheets import with_counts, with_rest
 from streamplace.model.arrays import Bools
-from streamplace.model.assumptions import assumed
-from streamplace.model.display import WIDEST, Displayed
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
+from streamplace.model.objects import WIDEST, Displayed
 from streamplace.model.placement import Placement
-from streamplace.model.report import Names, Report, Sheet, brief_and_detail
-from streamplace.model.sheets import with_counts, with_rest
 
 if TYPE_CHECKING:
     from pandas import DataFrame

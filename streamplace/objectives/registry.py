@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
+from streamplace.display.assumptions import assumptions
+from streamplace.display.report import percent, quantity
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.assumptions import assumptions
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
-from streamplace.model.report import percent, quantity
 from streamplace.model.units import exact_digits, seconds
 from streamplace.objectives.explanation import Explanation, Picture, PlainExplanation
 from streamplace.registry import Registry

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.errors import SettingError
-from streamplace.model.arrays import Floats, Ints
-from streamplace.model.display import WIDEST, Displayed, data_frame
-from streamplace.model.messages import shown
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.model.relocation import Relocation
-from streamplace.model.report import (
+from streamplace.display.report import (
     MOST_ROWS,
     Part,
     Report,
@@ -27,7 +20,14 @@ from streamplace.model.report import (
     quantity,
     some,
 )
-from streamplace.model.sheets import with_rest
+from streamplace.display.sheets import with_rest
+from streamplace.errors import SettingError
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.messages import shown
+from streamplace.model.objects import WIDEST, Displayed, data_frame
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.relocation import Relocation
 from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective

@@ -9,16 +9,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamplace.display.assumptions import assumed, assumptions
+from streamplace.display.report import Detail, Heading, Report, duration, percent
+from streamplace.display.sheets import operators_sheet
 from streamplace.errors import SettingError
 from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
-from streamplace.model.assumptions import assumed, assumptions
-from streamplace.model.display import PICTURES, Pictured
 from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.objects import PICTURES, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Detail, Heading, Report, duration, percent
-from streamplace.model.sheets import operators_sheet
 from streamplace.model.units import digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective

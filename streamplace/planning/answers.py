@@ -10,13 +10,13 @@ from operator import itemgetter
 
 import numpy as np
 
+from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
+from streamplace.display.report import some
 from streamplace.errors import ProblemError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.assumptions import NO_CPU, of_memory, of_payload
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.messages import counted, quoted
-from streamplace.model.report import some
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import digits, format_bytes
 from streamplace.planning.bounds import CostBound

@@ -20,8 +20,8 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.columns import check_tags, check_whole
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
-from streamplace.model.display import call_of
 from streamplace.model.messages import quoted
+from streamplace.model.objects import call_of
 from streamplace.model.units import (
     LARGEST,
     Quantity,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.display.report import Bar, Brief, Detail, Part, Report, Sheet, percent, some
 from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
@@ -23,14 +24,13 @@ from streamplace.io.graphs import graph_to_dict
 from streamplace.io.placements import prediction_facts
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.display import WIDEST, Pictured
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted, shown
+from streamplace.model.objects import WIDEST, Pictured
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Bar, Brief, Detail, Part, Report, Sheet, percent, some
 from streamplace.model.units import digits, floor_digits
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from streamplace.display.assumptions import assumed, assumptions
+from streamplace.display.report import Bar, Cell, Heading, Names, Report, Sheet, percent
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.errors import FormatError
 from streamplace.io.files import spot, write_text
-from streamplace.model.assumptions import assumed, assumptions
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Cell, Heading, Names, Report, Sheet, percent
 from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
 from streamplace.report.placements import Shown

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.display.assumptions import assumptions
 from streamplace.drawing.graphs import chain_of
 from streamplace.drawing.layout import LayeredLayout, Spacing, layered_layout
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.assumptions import assumptions
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph

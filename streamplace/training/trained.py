@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streamplace.display.report import Report, Sheet, percent
 from streamplace.model.arrays import Floats
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
-from streamplace.model.report import Report, Sheet, percent
 
 if TYPE_CHECKING:
     from streamplace.learn.history import History

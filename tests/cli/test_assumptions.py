@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph, place, simulate
-from streamplace.model.assumptions import assumptions
+from streamplace.display.assumptions import assumptions
 from streamplace.model.operators import Window
 
 SILENT = StreamGraph.of(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamplace
-from streamplace.model.console import LEAST_TEXT, MOST_WORD, DataConsole, print_parts, tables_of
-from streamplace.model.report import Bar, Detail, Heading, Report, Sheet, duration, quantity
+from streamplace.display.console import LEAST_TEXT, MOST_WORD, DataConsole, print_parts, tables_of
+from streamplace.display.report import Bar, Detail, Heading, Report, Sheet, duration, quantity
 
 SOURCES = Path(streamplace.__file__).parent
 

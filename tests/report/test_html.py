@@ -12,10 +12,10 @@ from hostile import HOSTILE
 from report_example import check_document, example, example_problem
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.display.report import Bar, Heading, Report, Sheet
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.errors import FormatError
 from streamplace.model.devices import Device, Devices
-from streamplace.model.report import Bar, Heading, Report, Sheet
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import SCRIPT, STYLE, as_json, as_page, page_file
 

@@ -14,10 +14,10 @@ from report_example import check_document
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.cli._output import with_command
+from streamplace.display.report import Report
 from streamplace.drawing.graphs import NamedPlacements
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.operators import Operators
-from streamplace.model.report import Report
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import as_json, document_of

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.display.report import quantity
 from streamplace.model.arrays import Floats
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import quantity
 from streamplace.objectives.makespan.lanes import Bars, runs, transfers
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import pass_schedule

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.display.report import quantity
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
-from streamplace.model.report import quantity
 from streamplace.objectives.explanation import Picture
 from streamplace.objectives.makespan.options import USUAL, PassOptions
 

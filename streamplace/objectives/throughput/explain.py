@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.model.arrays import Ints
-from streamplace.model.assumptions import assumed, assumptions
-from streamplace.model.display import WIDEST, Displayed, data_frame
-from streamplace.model.expansion import operators_by_subtask
-from streamplace.model.messages import shown
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.model.report import (
+from streamplace.display.assumptions import assumed, assumptions
+from streamplace.display.report import (
     MOST_ROWS,
     Bar,
     Brief,
@@ -31,7 +25,13 @@ from streamplace.model.report import (
     percent,
     some,
 )
-from streamplace.model.sheets import with_counts, with_rest
+from streamplace.display.sheets import with_counts, with_rest
+from streamplace.model.arrays import Ints
+from streamplace.model.expansion import operators_by_subtask
+from streamplace.model.messages import shown
+from streamplace.model.objects import WIDEST, Displayed, data_frame
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
 from streamplace.model.units import digits, format_bandwidth
 from streamplace.objectives.throughput.loads import (
     CardLoad,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from streamplace.display.report import percent, some
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
-from streamplace.model.display import WIDEST
 from streamplace.model.messages import shown
+from streamplace.model.objects import WIDEST
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import percent, some
 from streamplace.model.units import UNLIMITED_BPS, digits
 from streamplace.objectives.explanation import Picture
 

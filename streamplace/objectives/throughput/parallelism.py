@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamsim.equation import pressures
 
+from streamplace.display.report import percent
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.problem import Problem
-from streamplace.model.report import percent
 from streamplace.model.streams import HASHED
 from streamplace.objectives.throughput.loads import FILLS, shares_of_max_rate
 

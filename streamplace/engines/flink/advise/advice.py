@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from math import isclose, isfinite
 from typing import Any
 
+from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
 from streamplace.engines.flink.measure.measurement import finite
 from streamplace.engines.flink.measure.sources import SourceFlow
-from streamplace.model.display import Displayed
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted, listed
-from streamplace.model.report import Brief, Detail, Part, Report, Sheet, duration, some
+from streamplace.model.objects import Displayed
 from streamplace.model.units import digits
 from streamplace.planning.result import PlanResult
 

@@ -21,6 +21,7 @@ from math import exp, inf
 from types import MappingProxyType
 from typing import Any
 
+from streamplace.display.report import Report, Sheet, duration
 from streamplace.engines.flink.constants import CLEAR, UNLIKE, WORTHWHILE
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
@@ -51,7 +52,6 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import TRIES
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import listed, quoted
-from streamplace.model.report import Report, Sheet, duration
 from streamplace.model.trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 

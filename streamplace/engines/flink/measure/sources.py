@@ -27,6 +27,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from streamplace.display.report import duration
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
@@ -36,7 +37,6 @@ from streamplace.engines.flink.rest.tasks import job_operators, source_names
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
-from streamplace.model.report import duration
 from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 
 LOG = logging.getLogger(__name__)

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamplace.display.report import Report, Sheet, by_device
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.messages import listed
-from streamplace.model.report import Report, Sheet, by_device
 
 UNCOUNTED = (
     "the placement does not say how many subtasks its operators have, so they were not counted; "

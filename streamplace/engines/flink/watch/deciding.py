@@ -19,6 +19,7 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
+from streamplace.display.report import duration, percent
 from streamplace.engines.flink.constants import (
     BACKOFF_SECONDS,
     DAY_SECONDS,
@@ -40,7 +41,6 @@ from streamplace.io.watches import (
 )
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted
-from streamplace.model.report import duration, percent
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__name__)

@@ -1,18 +1,15 @@
 """What was assumed for a problem, as nobody stated it: printed beside every verdict."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.display.report import duration, some
 from streamplace.model.cluster import BPS, MIPS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
-from streamplace.model.report import duration, some
+from streamplace.model.problem import Problem
 from streamplace.model.units import format_bandwidth, format_speed
-
-if TYPE_CHECKING:
-    from streamplace.model.problem import Problem
 
 LONG_WINDOW = 3600.0
 """From this size on, seconds of a window may have been meant as milliseconds."""
@@ -21,7 +18,7 @@ MOST = 3
 """Names in a sentence."""
 
 
-def assumptions(problem: "Problem") -> tuple[str, ...]:
+def assumptions(problem: Problem) -> tuple[str, ...]:
     """Sentences on what was assumed for a problem.
 
     >>> from streamplace import Cluster, Operator, Problem, StreamGraph
@@ -37,7 +34,7 @@ def assumed(sentences: Sequence[str]) -> tuple[str, ...]:
     return (f"Assumed: {'; '.join(sentences)}",) if sentences else ()
 
 
-def _of_problem(problem: "Problem") -> tuple[str, ...]:
+def _of_problem(problem: Problem) -> tuple[str, ...]:
     graph, seconds = problem.graph, problem.seconds
     free = not (graph.charged_ipt.any() or graph.charged_constant.any())
     costs_nothing = free if seconds is None else not seconds.any()
@@ -45,7 +42,7 @@ def _of_problem(problem: "Problem") -> tuple[str, ...]:
     return (*_of_cluster(problem), *cpu, *of_payload(graph), *_of_graph(graph))
 
 
-def _of_cluster(problem: "Problem") -> Iterator[str]:
+def _of_cluster(problem: Problem) -> Iterator[str]:
     """Yield default devices, speeds and bandwidths, and whether memory limits nothing."""
     cluster = problem.cluster
     devices, defaults = cluster.devices, cluster.defaults

@@ -29,8 +29,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from streamplace.display.report import Bar, Cell, Heading, Names, PlainPart, Report, Sheet
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Cell, Heading, Names, PlainPart, Report, Sheet
 
 WIDTH = 80
 """Columns of output that does not go to a terminal."""

@@ -1,18 +1,23 @@
-"""Tables of operators, devices and placements."""
+"""Reports and tables of graphs, clusters, placements and problems."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import singledispatch
 from itertools import islice
 from math import inf
 
 import numpy as np
 
-from streamplace.model.arrays import Floats
+from streamplace.display.report import MOST_ROWS, Detail, Report, Sheet, duration, some
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Devices
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import counted
 from streamplace.model.operators import Operators
-from streamplace.model.report import MOST_ROWS, Sheet, duration, some
-from streamplace.model.streams import Streams
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
 from streamplace.model.units import (
     UNLIMITED_BPS,
     digits,
@@ -27,20 +32,68 @@ MOST_PLACED = 200
 """Most operators that a table of details has."""
 
 
-def operator_sheet(
-    operators: Operators, streams: Streams, input_rate: Floats, ipt: Floats, constant: Floats
-) -> Sheet:
+@singledispatch
+def report_of(noun: object) -> Report:
+    """Report of a graph, a cluster, a placement or a problem."""
+    raise NotImplementedError
+
+
+@report_of.register
+def _graph_report(graph: StreamGraph) -> Report:
+    """Operators with their rate, CPU, output and targets."""
+    about = (Detail(operators_sheet(graph.operators)),) if any(graph.operators.about) else ()
+    return Report((_work_sheet(graph), *about), graph.title, graph)
+
+
+@report_of.register
+def _cluster_report(cluster: Cluster) -> Report:
+    """Devices, and the links between them."""
+    title = f"Cluster of {counted(cluster.n_devices, 'device')}"
+    return Report((_device_sheet(cluster.devices), _network_words(cluster)), title)
+
+
+@report_of.register
+def _placement_report(placement: Placement) -> Report:
+    """Operators by device."""
+    pes = placement.pes().items()
+    rows = tuple((device, str(len(names)), some(names)) for device, names in pes)
+    return Report((Sheet(("device", "", "operators"), rows),), placement.title)
+
+
+@report_of.register
+def _problem_report(problem: Problem) -> Report:
+    """Graph, cluster and constraints."""
+    graph, cluster = _graph_report(problem.graph), _cluster_report(problem.cluster)
+    rules = _rule_words(problem.constraints)
+    parts = (*graph.parts, cluster.title, *cluster.parts, *([rules] if rules else []))
+    return Report(parts, graph.title)
+
+
+def _rule_words(constraints: Constraints) -> str:
+    """Number of constraints by kind in one sentence; empty without constraints."""
+    kinds = {
+        "pinned operators": constraints.pin,
+        "groups on one device": constraints.colocate,
+        "groups apart": constraints.exlocate,
+        "operators on some devices only": constraints.allowed,
+    }
+    counts = [f"{name} {len(rules)}" for name, rules in kinds.items() if rules]
+    return f"Constraints: {', '.join(counts)}" if counts else ""
+
+
+def _work_sheet(graph: StreamGraph) -> Sheet:
     """Operators with their rate, CPU, output and targets.
 
-    ``ipt`` and ``constant`` [N] are charged, so they contain what streams and messages cost.
+    The CPU contains what streams and messages cost.
     """
+    operators, streams = graph.operators, graph.streams
     targets: list[list[str]] = [[] for _ in operators.name[:MOST_ROWS]]
     for u, v in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
         if u < len(targets) and operators.name[v] not in targets[u]:
             targets[u].append(operators.name[v])
     rows = [
-        (operators.name[v], *_work(operators, v, float(input_rate[v]), ipt[v], constant[v]),
-         format_bytes(operators.payload[v]), some(feeds, separator=", ", most=MOST_TARGETS) or "—")
+        (operators.name[v], *_work(graph, v), format_bytes(operators.payload[v]),
+         some(feeds, separator=", ", most=MOST_TARGETS) or "—")
         for v, feeds in enumerate(targets)
     ]  # fmt: skip
     tasks = bool(operators.fires_all.all())
@@ -50,20 +103,16 @@ def operator_sheet(
     return Sheet(head, tuple(rows), names=0)
 
 
-def _work(
-    operators: Operators, v: int, input_rate: float, ipt: float, constant: float
-) -> tuple[str, ...]:
+def _work(graph: StreamGraph, v: int) -> tuple[str, ...]:
     """Rate and CPU of an operator, or its instructions if all operators are tasks."""
+    operators, ipt = graph.operators, graph.charged_ipt[v]
     if operators.fires_all.all():
         return (f"{digits(ipt / 1e6)} M instructions",)
-    own = float(operators.constant[v])
+    rate, own, most = float(graph.input_rate[v]), operators.constant[v], operators.max_rate[v]
     always = f", {digits(own)} at any rate" if own else ""
-    most = float(operators.max_rate[v])
     limit = f", at most {format_rate(most)} a subtask" if most else ""
-    return (
-        f"{format_rate(input_rate)}{limit}",
-        f"{format_speed(input_rate * ipt / 1e6 + constant)}{always}",
-    )
+    mips = rate * ipt / 1e6 + graph.charged_constant[v]
+    return f"{format_rate(rate)}{limit}", f"{format_speed(mips)}{always}"
 
 
 def operators_sheet(operators: Operators, placement: Mapping[str, str] | None = None) -> Sheet:
@@ -98,7 +147,7 @@ def with_counts(names: Iterable[str], operators: Mapping[str, str]) -> list[str]
     return [f"{name} × {count}" if count > 1 else name for name, count in counts.items()]
 
 
-def device_sheet(devices: Devices) -> Sheet:
+def _device_sheet(devices: Devices) -> Sheet:
     """Devices, one row for equal neighbours."""
     facts = [_facts(devices, d) for d in range(len(devices))]
     begins = [d for d in range(len(facts)) if not d or facts[d] != facts[d - 1]]
@@ -114,8 +163,9 @@ def device_sheet(devices: Devices) -> Sheet:
     return Sheet(head, tuple(shown), names=0)
 
 
-def network_words(bandwidth_bps: Floats, latency_s: Floats) -> str:
+def _network_words(cluster: Cluster) -> str:
     """Bandwidths and latencies of the links in one sentence."""
+    bandwidth_bps, latency_s = cluster.bandwidth_bps, cluster.latency_s
     remote = ~np.eye(len(bandwidth_bps), dtype=bool)
     if not remote.any():
         return "Network: none, as there is one device"
@@ -129,17 +179,8 @@ def network_words(bandwidth_bps: Floats, latency_s: Floats) -> str:
     return f"Network: links of {speed}, latency {wait}"
 
 
-def placement_sheet(pes: Iterable[tuple[str, Sequence[str]]]) -> Sheet:
-    """Operators by device."""
-    rows = tuple((device, str(len(names)), some(names)) for device, names in pes)
-    return Sheet(("device", "", "operators"), rows)
-
-
 def _facts(devices: Devices, d: int) -> tuple[str, ...]:
-    cards = {
-        "out": devices.egress_bps[d],
-        "in": devices.ingress_bps[d],
-    }
+    cards = {"out": devices.egress_bps[d], "in": devices.ingress_bps[d]}
     limits = [f"{format_bandwidth(bps)} {way}" for way, bps in cards.items() if bps != inf]
     return (
         str(devices.cores[d]),

@@ -1,0 +1,1 @@
+"""Reports as text, tables and HTML: what is printed, and shown in notebooks."""

@@ -1,0 +1,126 @@
+"""What immutable objects have in common: kept results, equality, calls as ``repr``, and display."""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.messages import shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Caching")
+NOUNS = "streamplace.display.sheets"
+TEXT, HTML = "streamplace.display.console", "streamplace.display.html"
+PICTURES = "streamplace.drawing.graphs"
+"""Modules that show and draw objects. They import this one, so they are loaded by name."""
+WIDEST = 120
+"""Most characters of a ``repr``."""
+
+
+class Caching:
+    """Base of immutable objects that keep what was computed from them."""
+
+    __slots__ = ("_compiled",)
+
+    _compiled: dict[str, Any]
+
+    def cached(self: S, name: str, make: Callable[[S], T]) -> T:
+        """Return a value that depends only on this object, computed on first use.
+
+        All callers share the value, so it must not change unless it is a cache itself.
+        """
+        try:
+            kept: T = self._compiled[name]
+        except AttributeError:
+            object.__setattr__(self, "_compiled", {})
+        except KeyError:
+            pass
+        else:
+            return kept
+        made = self._compiled[name] = make(self)
+        return made
+
+
+class Displayed:
+    """Base of objects with a report: ``print`` shows it, notebooks show a table and a picture."""
+
+    __slots__ = ()
+
+    def report(self) -> Any:
+        """Sentences and tables for a reader; a `streamplace.display.report.Report`."""
+        return importlib.import_module(NOUNS).report_of(self)
+
+    def __str__(self) -> str:
+        text: str = importlib.import_module(TEXT).as_text(self.report())
+        return text
+
+    def _repr_html_(self) -> str:
+        html: str = importlib.import_module(HTML).as_html(self.report(), picture_of(self))
+        return html
+
+
+class Pictured(Displayed):
+    """Base of objects that can also be drawn."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str | None:
+        return picture_of(self)
+
+
+def picture_of(item: object) -> str | None:
+    """SVG of an object that can be drawn, None for any other."""
+    if not isinstance(item, Pictured):
+        return None
+    picture: str | None = importlib.import_module(PICTURES).svg_of(item)
+    return picture
+
+
+def call_of(row: Any) -> str:
+    """The call that makes a dataclass, on one line and without what has its default.
+
+    >>> from streamplace.model import Device
+    >>> Device("d0", cores=4)
+    Device(name='d0', cores=4)
+    """
+    given = ((one, getattr(row, one.name)) for one in fields(row) if one.repr)
+    texts = [
+        f"{one.name}={value!r}"
+        for one, value in given
+        if value != one.default and value not in ((), {})
+    ]
+    return shown(f"{type(row).__name__}({', '.join(texts)})", WIDEST)
+
+
+def same_fields(a: object, b: object) -> bool:
+    """Whether two dataclass values agree in every compared field, arrays by content, NaN equal."""
+    if type(a) is not type(b):
+        return False
+    return all(
+        _same(getattr(a, f.name), getattr(b, f.name))
+        for f in fields(a)  # type: ignore[arg-type]
+        if f.compare
+    )
+
+
+def _same(x: object, y: object) -> bool:
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return False
+    return bool(x == y)
+
+
+def data_frame(columns: Mapping[str, Sequence[Any]]) -> "DataFrame":
+    """Convert columns to a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise SettingError("pandas is not installed; install it with: pip install pandas") from None
+    return pd.DataFrame(dict(columns))
