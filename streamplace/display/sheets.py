@@ -180,7 +180,7 @@ def _network_words(cluster: Cluster) -> str:
 
 
 def _facts(devices: Devices, d: int) -> tuple[str, ...]:
-    cards = {"out": devices.egress_bps[d], "in": devices.ingress_bps[d]}
+    cards = {"out": devices.egress[d], "in": devices.ingress[d]}
     limits = [f"{format_bandwidth(bps)} {way}" for way, bps in cards.items() if bps != inf]
     return (
         str(devices.cores[d]),

@@ -16,6 +16,7 @@ from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_
 from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
+from streamplace.model.columns import rules_of
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
 from streamplace.model.messages import shown
@@ -93,8 +94,8 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
         devices,
         mips=use * devices.mips,
         reserved=use * devices.reserved,
-        egress_bps=wire * devices.egress_bps,
-        ingress_bps=wire * devices.ingress_bps,
+        egress=wire * devices.egress,
+        ingress=wire * devices.ingress,
     )
     links = tables.get("links", [])
     for link in links:
@@ -194,21 +195,17 @@ def _label(link: dict[str, Any]) -> str:
 
 
 def _device(devices: Devices, d: int) -> dict[str, Any]:
-    mips = float(devices.mips[d])
-    row: dict[str, Any] = {"name": devices.name[d], "mips": _written_mips(mips)}
-    if devices.cores[d] != 1:
-        row["cores"] = int(devices.cores[d])
-    if devices.tags[d]:
-        row["tags"] = sorted(devices.tags[d])
-    if np.isfinite(devices.memory[d]):
-        row["memory"] = plain(devices.memory[d])
-    for key, column in (("egress", devices.egress_bps), ("ingress", devices.ingress_bps)):
-        if np.isfinite(column[d]):
-            row[key] = _written_bps(column[d], mips)
-    if devices.watts[d]:
-        row["watts"] = plain(devices.watts[d])
-    if devices.reserved[d]:
-        row["reserved"] = _written_mips(devices.reserved[d])
+    row: dict[str, Any] = {"name": devices.name[d]}
+    for name, rule in rules_of(Devices):
+        value = getattr(devices, name)[d]
+        if value == rule.default and name != "mips":
+            continue
+        if name in ("mips", "reserved"):
+            row[name] = _written_mips(value)
+        elif name in ("egress", "ingress"):
+            row[name] = _written_bps(value, devices.mips[d])
+        else:
+            row[name] = sorted(value) if isinstance(value, frozenset) else plain(value)
     return row
 
 

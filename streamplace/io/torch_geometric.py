@@ -25,6 +25,9 @@ from streamplace.model.problem import Problem
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+DEVICE_KEYS = {name: f"device_{name}" for name in NUMERIC_COLUMNS}
+DEVICE_KEYS |= {name: f"device_{name}_bps" for name in ("egress", "ingress")}
+"""Columns of devices, and their tensors."""
 NODE_FEATURES = ("cpu", "network", "source", "parallelism")
 """Columns of ``x``: load of a device by the operator at full rate, averaged over the devices; load
 of a link by its output; whether it is a source; number of subtasks."""
@@ -157,7 +160,7 @@ def _features(problem: Problem) -> tuple[Singles, Singles]:
 def _cluster_columns(problem: Problem) -> dict[str, Any]:
     """Numbers of the devices, of the links, and of operators on devices, as columns."""
     cluster = problem.cluster
-    columns = {f"device_{name}": getattr(cluster.devices, name) for name in NUMERIC_COLUMNS}
+    columns = {key: getattr(cluster.devices, name) for name, key in DEVICE_KEYS.items()}
     columns |= {name: getattr(cluster, name).ravel() for name in NETWORK}
     return columns if problem.seconds is None else columns | {"seconds": problem.seconds.ravel()}
 
@@ -234,7 +237,7 @@ def _problem(data: "Data", graph: StreamGraph, rest: Mapping[str, Any]) -> Probl
     devices = Devices(
         rest.get("devices", [f"d{i}" for i in range(size)]),
         tags=rest.get("tags"),
-        **{name: _numbers(data, f"device_{name}", size) for name in NUMERIC_COLUMNS},
+        **{name: _numbers(data, key, size) for name, key in DEVICE_KEYS.items()},
     )
     bandwidth, latency = (_matrix(data, name, size, size) for name in NETWORK)
     cluster = Cluster(devices, bandwidth, latency, **rest.get("costs", {}))

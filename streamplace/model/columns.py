@@ -1,111 +1,409 @@
-"""Checks of operators, streams and devices: read-only columns of them, and single rows."""
+"""Fields of operators, streams and devices: one list of them, and one rule for each.
 
-from collections.abc import Callable, Iterable, Sequence
+A noun lists its fields once, in a generic dataclass. Its row inherits them with plain values, its
+columns with read-only arrays and tuples, and the rule of a field checks both.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from math import inf, isnan, nan
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import GraphError, StreamplaceError, UnitError
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
+from streamplace.model.objects import call_of, same_fields
 from streamplace.model.units import LARGEST, Quantity
 
-Fail = Callable[[int, str, str], StreamplaceError]
-"""Builds the error for row i (-1: the whole column), its value and the rule that it breaks."""
 Refused = Callable[[str, str], StreamplaceError]
 """Builds the error for a value and the rule that it breaks."""
-
+Texts = TypeVar("Texts")
+Numbers = TypeVar("Numbers")
+Counts = TypeVar("Counts")
+TagSets = TypeVar("TagSets")
+R = TypeVar("R")
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
-def float_column(
-    values: ArrayLike | None,
-    size: int,
-    default: float,
-    fail: Fail,
-    *,
-    least: float = 0.0,
-    unset: bool = False,
-) -> Floats:
-    """Numbers in [least, LARGEST] as a read-only float column of the given size.
+class BrokenRule(StreamplaceError, ValueError):
+    """A value, the rule that it breaks, and its row in a column (-1: the whole column)."""
 
-    ``unset`` lets NaN stand for "not given".
+    def __init__(self, value: str, rule: str, row: int = -1) -> None:
+        super().__init__(f"{value}; {rule}")
+        self.value, self.rule, self.row = value, rule, row
+
+
+class FieldRule:
+    """Base of rules: which values a field may have, and its default."""
+
+    __slots__ = ()
+
+    @property
+    def default(self) -> Any:
+        """Value of a row that does not state it."""
+        raise NotImplementedError
+
+    def value(self, given: Any) -> Any:
+        """Value of a row; raises BrokenRule."""
+        raise NotImplementedError
+
+    def column(self, given: Any, size: int) -> Any:
+        """Column of the given size, all defaults for None; raises BrokenRule."""
+        raise NotImplementedError
+
+    def gathered(self, values: list[Any]) -> Any:
+        """Values of rows as a column, unchecked."""
+        return values
+
+    def item(self, column: Any, row: int) -> Any:
+        """Value of a row of a column."""
+        value = column[row]
+        return value.item() if isinstance(value, np.generic) else value
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRule(FieldRule):
+    """Numbers in [least, LARGEST]; ``parse`` reads those of rows that are texts.
+
+    With a default of infinity, infinity stands for no limit. With one of None, which is NaN in
+    columns, a number need not be stated. Below ``smallest`` only 0 is allowed, for ``zero``.
     """
-    if values is None:
-        return frozen(np.full(size, default))
-    try:
-        column = np.array(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise fail(-1, "", "must be numbers") from None
-    if column.shape != (size,):
-        raise fail(-1, "", f"must have {size} values, one each, but comes as {column.shape}")
-    good = (column >= least) & (column <= LARGEST)
-    if unset:
-        good |= np.isnan(column)
-    if np.count_nonzero(good) < size:
-        bad = int(np.argmin(good))
-        rule = f"it must be ≥ {least:g} and at most {LARGEST:g}"
-        raise fail(bad, f"{column[bad]:g}", rule)
-    return frozen(column)
 
+    default: float | None = 0.0
+    least: float = 0.0
+    parse: Callable[[Quantity], float] | None = None
+    smallest: float = 0.0
+    zero: str = ""
 
-def plain_number(
-    value: object, owner: str, column: str, parse: Callable[[Quantity], float] | None = None
-) -> float:
-    """Check one row's number against [0, LARGEST]; ``parse`` reads it if it is a text.
+    def value(self, given: Any) -> Any:
+        """Number itself, so that whole numbers stay whole."""
+        number = self.parse(given) if self.parse and isinstance(given, str) else given
+        if number is None and self.default is None:
+            return None
+        if type(number) is not float and not isinstance(number, Real):
+            raise BrokenRule(quoted(number), "it must be a number")
+        value = float(number)
+        fits = self.least <= value <= LARGEST and (value >= self.smallest or value == 0)
+        if not fits and not value == self.default == inf:
+            raise BrokenRule(f"{value:g}", self._rule(value))
+        return number
 
-    >>> from streamplace.model.units import size_bytes
-    >>> plain_number("12.5 kB", "operator 'join'", "payload", size_bytes)
-    12500.0
-    """
-    if parse is not None and isinstance(value, str):
+    def column(self, given: ArrayLike | None, size: int) -> Floats:
+        """Numbers as floats."""
+        if given is None:
+            return frozen(np.full(size, nan if self.default is None else self.default))
         try:
-            return parse(value)
-        except UnitError as error:
-            raise UnitError(f"{owner}: {error}") from None
-    if not isinstance(value, Real):
-        raise GraphError(f"{owner} has {column} {quoted(value)}; it must be a number")
-    if not 0 <= float(value) <= LARGEST:
-        raise GraphError(
-            f"{owner} has {column} {float(value):g}; it must be ≥ 0 and at most {LARGEST:g}"
-        )
-    return value  # type: ignore[return-value]  # whole numbers stay whole
+            column = np.array(given, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise BrokenRule("", "must be numbers") from None
+        _check_shape(column, size)
+        good = (column >= self.least) & (column <= LARGEST)
+        if self.default is None:
+            good |= np.isnan(column)
+        if self.default == inf:
+            good |= column == inf
+        if self.smallest:
+            good &= (column >= self.smallest) | (column == 0)
+        if np.count_nonzero(good) < size:
+            bad = int(np.argmin(good))
+            raise BrokenRule(f"{column[bad]:g}", self._rule(column[bad]), bad)
+        return frozen(column)
+
+    def item(self, column: Any, row: int) -> float | None:
+        """Value of a row, None where it is not stated."""
+        number = float(column[row])
+        return None if self.default is None and isnan(number) else number
+
+    def _rule(self, number: float) -> str:
+        if 0 < number < self.smallest:
+            return f"it must be at least {self.smallest:g}, or 0 for {self.zero}"
+        return f"it must be ≥ {self.least:g} and at most {LARGEST:g}"
 
 
-def int_column(
-    values: ArrayLike | None, size: int, default: int, fail: Fail, *, least: int, most: int
-) -> Ints:
-    """Whole numbers in [least, most] as a read-only column of the given size."""
-    if values is None:
-        return frozen(np.full(size, default, np.int32))
-    try:
-        numbers = np.asarray(values)
-        column = numbers if numbers.dtype.kind in "iu" else numbers.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise fail(-1, "", "must be whole numbers") from None
-    if column.shape != (size,):
-        raise fail(-1, "", f"must have {size} values, one each, but comes as {column.shape}")
-    if least == 0 and column.dtype == np.int32:
-        good = column.view(np.uint32) <= most  # negative numbers are large ones
-    else:
-        good = (column >= least) & (column <= most)
-    if column.dtype.kind == "f":
-        good &= column == np.floor(column)
-    if np.count_nonzero(good) < size:
-        bad = int(np.argmin(good))
-        rule = f"it must be a whole number from {least} to {most}"
-        raise fail(bad, f"{column[bad]:g}", rule)
-    return frozen(column.astype(np.int32))
+@dataclass(frozen=True, slots=True)
+class CountRule(FieldRule):
+    """Whole numbers in [least, most]; the least one is the default."""
+
+    least: int
+    most: int
+
+    @property
+    def default(self) -> int:
+        """The least number."""
+        return self.least
+
+    def value(self, given: Any) -> Any:
+        """Number itself, which must not be a float, not even a whole one."""
+        if isinstance(given, float):
+            raise BrokenRule(quoted(given), self._rule)
+        check_whole(given, self.least, self.most, BrokenRule)
+        return given
+
+    def column(self, given: ArrayLike | None, size: int) -> Ints:
+        """Numbers as integers."""
+        if given is None:
+            return frozen(np.full(size, self.least, np.int32))
+        try:
+            numbers = np.asarray(given)
+            column = numbers if numbers.dtype.kind in "iu" else numbers.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise BrokenRule("", "must be whole numbers") from None
+        _check_shape(column, size)
+        if self.least == 0 and column.dtype == np.int32:
+            good = column.view(np.uint32) <= self.most  # negative numbers are large ones
+        else:
+            good = (column >= self.least) & (column <= self.most)
+        if column.dtype.kind == "f":
+            good &= column == np.floor(column)
+        if np.count_nonzero(good) < size:
+            bad = int(np.argmin(good))
+            raise BrokenRule(f"{column[bad]:g}", self._rule, bad)
+        return frozen(column.astype(np.int32))
+
+    @property
+    def _rule(self) -> str:
+        return f"it must be a whole number from {self.least} to {self.most}"
 
 
-def flag_column(values: ArrayLike | None, size: int, fail: Fail) -> Bools:
-    """Booleans as a read-only column of the given size, all False by default."""
-    column = np.zeros(size, np.bool_) if values is None else np.array(values)
-    if column.dtype != np.bool_ or column.shape != (size,):
-        raise fail(-1, "", f"must have {size} truth values, one each")
-    return frozen(column)
+@dataclass(frozen=True, slots=True)
+class TextRule(FieldRule):
+    """Texts, one of the choices if there are any; the empty one is the default."""
+
+    choices: tuple[str, ...] = ()
+    default: str = ""
+
+    def value(self, given: Any) -> str:
+        """Text itself."""
+        if not is_text(given):
+            raise BrokenRule(quoted(given), "it must be a text")
+        if self.choices and given not in self.choices:
+            rule = f"it must be one of {', '.join(filter(None, self.choices))}"
+            raise BrokenRule(quoted(given), rule)
+        text: str = given
+        return text
+
+    def column(self, given: Sequence[str] | None, size: int) -> tuple[str, ...]:
+        """Texts as a tuple."""
+        if given is None:
+            return ("",) * size
+        column = tuple(given)
+        _check_length(column, size)
+        try:
+            "".join(column).encode()
+            fine = not self.choices or set(column) <= set(self.choices)
+        except (TypeError, UnicodeEncodeError):
+            fine = False
+        if not fine:
+            _check_each(column, self.value)
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class TagsRule(FieldRule):
+    """Sets of texts, empty by default."""
+
+    default: frozenset[str] = frozenset()
+
+    def value(self, given: Any) -> Any:
+        """Set itself, or another collection of texts."""
+        if given is not self.default:
+            check_tags(given, BrokenRule)
+        return given
+
+    def column(
+        self, given: Sequence[Iterable[str]] | None, size: int
+    ) -> tuple[frozenset[str], ...]:
+        """Sets as a tuple."""
+        if given is None:
+            return (self.default,) * size
+        _check_length(given, size)
+        if not set(map(type, given)) <= {tuple, list, set, frozenset}:
+            _check_each(given, self.value)
+        # one empty set for all, as each takes 200 bytes
+        column = tuple(frozenset(tags) or self.default for tags in given)
+        if any(column):
+            _check_each(column, self.value)
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRule(FieldRule):
+    """Booleans of a column, all of them False by default."""
+
+    default: bool = False
+
+    def column(self, given: ArrayLike | None, size: int) -> Bools:
+        """Booleans as an array."""
+        column = np.zeros(size, np.bool_) if given is None else np.array(given)
+        if column.dtype != np.bool_ or column.shape != (size,):
+            raise BrokenRule("", f"must have {size} truth values, one each")
+        return frozen(column)
+
+
+def ruled(rule: FieldRule) -> Any:
+    """Return a field of a dataclass with a rule, and its default."""
+    return field(default=rule.default, metadata={"rule": rule})
+
+
+@cache
+def rules_of(noun: type[Any]) -> tuple[tuple[str, FieldRule], ...]:
+    """Names of a noun's fields that have rules, and the rules."""
+    return tuple((one.name, one.metadata["rule"]) for one in fields(noun) if one.metadata)
+
+
+class CheckedRow:
+    """Base of single operators, streams and devices."""
+
+    __slots__ = ()
+    _error: ClassVar[type[StreamplaceError]] = GraphError
+    _called: ClassVar[str]
+
+    __repr__ = call_of
+
+    @property
+    def _owner(self) -> str:
+        """The row in messages."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        for name, rule in rules_of(type(self)):
+            given = getattr(self, name)
+            try:
+                value = rule.value(given)
+            except UnitError as error:
+                raise UnitError(f"{self._owner}: {error}") from None
+            except BrokenRule as error:
+                raise self._error(f"{self._owner} has {name} {error}") from None
+            if value is not given:
+                object.__setattr__(self, name, value)
+
+
+class CheckedColumns(Generic[R]):
+    """Base of all rows of a kind, column by column; a column that is not given has defaults."""
+
+    __slots__ = ()
+    _row: ClassVar[type[Any]]
+    _error: ClassVar[type[StreamplaceError]] = GraphError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[R]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: int) -> R:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
+
+    def __hash__(self) -> int:
+        raise NotImplementedError
+
+    def _owner(self, i: int) -> str:
+        """Row i in messages."""
+        raise NotImplementedError
+
+    def _fill(self, size: int, given: Mapping[str, Any]) -> None:
+        """Check and set the columns that have rules."""
+        rules = dict(rules_of(type(self)))
+        if unknown := given.keys() - rules:
+            raise TypeError(f"{type(self).__name__} has no column {min(unknown)!r}")
+        for name, rule in rules.items():
+            try:
+                column = rule.column(given.get(name), size)
+            except BrokenRule as error:
+                noun = type(self).__name__.lower()
+                raise self._error(
+                    f"{noun}' column {name} {error.rule}"
+                    if error.row < 0
+                    else f"{self._owner(error.row)} has {name} {error}"
+                ) from None
+            object.__setattr__(self, name, column)
+
+    @classmethod
+    def _gathered(cls, rows: Sequence[R]) -> dict[str, Any]:
+        """Columns of rows, as they are given to the class."""
+        return {
+            name: rule.gathered([getattr(row, name) for row in rows])
+            for name, rule in rules_of(cls._row)
+        }
+
+    def _values(self, i: int) -> dict[str, Any]:
+        """Fields of row i."""
+        rules = rules_of(type(self))
+        return {name: rule.item(getattr(self, name), i) for name, rule in rules}
+
+
+class NamedColumns(CheckedColumns[R]):
+    """Base of rows that have names, which differ.
+
+    ``columns`` are lists or arrays, by the names of the fields of a row.
+    """
+
+    __slots__ = ()
+    _whole: ClassVar[str]
+
+    name: tuple[str, ...]
+    _position: dict[str, int]
+
+    def __init__(self, name: Iterable[str], **columns: Any) -> None:
+        names, position = name_column(name, self._row._called, self._error)
+        if not names:
+            raise self._error(f"the {self._whole} has no {self._noun()}s; it needs at least one")
+        object.__setattr__(self, "name", names)
+        object.__setattr__(self, "_position", position)
+        self._fill(len(names), columns)
+        self._finish()
+
+    @classmethod
+    def of(cls, rows: Iterable[R]) -> Self:
+        """Columns from single rows."""
+        known: list[Any] = list(rows)
+        return cls([row.name for row in known], **cls._gathered(known))
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def __getitem__(self, key: int | str) -> R:
+        i = self.index(key) if isinstance(key, str) else range(len(self))[key]
+        row: R = self._row(self.name[i], **self._values(i))
+        return row
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a row has this name."""
+        return name in self._position
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def index(self, name: str) -> int:
+        """Row with this name."""
+        try:
+            return self._position[name]
+        except KeyError:
+            raise self._error(
+                f"there is no {self._noun()} {quoted(name)}; the {self._whole} has "
+                f"{listed(self.name)}"
+            ) from None
+
+    def _finish(self) -> None:
+        """Check what columns have in common, and set what follows from them."""
+
+    def _owner(self, i: int) -> str:
+        return f"{self._noun()} {quoted(self.name[i])}"
+
+    @classmethod
+    def _noun(cls) -> str:
+        return cls._row.__name__.lower()
 
 
 def name_column(
@@ -125,8 +423,8 @@ def name_column(
     if "" in position:
         raise error(f"{what} has an empty name (number {column.index('')}); give it a name")
     if len(position) < len(column):
-        twice = quoted(_first_twice(column))
-        raise error(f"the name of {what} is not unique: {twice} occurs twice; rename one")
+        twice = next(name for i, name in enumerate(column) if position[name] != i)
+        raise error(f"the name of {what} is not unique: {quoted(twice)} occurs twice; rename one")
     return column, position
 
 
@@ -156,39 +454,6 @@ def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:
     return order[begins], kind
 
 
-def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[str, ...]:
-    """Texts as a tuple, empty texts by default."""
-    column = ("",) * size if values is None else tuple(values)
-    if len(column) != size:
-        raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
-    try:
-        "".join(column).encode()
-    except (TypeError, UnicodeEncodeError):
-        i = next(i for i, text in enumerate(column) if not is_text(text))
-        raise fail(i, quoted(column[i]), "it must be a text") from None
-    return column
-
-
-def tag_column(
-    values: Sequence[Iterable[str]] | None, size: int, fail: Fail
-) -> tuple[frozenset[str], ...]:
-    """Sets of tags as a tuple, empty sets by default."""
-    if values is None:
-        return (frozenset(),) * size
-    if len(values) != size:
-        raise fail(-1, "", f"must have {size} values, one each, but has {len(values)}")
-    if not set(map(type, values)) <= {tuple, list, set, frozenset}:
-        for i, tags in enumerate(values):
-            if isinstance(tags, str) or not isinstance(tags, Iterable):
-                raise fail(i, quoted(tags), "it must be a set of texts")
-    none = frozenset[str]()  # one for all, as every empty set takes 200 bytes
-    column = tuple(tags_of_row if (tags_of_row := frozenset(tags)) else none for tags in values)
-    for i, tags in enumerate(column):
-        if bad := [tag for tag in tags if not is_text(tag)]:
-            raise fail(i, quoted(bad[0]), "it must be a text")
-    return column
-
-
 def is_text(value: object) -> bool:
     r"""Whether a value is a text that files can hold: Unicode without lone surrogates.
 
@@ -211,18 +476,13 @@ def check_name(name: object, what: str, error: type[StreamplaceError]) -> None:
         raise error(f"the name of {what} is not valid Unicode; correct the name")
 
 
-def check_text(text: object, refused: Refused) -> None:
-    """Raise an error unless a value is a text."""
-    if not is_text(text):
-        raise refused(quoted(text), "it must be a text")
-
-
 def check_tags(tags: object, refused: Refused) -> None:
     """Raise an error unless a value is a set of texts."""
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise refused(quoted(tags), "it must be a set of texts")
     for tag in tags:
-        check_text(tag, refused)
+        if not is_text(tag):
+            raise refused(quoted(tag), "it must be a text")
 
 
 def check_whole(number: object, least: int, most: int, refused: Refused) -> None:
@@ -240,20 +500,20 @@ def check_whole(number: object, least: int, most: int, refused: Refused) -> None
         raise refused(f"{value:g}", rule)
 
 
-def plain_item(column: Any, row: int) -> Any:
-    """Return a row of a column as a Python value.
-
-    >>> plain_item(np.array([0.5]), 0), plain_item(("a", "b"), 1)
-    (0.5, 'b')
-    """
-    value = column[row]
-    return value.item() if isinstance(value, np.generic) else value
+def _check_shape(column: NDArray[Any], size: int) -> None:
+    if column.shape != (size,):
+        raise BrokenRule("", f"must have {size} values, one each, but comes as {column.shape}")
 
 
-def _first_twice(names: Sequence[str]) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    raise AssertionError("all names differ")
+def _check_length(column: Sequence[Any], size: int) -> None:
+    if len(column) != size:
+        raise BrokenRule("", f"must have {size} values, one each, but has {len(column)}")
+
+
+def _check_each(column: Iterable[Any], check: Callable[[Any], object]) -> None:
+    """Apply the check of single values to those of a column."""
+    for i, value in enumerate(column):
+        try:
+            check(value)
+        except BrokenRule as error:
+            raise BrokenRule(error.value, error.rule, i) from None

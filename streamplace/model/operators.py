@@ -1,54 +1,44 @@
 """Operators of a stream graph, stored as columns; an `Operator` is one row."""
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import (
+    BrokenRule,
+    CheckedRow,
+    CountRule,
+    Counts,
+    FieldRule,
+    FlagRule,
+    NamedColumns,
+    NumberRule,
+    Numbers,
+    TagSets,
+    TagsRule,
+    TextRule,
+    Texts,
     check_name,
-    check_tags,
-    check_text,
-    check_whole,
-    flag_column,
-    float_column,
-    int_column,
-    name_column,
-    plain_item,
-    plain_number,
-    tag_column,
-    text_column,
+    ruled,
 )
 from streamplace.model.messages import quoted
-from streamplace.model.objects import call_of, same_fields
-from streamplace.model.units import LARGEST, Quantity, seconds, size_bytes, tuple_rate
+from streamplace.model.objects import call_of
+from streamplace.model.units import seconds, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000
 MOST_KEY_GROUPS = 32_768
 SHORTEST_WINDOW = 1e-6
-LEAST = {"rate": 1e-15, "max_rate": 1e-6}
+LEAST_RATE, LEAST_MAX_RATE = 1e-15, 1e-6
 """Smallest rates but 0, in tuples/s, by which others are divided."""
 EACH, ALL = "each", "all"
-_NOTHING: frozenset[str] = frozenset()
-_QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
-    "ipt": None,
-    "payload": size_bytes,
-    "rate": tuple_rate,
-    "memory": size_bytes,
-    "constant": None,
-    "max_rate": tuple_rate,
-}
-"""Numeric columns, and the parsers of those that may be texts."""
-_COUNTS = {"parallelism": (1, MOST_SUBTASKS), "max_parallelism": (0, MOST_KEY_GROUPS)}
-"""Columns of whole numbers, with the least and the largest."""
-_NONE = {"rate": "no source", "max_rate": "no limit"}
+
+Windows = TypeVar("Windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +55,7 @@ class Window:
     advance: float
     base: float = 1.0
     factor: float = 0.0
-    limit: float = math.inf
+    limit: float = inf
 
     __repr__ = call_of
 
@@ -93,7 +83,57 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class WindowRule(FieldRule):
+    """Windows of some operators: a column is a mapping of their rows to windows."""
+
+    default: None = None
+
+    def value(self, given: Any) -> Any:
+        """Window itself, or None."""
+        if given is not None and not isinstance(given, Window):
+            raise BrokenRule(quoted(given), "it must be a Window")
+        return given
+
+    def column(self, given: Mapping[int, Window] | None, size: int) -> dict[int, Window]:
+        """Windows by row number."""
+        for row in given or {}:
+            if not 0 <= row < size:
+                raise GraphError(f"a window is for row {row}, but there are {size} operators")
+        return dict(given or {})
+
+    def gathered(self, values: list[Any]) -> dict[int, Window]:
+        """Windows of rows by row number."""
+        return {i: window for i, window in enumerate(values) if window}
+
+    def item(self, column: Any, row: int) -> Any:
+        """Window of a row, or None."""
+        return column.get(row)
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class OperatorFields(Generic[Texts, Numbers, Counts, TagSets, Windows]):
+    """The fields of an operator, with their rules: values of `Operator`, columns of `Operators`."""
+
+    name: Texts
+    ipt: Numbers = ruled(NumberRule())
+    payload: Numbers = ruled(NumberRule(parse=size_bytes))
+    rate: Numbers = ruled(NumberRule(parse=tuple_rate, smallest=LEAST_RATE, zero="no source"))
+    parallelism: Counts = ruled(CountRule(1, MOST_SUBTASKS))
+    kind: Texts = ruled(TextRule())
+    requires: TagSets = ruled(TagsRule())
+    memory: Numbers = ruled(NumberRule(parse=size_bytes))
+    window: Windows = ruled(WindowRule())
+    about: Texts = ruled(TextRule())
+    max_parallelism: Counts = ruled(CountRule(0, MOST_KEY_GROUPS))
+    slot_sharing_group: Texts = ruled(TextRule())
+    constant: Numbers = ruled(NumberRule())
+    max_rate: Numbers = ruled(
+        NumberRule(parse=tuple_rate, smallest=LEAST_MAX_RATE, zero="no limit")
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Operator(CheckedRow, OperatorFields[str, float, int, frozenset[str], Window | None]):
     """One operator.
 
     Attributes
@@ -136,64 +176,28 @@ class Operator:
         if it fires "all". 0, the default, stands for no limit. Passes ignore it.
     """
 
-    name: str
-    ipt: float = 0.0
-    payload: float = 0.0
-    rate: float = 0.0
-    parallelism: int = 1
-    kind: str = ""
-    requires: frozenset[str] = _NOTHING
-    memory: float = 0.0
-    window: Window | None = None
     fires: str = ""
-    about: str = ""
-    max_parallelism: int = 0
-    slot_sharing_group: str = ""
-    constant: float = 0.0
-    max_rate: float = 0.0
-
-    __repr__ = call_of
+    _called: ClassVar[str] = "an operator"
 
     def __post_init__(self) -> None:
-        check_name(self.name, "an operator", GraphError)
-        for column, parse in _QUANTITIES.items():
-            value = getattr(self, column)
-            if type(value) is not float or not 0.0 <= value <= LARGEST:
-                number = plain_number(value, f"operator {quoted(self.name)}", column, parse)
-                object.__setattr__(self, column, number)
-        for column, slowest in LEAST.items():
-            if 0 < (rate := getattr(self, column)) < slowest:
-                raise self._bad(column, f"{rate:g}", _at_least(column))
-        for column, (least, most) in _COUNTS.items():
-            if isinstance(value := getattr(self, column), float):
-                rule = f"it must be a whole number from {least} to {most}"
-                raise self._bad(column, quoted(value), rule)
-            check_whole(value, least, most, partial(self._bad, column))
-        for column in ("kind", "about", "slot_sharing_group"):
-            check_text(getattr(self, column), partial(self._bad, column))
-        if self.requires:
-            check_tags(self.requires, partial(self._bad, "requires"))
-        if self.window is not None and not isinstance(self.window, Window):
-            raise self._bad("window", quoted(self.window), "it must be a Window")
+        check_name(self.name, self._called, self._error)
+        self._check()
         fires_all(self.fires or EACH, self.name)
 
-    def _bad(self, column: str, value: str, rule: str) -> GraphError:
-        return GraphError(f"operator {quoted(self.name)} has {column} {value}; {rule}")
+    @property
+    def _owner(self) -> str:
+        return f"operator {quoted(self.name)}"
 
 
-def _at_least(column: str) -> str:
-    return f"it must be at least {LEAST[column]:g}, or 0 for {_NONE[column]}"
-
-
-_SHARED = tuple(f.name for f in fields(Operator) if f.name not in ("window", "fires"))
-"""Fields of an `Operator` that are columns of `Operators` as they are."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, init=False)
-class Operators:
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Operators(
+    NamedColumns[Operator],
+    OperatorFields[tuple[str, ...], Floats, Ints, tuple[frozenset[str], ...], Mapping[int, Window]],
+):
     """All operators of a graph, column by column; omitted columns have `Operator`'s defaults.
 
-    Columns may be given as lists or arrays; they are stored as read-only arrays.
+    Columns may be given as lists or arrays; they are stored as read-only arrays. ``fires_all``
+    stands for "all" in ``fires``, and ``window`` maps rows to windows.
 
     Examples
     --------
@@ -202,107 +206,20 @@ class Operators:
     (20.0, 1, [100.0, 0.0])
     """
 
-    name: tuple[str, ...]
-    ipt: Floats
-    payload: Floats
-    rate: Floats
-    parallelism: Ints
-    kind: tuple[str, ...]
-    requires: tuple[frozenset[str], ...]
-    memory: Floats
-    window: Mapping[int, Window]
-    fires_all: Bools
-    about: tuple[str, ...]
-    max_parallelism: Ints
-    slot_sharing_group: tuple[str, ...]
-    constant: Floats
-    max_rate: Floats
-    _position: dict[str, int] = field(init=False, repr=False, compare=False)
-
-    def __init__(
-        self,
-        name: Iterable[str],
-        ipt: ArrayLike | None = None,
-        payload: ArrayLike | None = None,
-        rate: ArrayLike | None = None,
-        parallelism: ArrayLike | None = None,
-        kind: Sequence[str] | None = None,
-        requires: Sequence[Iterable[str]] | None = None,
-        memory: ArrayLike | None = None,
-        window: Mapping[int, Window] | None = None,
-        fires_all: ArrayLike | None = None,
-        about: Sequence[str] | None = None,
-        max_parallelism: ArrayLike | None = None,
-        slot_sharing_group: Sequence[str] | None = None,
-        constant: ArrayLike | None = None,
-        max_rate: ArrayLike | None = None,
-    ) -> None:
-        put = partial(object.__setattr__, self)
-        names, position = name_column(name, "an operator", GraphError)
-        if not names:
-            raise GraphError("the graph has no operators; it needs at least one source")
-        put("name", names)
-        put("_position", position)
-        size = len(names)
-        numbers = {"ipt": ipt, "payload": payload, "rate": rate, "memory": memory}
-        numbers |= {"constant": constant, "max_rate": max_rate}
-        for column, values in numbers.items():
-            put(column, float_column(values, size, 0.0, partial(self._bad, column)))
-        counts = {"parallelism": parallelism, "max_parallelism": max_parallelism}
-        for column, (least, most) in _COUNTS.items():
-            bad = partial(self._bad, column)
-            put(column, int_column(counts[column], size, least, bad, least=least, most=most))
-        texts = {"kind": kind, "about": about, "slot_sharing_group": slot_sharing_group}
-        for column, words in texts.items():
-            put(column, text_column(words, size, partial(self._bad, column)))
-        put("requires", tag_column(requires, size, partial(self._bad, "requires")))
-        put("window", self._checked_windows(window or {}))
-        put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
-        self._check_parallelism()
-        self._check_rates()
-        self._check_joins()
+    fires_all: Bools = ruled(FlagRule())
+    _position: dict[str, int] = field(init=False, compare=False)
+    _row: ClassVar[type[Any]] = Operator
+    _whole: ClassVar[str] = "graph"
 
     @classmethod
-    def of(cls, operators: Iterable[Operator], fires: str = EACH) -> "Operators":
+    def of(cls, rows: Iterable[Operator], fires: str = EACH) -> "Operators":
         """Columns from single operators; ``fires`` is the rule of those without one."""
-        rows = list(operators)
-        columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in _SHARED}
+        operators = list(rows)
         return cls(
-            **columns,
-            window={i: row.window for i, row in enumerate(rows) if row.window},
-            fires_all=[fires_all(row.fires or fires, row.name) for row in rows],
+            [row.name for row in operators],
+            **cls._gathered(operators),
+            fires_all=[fires_all(row.fires or fires, row.name) for row in operators],
         )
-
-    def __repr__(self) -> str:
-        return f"<Operators: {len(self)}>"
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    def __getitem__(self, key: int | str) -> Operator:
-        i = self.index(key) if isinstance(key, str) else range(len(self))[key]
-        row = {name: plain_item(getattr(self, name), i) for name in _SHARED}
-        return Operator(**row, window=self.window.get(i), fires=ALL if self.fires_all[i] else "")
-
-    def __iter__(self) -> Iterator[Operator]:
-        return (self[i] for i in range(len(self)))
-
-    def __contains__(self, name: object) -> bool:
-        """Whether an operator has this name."""
-        return name in self._position
-
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def index(self, name: str) -> int:
-        """Row of the operator with this name."""
-        try:
-            return self._position[name]
-        except KeyError:
-            raise GraphError(f"there is no operator {quoted(name)}") from None
 
     @property
     def parallel(self) -> dict[str, int]:
@@ -335,13 +252,11 @@ class Operators:
         except KeyError as error:
             raise GraphError(f"there is no operator {quoted(error.args[0])}") from None
 
-    def _checked_windows(self, windows: Mapping[int, Window]) -> Mapping[int, Window]:
-        for row in windows:
-            if not 0 <= row < len(self):
-                raise GraphError(f"a window is for row {row}, but there are {len(self)} operators")
-        return dict(windows)
+    def _values(self, i: int) -> dict[str, Any]:
+        values = NamedColumns._values(self, i)
+        return values | {"fires": ALL if values.pop("fires_all") else ""}
 
-    def _check_parallelism(self) -> None:
+    def _finish(self) -> None:
         above = (self.max_parallelism > 0) & (self.parallelism > self.max_parallelism)
         if above.any():
             i = int(np.argmax(above))
@@ -349,27 +264,12 @@ class Operators:
                 f"operator {quoted(self.name[i])} has parallelism {self.parallelism[i]} and "
                 f"max_parallelism {self.max_parallelism[i]}; lower the one or raise the other"
             )
-
-    def _check_rates(self) -> None:
-        for column, slowest in LEAST.items():
-            rates = getattr(self, column)
-            low = (rates > 0) & (rates < slowest)
-            if low.any():
-                i = int(np.argmax(low))
-                raise self._bad(column, i, f"{rates[i]:g}", _at_least(column))
-
-    def _check_joins(self) -> None:
         for row in self.window:
             if self.fires_all[row]:
                 raise GraphError(
                     f"operator {quoted(self.name[row])} has a window and fires 'all'; a window "
                     "receives tuples one by one, so join them in an operator before it"
                 )
-
-    def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:
-        if i < 0:
-            return GraphError(f"operators' column {column} {rule}")
-        return GraphError(f"operator {quoted(self.name[i])} has {column} {value}; {rule}")
 
 
 def fires_all(fires: str, operator: str) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.columns import float_column, int_column
+from streamplace.model.columns import BrokenRule, CountRule, NumberRule
 from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.objects import Displayed, data_frame, same_fields
 from streamplace.model.units import LARGEST
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Discipline = Literal["priority", "order"]
 """Meaning of priorities: which ready operator is first, or a fixed order of each device."""
 DISCIPLINES: Final = get_args(Discipline)
+RANKS = NumberRule(least=-LARGEST)
+"""Rule of priorities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -62,9 +64,16 @@ class Placement(Displayed, Mapping[str, str]):
         put = partial(object.__setattr__, self)
         put("operators", tuple(operators))
         put("devices", tuple(devices))
-        size, last = len(self.operators), len(self.devices) - 1
-        put("index", int_column(index, size, 0, self._bad, least=0, most=last))
-        put("priority", None if priority is None else self._priorities(priority))
+        n = len(self.operators)
+        try:
+            put("index", CountRule(0, len(self.devices) - 1).column(index, n))
+        except BrokenRule as error:
+            raise self._bad("is on device number", error) from None
+        try:
+            ranks = None if priority is None else RANKS.column(priority, n)
+        except BrokenRule as error:
+            raise self._bad("has priority", error) from None
+        put("priority", ranks)
         put("queue", self._queue(queue))
         put("_row", {})
 
@@ -153,13 +162,6 @@ class Placement(Displayed, Mapping[str, str]):
             return None
         return dict(zip(self.operators, self.priority.tolist(), strict=True))
 
-    def _priorities(self, priority: ArrayLike) -> Floats:
-        def fail(i: int, value: str, rule: str) -> PlacementError:
-            who = f"operator {quoted(self.operators[i])}" if i >= 0 else "an order"
-            return PlacementError(f"{who} has priority {value}; {rule}")
-
-        return float_column(priority, len(self.operators), 0.0, fail, least=-LARGEST)
-
     def _queue(self, queue: str) -> Discipline:
         if queue not in DISCIPLINES:
             raise PlacementError(f"queue is {quoted(queue)}; it must be priority or order")
@@ -167,11 +169,10 @@ class Placement(Displayed, Mapping[str, str]):
             raise PlacementError("the queue is order, but no operator has a priority; add them")
         return cast(Discipline, queue)
 
-    def _bad(self, i: int, value: str, rule: str) -> PlacementError:
-        if i < 0:
-            return PlacementError(f"a placement of {len(self.operators)} operators {rule}")
-        name = quoted(self.operators[i])
-        return PlacementError(f"operator {name} is on device number {value}; {rule}")
+    def _bad(self, verb: str, error: BrokenRule) -> PlacementError:
+        if error.row < 0:
+            return PlacementError(f"a placement of {len(self.operators)} operators {error.rule}")
+        return PlacementError(f"operator {quoted(self.operators[error.row])} {verb} {error}")
 
 
 def _misplaced(

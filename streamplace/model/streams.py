@@ -1,8 +1,8 @@
 """Streams between operators, stored as columns; a `Stream` is one row."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,18 +10,21 @@ from numpy.typing import ArrayLike
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.columns import (
+    BrokenRule,
+    CheckedColumns,
+    CheckedRow,
+    CountRule,
+    NumberRule,
+    Numbers,
+    TextRule,
+    Texts,
     check_name,
-    check_text,
     distinct_rows,
-    float_column,
-    int_column,
-    plain_number,
-    text_column,
+    ruled,
 )
 from streamplace.model.messages import quoted, shown
-from streamplace.model.objects import call_of, same_fields
 from streamplace.model.operators import Operators
-from streamplace.model.units import LARGEST, size_bytes
+from streamplace.model.units import size_bytes
 
 CHAINED = "chained"
 RESCALE = "rescale"
@@ -32,8 +35,25 @@ HASHED, FORWARD, REBALANCED, RESCALED = range(4)
 """Ways to distribute tuples over subtasks; see `Streams.distribution`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+Ends = TypeVar("Ends")
+Payloads = TypeVar("Payloads")
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class StreamFields(Generic[Ends, Numbers, Payloads, Texts]):
+    """The fields of a stream, with their rules: values of `Stream`, columns of `Streams`."""
+
+    source: Ends
+    target: Ends
+    selectivity: Numbers = ruled(NumberRule(1.0))
+    payload: Payloads = ruled(NumberRule(None, parse=size_bytes))
+    partitioning: Texts = ruled(TextRule(PARTITIONINGS))
+    input: Texts = ruled(TextRule())
+    ipt: Numbers = ruled(NumberRule())
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stream(CheckedRow, StreamFields[str, float, float | None, str]):
     """One stream between two operators.
 
     Attributes
@@ -59,40 +79,18 @@ class Stream:
         ``overhead`` of the cluster in addition.
     """
 
-    source: str
-    target: str
-    selectivity: float = 1.0
-    payload: float | None = None
-    partitioning: str = ""
-    input: str = ""
-    ipt: float = 0.0
-
-    __repr__ = call_of
-
     def __post_init__(self) -> None:
         for column in ("source", "target"):
             check_name(getattr(self, column), f"the {column} of a stream", GraphError)
-        for column, parse in (("selectivity", None), ("payload", size_bytes), ("ipt", None)):
-            value = getattr(self, column)
-            inherits = value is None and column == "payload"
-            if not inherits and (type(value) is not float or not 0.0 <= value <= LARGEST):
-                number = plain_number(value, self._label(), column, parse)
-                object.__setattr__(self, column, number)
-        for column in ("partitioning", "input"):
-            check_text(getattr(self, column), partial(self._bad, column))
-        if self.partitioning not in PARTITIONINGS:
-            rule = f"it must be one of {', '.join(PARTITIONINGS[1:])}"
-            raise self._bad("partitioning", quoted(self.partitioning), rule)
+        self._check()
 
-    def _label(self) -> str:
+    @property
+    def _owner(self) -> str:
         return f"stream {shown(self.source)}→{shown(self.target)}"
 
-    def _bad(self, column: str, value: str, rule: str) -> GraphError:
-        return GraphError(f"{self._label()} has {column} {value}; {rule}")
 
-
-@dataclass(frozen=True, slots=True, eq=False, init=False)
-class Streams:
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Streams(CheckedColumns[Stream], StreamFields[Ints, Floats, Floats, tuple[str, ...]]):
     """All streams of a graph, column by column; endpoints are rows of its operators.
 
     Columns may be given as lists or arrays; they are stored as read-only arrays. ``payload`` is NaN
@@ -106,98 +104,43 @@ class Streams:
     ('src→sink', 0.5, [50.0, 50.0])
     """
 
-    operators: Operators
-    source: Ints
-    target: Ints
-    selectivity: Floats
-    payload: Floats
-    partitioning: tuple[str, ...]
-    input: tuple[str, ...]
-    ipt: Floats
+    operators: Operators = field(kw_only=True)
+    _row: ClassVar[type[Any]] = Stream
 
     def __init__(
-        self,
-        operators: Operators,
-        source: ArrayLike,
-        target: ArrayLike,
-        selectivity: ArrayLike | None = None,
-        payload: ArrayLike | None = None,
-        partitioning: Sequence[str] | None = None,
-        input: Sequence[str] | None = None,
-        ipt: ArrayLike | None = None,
+        self, operators: Operators, source: ArrayLike, target: ArrayLike, **columns: Any
     ) -> None:
-        put = partial(object.__setattr__, self)
-        put("operators", operators)
+        object.__setattr__(self, "operators", operators)
         size = _length(source)
         for column, ends in (("source", source), ("target", target)):
-            fail, last = partial(self._bad_end, column), len(operators) - 1
-            put(column, int_column(ends, size, 0, fail, least=0, most=last))
-        fail = partial(self._bad, "selectivity")
-        put("selectivity", float_column(selectivity, size, 1.0, fail))
-        fail = partial(self._bad, "payload")
-        put("payload", float_column(payload, size, np.nan, fail, unset=True))
-        put("partitioning", self._checked_partitioning(partitioning, size))
-        put("input", text_column(input, size, partial(self._bad, "input")))
-        put("ipt", float_column(ipt, size, 0.0, partial(self._bad, "ipt")))
+            object.__setattr__(self, column, _ends(column, ends, size, len(operators)))
+        self._fill(size, columns)
         self._check_chains()
 
     @classmethod
     def of(cls, operators: Operators, streams: Iterable[Stream]) -> "Streams":
         """Columns from single streams."""
         rows = list(streams)
-        return cls.between(
-            operators,
-            [row.source for row in rows],
-            [row.target for row in rows],
-            selectivity=[row.selectivity for row in rows],
-            payload=[np.nan if row.payload is None else row.payload for row in rows],
-            partitioning=[row.partitioning for row in rows],
-            input=[row.input for row in rows],
-            ipt=[row.ipt for row in rows],
-        )
+        ends = [row.source for row in rows], [row.target for row in rows]
+        return cls.between(operators, *ends, **cls._gathered(rows))
 
     @classmethod
     def between(
-        cls,
-        operators: Operators,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        selectivity: ArrayLike | None = None,
-        payload: ArrayLike | None = None,
-        partitioning: Sequence[str] | None = None,
-        input: Sequence[str] | None = None,
-        ipt: ArrayLike | None = None,
+        cls, operators: Operators, sources: Sequence[str], targets: Sequence[str], **columns: Any
     ) -> "Streams":
         """Columns whose ends are operator names instead of rows."""
         try:
             rows = operators.rows(sources), operators.rows(targets)
         except GraphError:
             raise _unknown_end(operators, sources, targets) from None
-        return cls(operators, *rows, selectivity, payload, partitioning, input, ipt)
-
-    def __repr__(self) -> str:
-        return f"<Streams: {len(self)}>"
+        return cls(operators, *rows, **columns)
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, i: int) -> Stream:
-        payload = float(self.payload[i])
-        return Stream(
-            self.operators.name[self.source[i]],
-            self.operators.name[self.target[i]],
-            float(self.selectivity[i]),
-            None if np.isnan(payload) else payload,
-            self.partitioning[i],
-            self.input[i],
-            float(self.ipt[i]),
-        )
-
-    def __iter__(self) -> Iterator[Stream]:
-        return (self[i] for i in range(len(self)))
-
-    def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+    def __getitem__(self, key: int) -> Stream:
+        names = self.operators.name
+        return Stream(names[self.source[key]], names[self.target[key]], **self._values(key))
 
     def __hash__(self) -> int:
         return hash((self.source.tobytes(), self.target.tobytes()))
@@ -277,14 +220,6 @@ class Streams:
         ]
         return np.array(numbers, np.int32)
 
-    def _checked_partitioning(self, given: Sequence[str] | None, size: int) -> tuple[str, ...]:
-        fail = partial(self._bad, "partitioning")
-        texts = text_column(given, size, fail)
-        if unknown := set(texts).difference(PARTITIONINGS):
-            i = next(i for i, text in enumerate(texts) if text in unknown)
-            raise fail(i, quoted(texts[i]), f"it must be one of {', '.join(PARTITIONINGS[1:])}")
-        return texts
-
     def _check_chains(self) -> None:
         if CHAINED not in self.partitioning:
             return
@@ -298,16 +233,19 @@ class Streams:
                 "parallelisms or 'rebalance'"
             )
 
-    def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:
-        if i < 0:
-            return GraphError(f"streams' column {column} {rule}")
-        who = quoted(self.operators.name[self.source[i]])
-        return GraphError(f"operator {who} has {column} {value} on stream {self.label(i)}; {rule}")
+    def _owner(self, i: int) -> str:
+        return f"stream {self.label(i)}"
 
-    def _bad_end(self, column: str, i: int, value: str, rule: str) -> GraphError:
-        if i < 0:
-            return GraphError(f"streams' column {column} {rule}")
-        return GraphError(f"stream number {i} has {column} {value}; {rule}, the row of an operator")
+
+def _ends(column: str, given: ArrayLike, size: int, n_operators: int) -> Ints:
+    try:
+        return CountRule(0, n_operators - 1).column(given, size)
+    except BrokenRule as error:
+        raise GraphError(
+            f"streams' column {column} {error.rule}"
+            if error.row < 0
+            else f"stream number {error.row} has {column} {error}, the row of an operator"
+        ) from None
 
 
 def _unknown_end(

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from streamplace.errors import GraphError, ProblemError, UnitError
+from streamplace.model.columns import CountRule, NumberRule, rules_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, suggestion
 from streamplace.model.operators import Operators
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Streams
-from streamplace.model.units import Quantity, number, size_bytes, tuple_rate
+from streamplace.model.units import Quantity, number
 
 Row = TypeVar("Row", bound=Any)
 
@@ -26,23 +27,13 @@ def _whole(value: Quantity) -> int:
     return int(read)
 
 
-OPERATOR: dict[str, Callable[[Quantity], float]] = {
-    "ipt": number,
-    "payload": size_bytes,
-    "rate": tuple_rate,
-    "memory": size_bytes,
-    "constant": number,
-    "max_rate": tuple_rate,
-    "parallelism": _whole,
-    "max_parallelism": _whole,
-}
-"""Numbers of an operator that can be set, and their parsers."""
-STREAM: dict[str, Callable[[Quantity], float]] = {
-    "selectivity": number,
-    "payload": size_bytes,
-    "ipt": number,
-}
-"""Numbers of a stream that can be set, and their parsers."""
+def _parsers(noun: type[Any]) -> dict[str, Callable[[Quantity], float]]:
+    """Numbers of a row that can be set, and their parsers."""
+    return {
+        name: _whole if isinstance(rule, CountRule) else rule.parse or number
+        for name, rule in rules_of(noun)
+        if isinstance(rule, CountRule | NumberRule)
+    }
 
 
 def changed_problem(
@@ -83,10 +74,10 @@ def changed_graph(
             )
         if _is_stream(graph, name):
             e = _stream_row(graph, name)
-            streams[e] = _with(streams[e], STREAM, key, field, value)
+            streams[e] = _with(streams[e], key, field, value)
         else:
             v = _row(graph, name)
-            operators[v] = _with(operators[v], OPERATOR, key, field, value)
+            operators[v] = _with(operators[v], key, field, value)
     columns = Operators.of(operators)
     return replace(graph, operators=columns, streams=Streams.of(columns, streams))
 
@@ -124,13 +115,8 @@ def _factor(name: str, factor: float) -> float:
     return float(factor)
 
 
-def _with(
-    row: Row,
-    fields: Mapping[str, Callable[[Quantity], float]],
-    key: str,
-    field: str,
-    value: Quantity,
-) -> Row:
+def _with(row: Row, key: str, field: str, value: Quantity) -> Row:
+    fields = _parsers(type(row))
     if field not in fields:
         hint = suggestion(field, fields) or f"; choose one of {', '.join(fields)}"
         raise GraphError(f"{key}: {quoted(field)} cannot be set{hint}")

@@ -237,8 +237,8 @@ def devices_part(cluster: Cluster) -> DevicesPart:
         name=list(devices.name),
         mips=column(devices.speed),
         cores=column(devices.cores),
-        egress=column(8 / devices.egress_bps),
-        ingress=column(8 / devices.ingress_bps),
+        egress=column(8 / devices.egress),
+        ingress=column(8 / devices.ingress),
         memory=[finite(size) for size in devices.memory.tolist()] if limited else None,
     )
     if devices.reserved.any():

@@ -178,7 +178,7 @@ def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
     """Reserved CPU is that of all cores together; headers and headroom shrink links and cards."""
     cluster = parse_cluster(CALIBRATED, "c")
     assert cluster.devices.speed.tolist() == pytest.approx([810, 810, 900])
-    assert cluster.devices.egress_bps.tolist() == pytest.approx([36e6, 36e6, math.inf])
+    assert cluster.devices.egress.tolist() == pytest.approx([36e6, 36e6, math.inf])
     assert cluster.bandwidth_bps[0, 1] == pytest.approx(72e6)
 
 

@@ -145,7 +145,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
         (("operators", 1, "name"), "a\nb", "stream src→join names the unknown operator 'join'"),
         (("streams", 0, "to"), "a\nb", r"stream src→a\nb names the unknown operator 'a\nb'"),
         (("streams", 0, "selectivity"), -0.5, "streams[0].selectivity is -0.5"),
-        (("streams", 0, "selectivity"), 1e16, "'src' has selectivity 1e+16 on stream src→join"),
+        (("streams", 0, "selectivity"), 1e16, "stream src→join has selectivity 1e+16"),
         (("streams", 0, "payload"), "7 Q", "stream src→join: size '7 Q' has the unknown unit 'Q'"),
         (("streams", 0, "partitioning"), "any", "streams[0].partitioning is 'any'"),
         (("streams", 1, "to"), "join", "has the cycle join → join"),

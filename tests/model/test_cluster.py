@@ -49,10 +49,10 @@ def test_devices_of_a_class_can_be_swapped_and_classes_are_numbered_by_first_dev
     classes, d = cluster.interchangeable, cluster.devices
     for a in range(cluster.n_devices):
         for b in range(a):
-            same = (d.mips[a], d.cores[a], d.egress_bps[a]) == (
+            same = (d.mips[a], d.cores[a], d.egress[a]) == (
                 d.mips[b],
                 d.cores[b],
-                d.egress_bps[b],
+                d.egress[b],
             )
             same &= np.array_equal(swapped(cluster.bandwidth_bps, a, b), cluster.bandwidth_bps)
             assert same == (classes[a] == classes[b])

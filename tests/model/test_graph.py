@@ -100,7 +100,7 @@ def test_a_long_cycle_is_abridged() -> None:
 @pytest.mark.parametrize(
     ("operators", "streams", "message"),
     [
-        ([], [], "has no operators; it needs at least one source"),
+        ([], [], "the graph has no operators; it needs at least one"),
         ([Operator("a")], [], "operator 'a' has neither input streams nor a rate"),
         (
             [Operator("a", rate=1), Operator("lost")],

@@ -40,11 +40,11 @@ def test_a_label_stays_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"selectivity": [-0.5]}, "'src' has selectivity -0.5 on stream src→join; it must be ≥ 0"),
-        ({"payload": [-1]}, "payload -1 on stream src→join"),
-        ({"payload": [math.inf]}, "payload inf on stream src→join"),
-        ({"partitioning": ["shuffle; me"]}, "partitioning 'shuffle; me' on stream src→join; it"),
-        ({"partitioning": [3]}, "partitioning 3 on stream src→join; it must be a text"),
+        ({"selectivity": [-0.5]}, "stream src→join has selectivity -0.5; it must be ≥ 0"),
+        ({"payload": [-1]}, "stream src→join has payload -1; it"),
+        ({"payload": [math.inf]}, "stream src→join has payload inf; it"),
+        ({"partitioning": ["shuffle; me"]}, "has partitioning 'shuffle; me'; it must be one of"),
+        ({"partitioning": [3]}, "stream src→join has partitioning 3; it must be a text"),
         ({"partitioning": []}, "streams' column partitioning must have 1 values"),
         ({"source": [-1]}, "stream number 0 has source -1; it must be a whole number from 0 to 2"),
         ({"target": [3]}, "stream number 0 has target 3"),

@@ -238,8 +238,8 @@ def card_loads(problem: Problem, place: Ints, loads: "Loads") -> tuple[CardLoad,
     instance, devices = problem.instance, problem.cluster.devices
     a, b = place[instance.source], place[instance.target]
     sides = (
-        ("egress", a, instance.egress, devices.egress_bps, loads.egress),
-        ("ingress", b, instance.ingress, devices.ingress_bps, loads.ingress),
+        ("egress", a, instance.egress, devices.egress, loads.egress),
+        ("ingress", b, instance.ingress, devices.ingress, loads.ingress),
     )
     cards = []
     for kind, end, seconds_per_byte, bandwidth_bps, load in sides:

@@ -191,7 +191,7 @@ def measured_job(shop: Shop, megabytes: float, nic: str = "") -> Measurement:
 def test_an_assumed_network_carries_what_the_job_sends(shop: Shop) -> None:
     """Half of 400 MB/s cross: 1.6 Gbps, which 1 Gbps would not carry. Twice as much may pass."""
     sent = measured_job(shop, 400.0)
-    for speeds in (sent.cluster.bandwidth_bps[0, 1:], sent.cluster.devices.egress_bps):
+    for speeds in (sent.cluster.bandwidth_bps[0, 1:], sent.cluster.devices.egress):
         assert speeds == pytest.approx(3.2e9, rel=0.01)
     (note,) = (note for note in sent.notes if "network cards" in note)
     assert "more between TaskManagers than the 1000 Mbps" in note
@@ -208,7 +208,7 @@ def test_a_network_that_suffices_or_is_given_stays(
     found = measured_job(shop, megabytes, given)
     usable = 0.97 / 1.05 * bandwidth_bps(speed)
     assert found.cluster.bandwidth_bps[0, 1] == pytest.approx(usable)
-    assert found.cluster.devices.egress_bps == pytest.approx(usable)
+    assert found.cluster.devices.egress == pytest.approx(usable)
     assert not any("network cards" in note for note in found.notes)
 
 

@@ -292,7 +292,9 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
     cores = int(np.median(usual.cores))
     tags = frozenset().union(*problem.graph.operators.requires)
     names = [f"d{i}" for i in range(n)]
-    devices = Devices(names, mips.clip(SLOWEST, LARGEST), np.full(n, cores), [tags] * n)
+    devices = Devices(
+        names, mips=mips.clip(SLOWEST, LARGEST), cores=np.full(n, cores), tags=[tags] * n
+    )
     wires = wires.clip(SLOWEST, LARGEST)
     return Problem(problem.graph, Cluster(devices, wires, np.zeros((n, n))))
 
