@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from streamplace import Offer, StreamGraph, plan, read_graph
-from streamplace.api.plan_request import BOUND_NODES
+from streamplace.api.planning import BOUND_NODES
 from streamplace.control.day import MoveTerms, control_day
 from streamplace.control.policy import POLICIES
 from streamplace.control.replay import replay

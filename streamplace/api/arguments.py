@@ -63,16 +63,23 @@ class PandasSeries(Protocol):
 
 GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
 """A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
-PLACEMENT_WANTED = (
-    "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file"
-)
-GRAPH_WANTED = (
-    "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
-    "streams, or the path of a file"
-)
 PlacementLike = Placement | Result | Mapping[str, Any] | PandasSeries | FilePath
 """A placement, a result, operator → device as a mapping or a pandas Series, output of
 ``place --json``, or a path of a file."""
+
+
+def given_graph(graph: GraphLike) -> StreamGraph | Problem | Path:
+    """Graph, problem, or path of a file with one."""
+    known = converted(graph)
+    if isinstance(known, StreamGraph | Problem):
+        return known
+    if is_path(known):
+        return Path(known)
+    raise wrong(
+        "graph", known,
+        "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
+        "streams, or the path of a file",
+    )  # fmt: skip
 
 
 def problem_of(
@@ -83,31 +90,24 @@ def problem_of(
 ) -> Problem:
     """Problem of a graph; a problem is returned itself, at this rate if there is one."""
     devices, rules = cluster_of(cluster), constraints_of(constraints)
-    graph = converted(graph)
-    if isinstance(graph, Problem):
-        if devices is not None or rules is not None:
-            raise SettingError("a problem brings its cluster and its constraints along; drop yours")
-        problem = graph
-    elif isinstance(graph, StreamGraph):
-        problem = Problem(graph, devices or usual_cluster(), rules)
-    elif is_path(graph):
-        problem = read_problem(Path(graph), devices, rules)
+    known = given_graph(graph)
+    if isinstance(known, Path):
+        problem = read_problem(known, devices, rules)
+    elif isinstance(known, StreamGraph):
+        problem = Problem(known, devices or usual_cluster(), rules)
+    elif devices is None and rules is None:
+        problem = known
     else:
-        raise wrong("graph", graph, GRAPH_WANTED)
+        raise SettingError("a problem brings its cluster and its constraints along; drop yours")
     return problem if rate is None else problem.at_rate(tuple_rate(rate))
 
 
 def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     """Graph itself, of a problem, or of a file."""
-    graph = converted(graph)
-    if isinstance(graph, Problem):
-        chosen = graph.graph
-    elif isinstance(graph, StreamGraph):
-        chosen = graph
-    elif is_path(graph):
-        chosen = read_graph(Path(graph))
-    else:
-        raise wrong("graph", graph, GRAPH_WANTED)
+    known = given_graph(graph)
+    if isinstance(known, Path):
+        known = read_graph(known)
+    chosen = known.graph if isinstance(known, Problem) else known
     return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
 
 
@@ -117,18 +117,18 @@ def planned_graph(graph: GraphLike) -> StreamGraph:
     Raises SettingError for constraints or costs of a problem: the cheapest plan of its graph alone
     is not that of the problem. Its cluster does not matter, because a plan has machines of its own.
     """
-    graph, given = converted(graph), set()
-    if isinstance(graph, Problem):
-        given |= {"constraints"} if graph.constraints != Constraints() else set()
-        given |= {"seconds"} if graph.seconds is not None else set()
-    elif is_path(graph):
-        document = only(documents(Path(graph)), Path(graph), "graph")
-        graph, given = document.graph(), set(document.parts)
-    if unused := [part for part in ("constraints", "seconds") if part in given]:
+    known, parts = given_graph(graph), set[str]()
+    if isinstance(known, Problem):
+        parts |= {"constraints"} if known.constraints != Constraints() else set()
+        parts |= {"seconds"} if known.seconds is not None else set()
+    elif isinstance(known, Path):
+        document = only(documents(known), known, "graph")
+        known, parts = document.graph(), set(document.parts)
+    if unused := [part for part in ("constraints", "seconds") if part in parts]:
         raise SettingError(
             f"a plan cannot use the {' and '.join(unused)} of a problem; give its graph alone"
         )
-    return graph_of(graph)
+    return graph_of(known)
 
 
 def converted(graph: T) -> T | StreamGraph:
@@ -148,26 +148,43 @@ def converted(graph: T) -> T | StreamGraph:
     return graph
 
 
+def given_placement(placement: PlacementLike) -> Mapping[str, str] | Path:
+    """Operator or subtask → device, a `Placement` if there is an order; or the path of a file."""
+    if isinstance(placement, Result):
+        return placement.placement
+    if isinstance(placement, Placement):
+        return placement
+    if isinstance(placement, PandasSeries):
+        return _assignment(placement.to_dict())
+    if isinstance(placement, Mapping):
+        assignment = _assignment(placement)
+        if assignment is placement:
+            return assignment
+        devices = sorted(set(assignment.values()))
+        return Placement.of(tuple(assignment), devices, assignment, *_order(placement))
+    if is_path(placement):
+        return Path(placement)
+    raise wrong(
+        "placement", placement,
+        "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file",
+    )  # fmt: skip
+
+
 def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem, Placement]:
     """Placement of a problem's operators or of their subtasks, with the problem of these."""
-    if isinstance(placement, Result):
-        placement = placement.placement
-    if isinstance(placement, Placement):
-        return _named(problem, placement, placement.priorities(), placement.queue)
-    if isinstance(placement, PandasSeries):
-        return _named(problem, assignment_of(placement.to_dict()))
-    if isinstance(placement, Mapping):
-        assignment = assignment_of(placement)
-        order = (None, "priority") if assignment is placement else order_of(placement)
-        return _named(problem, assignment, *order)
-    if is_path(placement):
+    known = given_placement(placement)
+    if isinstance(known, Path):
         from streamplace.engines.reading import read_placed
 
-        return read_placed(Path(placement), problem)
-    raise wrong("placement", placement, PLACEMENT_WANTED)
+        return read_placed(known, problem)
+    placed = named_problem(problem, known)
+    names = placed.graph.operators.name, placed.cluster.devices.name
+    if isinstance(known, Placement):
+        return placed, Placement.of(*names, known, known.priorities(), known.queue)
+    return placed, Placement.of(*names, known)
 
 
-def assignment_of(placement: Mapping[str, Any]) -> Mapping[str, str]:
+def _assignment(placement: Mapping[str, Any]) -> Mapping[str, str]:
     """Operator → device, from a mapping or from the ``assignment`` of a document."""
     inner = placement.get("assignment")
     assignment = inner if isinstance(inner, Mapping) else placement
@@ -180,22 +197,10 @@ def assignment_of(placement: Mapping[str, Any]) -> Mapping[str, str]:
     return assignment
 
 
-def order_of(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
+def _order(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
     """Priorities of a document of a placement, and their discipline."""
     given = {key: document[key] for key in ("priority", "queue") if key in document}
     return order_given(parse_tables("placement", {**given, "assignment": {}}, "placement"))
-
-
-def _named(
-    problem: Problem,
-    assignment: Mapping[str, str],
-    priority: Mapping[str, float] | None = None,
-    queue: str = "priority",
-) -> tuple[Problem, Placement]:
-    """Placement by the names of a problem's operators or of their subtasks."""
-    placed = named_problem(problem, assignment)
-    names = placed.graph.operators.name, placed.cluster.devices.name
-    return placed, Placement.of(*names, assignment, priority, queue)
 
 
 def objective_of(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from streamplace.api.arguments import GraphLike, converted, problem_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, split_of
+from streamplace.model.cluster import BPS, MIPS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from streamplace.io.problems import Draft
 
 T = TypeVar("T")
-MIPS, BANDWIDTH = 2500.0, 1e9
-"""Default units of CPU and traffic."""
 GraphsLike = GraphLike | DataSet | Iterable[GraphLike]
 """A graph or a problem as for `place`, several, a `DataSet`, or the path of a folder of them."""
 WANTED = "a StreamGraph or a Problem, several, or the path of a file or a folder of them"
@@ -117,7 +116,7 @@ def describe(
     if devices is None:
         units = (
             speed(MIPS if mips is None else mips),
-            bandwidth_bps(BANDWIDTH if bandwidth is None else bandwidth),
+            bandwidth_bps(BPS if bandwidth is None else bandwidth),
         )
     elif mips is None and bandwidth is None:
         units = mean_device_and_link(devices)

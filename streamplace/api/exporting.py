@@ -7,31 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamplace.api.arguments import (
-    GRAPH_WANTED,
-    PLACEMENT_WANTED,
     GraphLike,
-    PandasSeries,
     PlacementLike,
-    assignment_of,
-    converted,
-    order_of,
+    given_graph,
+    given_placement,
     problem_of,
 )
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
 from streamplace.engines.registry import EXPORTS, Export
 from streamplace.io.files import make_folder, write_texts
-from streamplace.model.graph import StreamGraph
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.placers.result import Result
 from streamplace.settings.convert import (
     ClusterLike,
     ConstraintsLike,
     FilePath,
     cluster_of,
     constraints_of,
-    is_path,
     path_of,
     wrong,
 )
@@ -80,7 +72,8 @@ def export(
         raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
     form = EXPORTS[to]
     target = None if out is None else path_of("out", out)
-    assignment = _assignment(placement)
+    known = given_placement(placement)
+    assignment = read_assignment(known) if isinstance(known, Path) else known
     problem = _problem(graph, assignment, cluster, constraints)
     deployment = Deployment.of(problem, assignment)
     files = dict(form.files(deployment))
@@ -91,23 +84,6 @@ def export(
     return files
 
 
-def _assignment(placement: PlacementLike) -> Mapping[str, str]:
-    """Operator or subtask → device, with the order of the placement if it has one."""
-    if isinstance(placement, Result):
-        return placement.placement
-    if isinstance(placement, PandasSeries):
-        return assignment_of(placement.to_dict())
-    if isinstance(placement, Mapping):
-        assignment = assignment_of(placement)
-        if assignment is placement:
-            return assignment
-        devices = sorted(set(assignment.values()))
-        return Placement.of(tuple(assignment), devices, assignment, *order_of(placement))
-    if not is_path(placement):
-        raise wrong("placement", placement, PLACEMENT_WANTED)
-    return read_assignment(Path(placement))
-
-
 def _problem(
     graph: GraphLike,
     assignment: Mapping[str, str],
@@ -115,15 +91,13 @@ def _problem(
     constraints: ConstraintsLike | None,
 ) -> Problem:
     """Problem on its own cluster, on the cluster of the argument, or on the named devices."""
-    graph = converted(graph)
-    if isinstance(graph, Problem):
-        return problem_of(graph, cluster, constraints)
+    known = given_graph(graph)
+    if isinstance(known, Problem):
+        return problem_of(known, cluster, constraints)
     devices, rules = cluster_of(cluster), constraints_of(constraints)
-    if isinstance(graph, StreamGraph):
-        return Problem(graph, devices or implied_cluster(graph, assignment), rules)
-    if not is_path(graph):
-        raise wrong("graph", graph, GRAPH_WANTED)
-    return read_placed_problem(Path(graph), assignment, devices, rules)
+    if isinstance(known, Path):
+        return read_placed_problem(known, assignment, devices, rules)
+    return Problem(known, devices or implied_cluster(known, assignment), rules)
 
 
 def files_at(form: Export, files: Mapping[str, str], target: Path) -> dict[Path, str]:

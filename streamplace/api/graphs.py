@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from streamplace.api.arguments import (
-    GRAPH_WANTED,
     GraphLike,
     PlacementLike,
-    converted,
+    given_graph,
     graph_of,
     placed_problem,
     problem_of,
@@ -21,7 +20,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.model.what_if import changed_graph, changed_problem
-from streamplace.settings.convert import FilePath, is_path, wrong
+from streamplace.settings.convert import FilePath
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
@@ -125,9 +124,7 @@ def to_torch_geometric(graph: GraphLike, placement: PlacementLike | None = None)
 
 def _graph_or_problem(graph: GraphLike) -> StreamGraph | Problem:
     """Graph or problem itself, or of a file: a problem if the file has a cluster."""
-    known = converted(graph)
-    if isinstance(known, StreamGraph | Problem):
-        return known
-    if is_path(known):
-        return only(DataSet(Path(known)).graphs_and_problems(), Path(known), "graph")
-    raise wrong("graph", known, GRAPH_WANTED)
+    known = given_graph(graph)
+    if isinstance(known, Path):
+        return only(DataSet(known).graphs_and_problems(), known, "graph")
+    return known

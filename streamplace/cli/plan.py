@@ -48,7 +48,7 @@ def command(graph: Path, asked: PlanningSettings, as_json: bool, output: Path | 
     'flink profile' has measured carries the rate even at the lower end of its prediction.
     """
     from streamplace.api.arguments import planned_graph
-    from streamplace.api.plan_request import PlanRequest
+    from streamplace.api.planning import PlanRequest
     from streamplace.model.what_if import changed_graph
 
     rates = asked.rate or ()
