@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
-from streamplace.model.arrays import Bools, Floats, Ints, Words
+from streamplace.model.arrays import Floats, Ints, Words
 from streamplace.model.columns import frozen
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.messages import counted, quoted, shown
@@ -161,13 +161,6 @@ class Cluster(Caching, Displayed):
     def n_devices(self) -> int:
         """Number of devices, D."""
         return len(self.devices)
-
-    def offering(self, tags: frozenset[str]) -> Bools:
-        """Whether each device has all of these tags, [D]."""
-        known: dict[frozenset[str], Bools] = self.cached("offering", lambda _: {})
-        if tags not in known:
-            known[tags] = frozen(np.array([tags <= offered for offered in self.devices.tags]))
-        return known[tags]
 
     @property
     def platform(self) -> "Platform":

@@ -6,7 +6,7 @@ offer the tags that operators require.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,39 +21,6 @@ from streamplace.model.memory import made_room, most, needed, packed, short_memo
 from streamplace.model.messages import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
-
-
-class RequiredTags(NamedTuple):
-    """K different sets of tags, and the T operators that require one of them."""
-
-    sets: tuple[frozenset[str], ...]  # [K]
-    operator: Longs  # [T]
-    kind: Longs  # [T] set of each operator
-
-    def offers(self, graph: StreamGraph, cluster: Cluster) -> Bools:
-        """Whether each device has the tags that each of the operators requires, [T, D]."""
-        offered = [cluster.offering(tags) for tags in self.sets]
-        for k, devices in enumerate(offered):
-            if not np.count_nonzero(devices):
-                name = graph.operators.name[self.operator[np.argmax(self.kind == k)]]
-                raise ProblemError(
-                    f"operator {quoted(name)} requires {listed(sorted(self.sets[k]))}, "
-                    "which no device offers; add the tag to a device"
-                )
-        return np.array(offered)[self.kind]
-
-
-def required_tags(graph: StreamGraph) -> RequiredTags:
-    """Tags that the operators of a graph require, compiled once and cached."""
-    return graph.cached("required tags", _required_tags)
-
-
-def _required_tags(graph: StreamGraph) -> RequiredTags:
-    number: dict[frozenset[str], int] = {}
-    tagged = [(v, tags) for v, tags in enumerate(graph.operators.requires) if tags]
-    kind = [number.setdefault(tags, len(number)) for _, tags in tagged]
-    rows = np.array([v for v, _ in tagged], np.int64)
-    return RequiredTags(tuple(number), rows, np.array(kind, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +160,16 @@ def compile_rules(
     If memory is short, a legal placement is searched for unless one is ``known``. Unknown names
     and constraints that contradict each other raise ProblemError.
     """
-    c, chains, required = constraints, _chains(graph), required_tags(graph)
-    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or required.sets or chains)
+    c, chains = constraints, _chains(graph)
+    tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
+    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged or chains)
     if unruled and not graph.operators.memory.any():
         return None
     unit = _units(graph, [*c.colocate, *chains])
     need = needed(graph, cluster, unit)
     if unruled and need is None:
         return None
-    allowed = _allowed(graph, cluster, c, unit, required)
+    allowed = _allowed(graph, cluster, c, unit, tagged)
     apart = _apart(graph, cluster, c.exlocate, unit)
     if need is None:
         return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
@@ -298,7 +266,7 @@ def joined(n: int, pairs: Iterable[tuple[int, int]]) -> Ints:
 
 
 def _allowed(
-    graph: StreamGraph, cluster: Cluster, c: Constraints, unit: Ints, required: RequiredTags
+    graph: StreamGraph, cluster: Cluster, c: Constraints, unit: Ints, tagged: list[int]
 ) -> Bools:
     allowed = np.ones((int(unit.max()) + 1, cluster.n_devices), bool)
     limits = [(v, frozenset({device}), "pin") for v, device in c.pin.items()]
@@ -307,9 +275,24 @@ def _allowed(
         row = _rows(graph, [name], what)
         mask = _mask(cluster, devices, f"{what} of {quoted(name)}")
         _narrow(graph, allowed, unit[row], mask, unit)
-    if required.sets:
-        _narrow(graph, allowed, unit[required.operator], required.offers(graph, cluster), unit)
+    if tagged:
+        _narrow(graph, allowed, unit[tagged], _offers(graph, cluster, tagged), unit)
     return allowed
+
+
+def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> Bools:
+    """Whether each device has the tags that each of these operators requires, [T, D]."""
+    masks: dict[frozenset[str], Bools] = {}
+    for v in tagged:
+        tags = graph.operators.requires[v]
+        if tags not in masks:
+            masks[tags] = np.array([tags <= offered for offered in cluster.devices.tags])
+            if not masks[tags].any():
+                raise ProblemError(
+                    f"operator {quoted(graph.operators.name[v])} requires "
+                    f"{listed(sorted(tags))}, which no device offers; add the tag to a device"
+                )
+    return np.array([masks[graph.operators.requires[v]] for v in tagged])
 
 
 def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
