@@ -273,6 +273,8 @@ class CheckedRow:
     def _check(self) -> None:
         for name, rule in rules_of(type(self)):
             given = getattr(self, name)
+            if given is rule.default:
+                continue
             try:
                 value = rule.value(given)
             except UnitError as error:
@@ -304,9 +306,6 @@ class CheckedColumns(Generic[R]):
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
-
-    def __hash__(self) -> int:
-        raise NotImplementedError
 
     def _owner(self, i: int) -> str:
         """Row i in messages."""

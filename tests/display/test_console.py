@@ -104,7 +104,7 @@ def test_no_other_module_makes_tables() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module == "rich.table"
     ]
-    assert makers == ["model/console.py"]
+    assert makers == ["display/console.py"]
 
 
 @pytest.mark.parametrize("width", [50, 80])
