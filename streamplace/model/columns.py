@@ -83,8 +83,6 @@ class NumberRule(FieldRule):
     def value(self, given: Any) -> Any:
         """Number itself, so that whole numbers stay whole."""
         number = self.parse(given) if self.parse and isinstance(given, str) else given
-        if number is None and self.default is None:
-            return None
         if type(number) is not float and not isinstance(number, Real):
             raise BrokenRule(quoted(number), "it must be a number")
         value = float(number)
@@ -211,8 +209,7 @@ class TagsRule(FieldRule):
 
     def value(self, given: Any) -> Any:
         """Set itself, or another collection of texts."""
-        if given is not self.default:
-            check_tags(given, BrokenRule)
+        check_tags(given, BrokenRule)
         return given
 
     def column(

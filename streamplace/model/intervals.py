@@ -46,10 +46,6 @@ class RateInterval(NamedTuple):
     value: float
     high: float
 
-    def overlaps(self, other: "RateInterval") -> bool:
-        """Whether the two intervals have a rate in common."""
-        return self.low <= other.high and other.low <= self.high
-
     def up_to(self, rate: float) -> "RateInterval":
         """Clip the interval at the rate that is offered."""
         return RateInterval(*(min(one, rate) for one in self))
@@ -199,11 +195,6 @@ class PredictionErrors:
             origin,
         )
 
-    @property
-    def is_supported(self) -> bool:
-        """Whether there are enough records for the confidence asked for."""
-        return self.supported >= self.asked
-
     def interval(self, predicted: float) -> RateInterval:
         """Interval of the measured rate for a predicted one."""
         return RateInterval(self.low * predicted, predicted, self.high * predicted)
@@ -248,7 +239,7 @@ class PredictionErrors:
         'a confidence of 67 % (2 recorded jobs support no more; 90 % needs 9)'
         """
         text = f"a confidence of {100 * self.supported:.0f} %"
-        if self.is_supported:
+        if self.supported >= self.asked:
             return f"{text} ({self.origin})"
         needed, asked = least_jobs(self.asked), f"{100 * self.asked:.3g} %"
         return f"{text} ({self.origin} support no more; {asked} needs {needed})"

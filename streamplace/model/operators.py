@@ -89,8 +89,8 @@ class WindowRule(FieldRule):
     default: None = None
 
     def value(self, given: Any) -> Any:
-        """Window itself, or None."""
-        if given is not None and not isinstance(given, Window):
+        """Window itself."""
+        if not isinstance(given, Window):
             raise BrokenRule(quoted(given), "it must be a Window")
         return given
 

@@ -1,6 +1,5 @@
 """Expansion into subtasks, and folding back."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,10 @@ from streamplace.model import (
     Cluster,
     Constraints,
     Operator,
-    Operators,
     Placement,
     Problem,
     Stream,
     StreamGraph,
-    Streams,
     Window,
 )
 from streamplace.model.expansion import Expansion, expand
@@ -96,13 +93,6 @@ def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
         for g in (graph, expand(graph).graph)
     ]
     assert values[1] == pytest.approx(values[0], rel=1e-6)
-
-
-@given(graphs())
-def test_a_graph_of_single_subtasks_is_its_own_expansion(graph: StreamGraph) -> None:
-    expansion = expand(graph)
-    assert expansion.graph == graph
-    assert expansion.operator.tolist() == list(range(graph.n_operators))
 
 
 @given(parallel_graphs, st.randoms())
@@ -210,18 +200,6 @@ def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
 def test_an_expansion_too_large_is_refused(p: Any) -> None:
     with pytest.raises(GraphError, match=f"expands to {2 * p} subtasks and {p * p} streams; lower"):
         expand(pair(p, p, partitioning="hash"))
-
-
-def test_a_hundred_thousand_subtasks_are_cheap() -> None:
-    """Ten thousand operators of parallelism ten in a row."""
-    n = 10_000
-    rate = np.r_[1.0, np.zeros(n - 1)]
-    operators = Operators([f"v{i}" for i in range(n)], rate=rate, parallelism=[10] * n)
-    graph = StreamGraph("long", operators, Streams(operators, range(n - 1), range(1, n)))
-    expanded = expand(graph).graph
-    assert (expanded.n_operators, expanded.n_streams) == (10 * n, 10 * (n - 1))
-    assert expanded.input_rate.max() == pytest.approx(0.1)
-    assert math.isclose(expanded.source_rate, 1)
 
 
 @pytest.mark.parametrize("partitioning", ["", "rebalance"])

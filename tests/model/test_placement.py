@@ -90,8 +90,3 @@ def test_priorities_mean_who_is_first_of_what_is_ready_unless_they_say_otherwise
 def test_orders_that_cannot_be_are_refused(priority: Any, queue: str, message: str) -> None:
     with pytest.raises(PlacementError, match=message):
         Placement(OPERATORS, DEVICES, [0, 1, 1], priority, queue)
-
-
-def test_a_large_placement_becomes_a_dictionary_quickly() -> None:
-    names = tuple(f"v{i}" for i in range(100_000))
-    assert len(dict(Placement(names, ("d0",), [0] * len(names)))) == len(names)
