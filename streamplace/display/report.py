@@ -240,6 +240,4 @@ def some(
     >>> some(["a", "b", "c"], most=2)
     'a b and 1 more'
     """
-    rest = len(things) - most
-    text = separator.join(map(tell, things[:most]))
-    return text + (f" and {rest} more" if rest > 0 else "")
+    return Names.of(things, tell, separator).text(most)

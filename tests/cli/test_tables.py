@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from planning_cases import pipeline
 
+from streamplace.display import console
 from streamplace.display.report import Sheet
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.library import open_library
-from streamplace.model import console
 
 OFFERS = '[[offers]]\nname = "small"\nprice = 0.1\nmips = 4\ncores = 2\n'
 RUN = {
