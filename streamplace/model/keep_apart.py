@@ -46,61 +46,35 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
     and the search backtracks as soon as a unit has none, at most ``SEARCH_STEPS`` times.
     ``allowed`` is [U, D], and ``pairs`` of units [P, 2].
     """
-    search = _KeepApartSearch(allowed, pairs)
+    n, rivals = len(allowed), rivals_of(pairs)
+    nobody = np.empty(0, np.int64)
+    blocked = (~allowed).astype(np.int32)  # how often each device is blocked for each unit
+    free = allowed.sum(axis=1)
+    chosen: Ints = np.full(n, -1, np.int32)
+    untried = [0] * n  # first device that was not tried for each unit
+    trail: list[int] = []
     steps_back = 0
-    while (u := search.hardest()) is not None:
-        while not search.advance(u):
+    while len(trail) < n:
+        u = int(np.argmin(np.where(chosen < 0, free, TAKEN)))
+        untried[u] = 0
+        while (device := _first_free(blocked[u], untried[u])) < 0:
             steps_back += 1
-            last = search.retreat()
-            if last is None or steps_back > SEARCH_STEPS:
+            if not trail or steps_back > SEARCH_STEPS:
                 return None
-            u = last
-    return search.chosen
+            u = trail.pop()
+            others, last = rivals.get(u, nobody), chosen[u]
+            chosen[u] = -1
+            blocked[others, last] -= 1
+            free[others] += blocked[others, last] == 0
+        others = rivals.get(u, nobody)
+        chosen[u], untried[u] = device, device + 1
+        trail.append(u)
+        free[others] -= blocked[others, device] == 0
+        blocked[others, device] += 1
+    return chosen
 
 
-class _KeepApartSearch:
-    """Devices chosen so far, and how often each (unit, device) is blocked by a rival."""
-
-    def __init__(self, allowed: Bools, pairs: Ints) -> None:
-        size = len(allowed)
-        nobody = np.empty(0, np.int64)
-        rivals = rivals_of(pairs)
-        self._rivals = [rivals.get(u, nobody) for u in range(size)]
-        self._blocked = (~allowed).astype(np.int32)
-        self._free = allowed.sum(axis=1)
-        self._tried: list[tuple[int, int]] = []
-        self._next = [0] * size
-        self.chosen: Ints = np.full(size, -1, np.int32)
-
-    def hardest(self) -> int | None:
-        """Return the open unit with the fewest free devices, None if all have a device."""
-        if len(self._tried) == len(self.chosen):
-            return None
-        u = int(np.argmin(np.where(self.chosen < 0, self._free, TAKEN)))
-        self._next[u] = 0
-        return u
-
-    def advance(self, u: int) -> bool:
-        """Assign a unit its next free device; False if there is none."""
-        free = self._blocked[u, self._next[u] :] == 0
-        if not free.any():
-            return False
-        device = self._next[u] + int(np.argmax(free))
-        self._next[u] = device + 1
-        self.chosen[u] = device
-        self._tried.append((u, device))
-        rivals = self._rivals[u]
-        self._free[rivals] -= self._blocked[rivals, device] == 0
-        self._blocked[rivals, device] += 1
-        return True
-
-    def retreat(self) -> int | None:
-        """Undo the last assignment and return its unit; None if there is none."""
-        if not self._tried:
-            return None
-        u, device = self._tried.pop()
-        self.chosen[u] = -1
-        rivals = self._rivals[u]
-        self._blocked[rivals, device] -= 1
-        self._free[rivals] += self._blocked[rivals, device] == 0
-        return u
+def _first_free(blocked: Ints, start: int) -> int:
+    """First device from this one on that is not blocked; -1 if there is none."""
+    free = blocked[start:] == 0
+    return start + int(np.argmax(free)) if free.any() else -1
