@@ -95,8 +95,8 @@ def conformal_quantile(
 ) -> Quantile:
     """Return the score that a run of a new job does not exceed with this confidence.
 
-    The scores of further runs are not above their bounds ``at_most``. Such a run tells of scores
-    from its bound upwards, and nothing of those below it.
+    Of censored runs only bounds ``at_most`` are known, which their scores do not exceed; they count
+    for scores from their bounds upwards alone.
 
     Examples
     --------
@@ -119,9 +119,9 @@ def conformal_quantile(
     for score, is_exact, job in sorted(runs):
         if score > largest:
             break
-        told = held[job] + above[job]
-        weight -= held[job] / told if told else 0.0
-        jobs += not told
+        known = held[job] + above[job]
+        weight -= held[job] / known if known else 0.0
+        jobs += not known
         held[job] += 1
         above[job] -= is_exact
         weight += held[job] / (held[job] + above[job])
