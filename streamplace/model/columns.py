@@ -6,7 +6,6 @@ columns with read-only arrays and tuples, and the rule of a field checks both.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from math import inf, isnan, nan
 from numbers import Real
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -247,10 +246,16 @@ def ruled(rule: FieldRule) -> Any:
     return field(default=rule.default, metadata={"rule": rule})
 
 
-@cache
+_RULES: dict[type[Any], tuple[tuple[str, FieldRule], ...]] = {}
+
+
 def rules_of(noun: type[Any]) -> tuple[tuple[str, FieldRule], ...]:
     """Names of a noun's fields that have rules, and the rules."""
-    return tuple((one.name, one.metadata["rule"]) for one in fields(noun) if one.metadata)
+    if noun not in _RULES:
+        _RULES[noun] = tuple(
+            (one.name, one.metadata["rule"]) for one in fields(noun) if one.metadata
+        )
+    return _RULES[noun]
 
 
 class CheckedRow:
