@@ -22,7 +22,6 @@ DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
 ASKED_ANEW = (
     "fresh",
-    "fresh_family",
     "replayed",
     "places",
     "exploration",

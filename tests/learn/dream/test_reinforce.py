@@ -105,8 +105,6 @@ class NothingWaits(TorchDispatchMode):
         ("dream", {}),
         ("dream", {"near": 0.5, "baseline": "moving"}),
         ("dream", {"near": 1.0, "fresh": 5}),
-        ("dream", {"near": 1.0, "fresh": 90, "fresh_family": "random-dag"}),
-        ("dream", {"near": 1.0, "fresh": 180, "fresh_family": "both"}),
         ("encdec", {}),
     ],
 )

@@ -1,13 +1,12 @@
 """Options of the DREAM paper's three models; light, so that the registry imports no torch."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.constructive.options import MemoryConfig, Order
 
-FreshFamily = Literal["branched", "random-dag", "both"]
 MOST_DEVICES = 64
 """Largest number of devices for which these models can be trained."""
 
@@ -24,10 +23,9 @@ class AllocatorConfig(MemoryConfig):
     canonical: bool = True  # allow only the first unused one of interchangeable devices
     # use the loads of devices, and what they send to the operator, as features
     device_state: bool = False
-    # number of graphs that are made anew in every epoch, instead of the given ones, for their
-    # cluster and at their rates; 0: none
+    # number of branched graphs that are made anew in every epoch, instead of the given ones, for
+    # their cluster and at their rates; 0: none
     fresh: int = Field(default=0, ge=0, le=10_000_000)
-    fresh_family: FreshFamily = "branched"  # family of these graphs; both by turns
 
 
 class GraphAllocatorConfig(AllocatorConfig):

@@ -160,9 +160,7 @@ class DreamPolicy:
         config, device = self.config, next(self.module.parameters()).device
         if getattr(config, "stream_features", False) or config.order != "bfs":
             raise SettingError("fresh graphs need order = 'bfs' and stream_features = false")
-        graphs = FreshGraphs(
-            problems, self.scale, config.devices, count, device, config.fresh_family
-        )
+        graphs = FreshGraphs(problems, self.scale, config.devices, count, device)
         return PreparedFresh(self.module, graphs)
 
     def features(self) -> dict[str, Any]:
