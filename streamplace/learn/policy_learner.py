@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from streamplace.learn.algorithms.memory import ProblemMemory
+from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.config import Config
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.registry import LearningTask
@@ -33,7 +33,7 @@ class PolicyLearner(ABC, Generic[C]):
         self.task, self.config = task, config
         self.reward: Reward = reward_of(task.objective, task.reward)
         self.module: torch.nn.Module = module.to(task.device)
-        self.memories: Sequence[ProblemMemory] = ()  # of the training problems
+        self.memories: Sequence[RowMemory] = ()  # of the training problems
         self._threads = ThreadPoolExecutor(task.threads, "problem")
 
     @abstractmethod

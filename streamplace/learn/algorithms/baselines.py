@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.memory import RowMemory
-from streamplace.learn.tensors.memory import TensorMemory
 from streamplace.model.arrays import Floats
 
 Baseline = Callable[[Tensor, Tensor], Tensor]
@@ -39,7 +38,7 @@ def nothing(rewards: Tensor, valid: Tensor) -> Tensor:
 BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothing}
 
 
-class MovingAverage(TensorMemory):
+class MovingAverage(RowMemory):
     """A moving average of the rewards of every problem; it begins with the mean of the first.
 
     The papers do not say how fast theirs moves.

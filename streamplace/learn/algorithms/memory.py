@@ -1,43 +1,40 @@
 """Memories of training problems, such as a few good placements of each."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Floats, Longs
 
 
-class ProblemMemory(Protocol):
-    """Facts about training problems that last from epoch to epoch."""
-
-    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
-        """Arrays to save, of some problems."""
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore arrays that `state` returned."""
-
-
 class RowMemory:
-    """Arrays by name with a row for every training problem."""
+    """Tensors by name with a row for every training problem; arrays share values with them."""
 
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self.arrays = arrays
+    def __init__(self, parts: Mapping[str, Tensor | NDArray[Any]]) -> None:
+        self._tensors = {name: torch.as_tensor(part) for name, part in parts.items()}
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All of them."""
+        return list(self._tensors.values())
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Arrays to save, of some problems."""
-        return {name: array[rows].copy() for name, array in self.arrays.items()}
+        return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore arrays that `state` returned."""
-        for name, array in self.arrays.items():
-            if state[name].shape != array[rows].shape:
+        for name, part in self._tensors.items():
+            if state[name].shape != tuple(part[rows].shape):
                 raise FormatError(f"the checkpoint: {name} belongs to other problems; train again")
-        for name, array in self.arrays.items():
-            array[rows] = state[name]
+        for name, part in self._tensors.items():
+            part[rows] = torch.tensor(state[name], device=part.device)
 
 
 def check_places(places: NDArray[Any], devices: Longs) -> None:

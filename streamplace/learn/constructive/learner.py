@@ -18,6 +18,7 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
+from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import (
     ConstructivePolicy,
@@ -34,7 +35,6 @@ from streamplace.learn.tensors.memory import (
     EMPTY,
     Outlines,
     PlacementMemory,
-    TensorMemory,
     canonical,
     neighbours,
     random_placements,
@@ -87,7 +87,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         self._average = (
             MovingAverage(self.n_problems, task.device) if config.baseline == "moving" else None
         )
-        self.memories: tuple[TensorMemory, ...] = () if self._fresh else (self.memory,)
+        self.memories: tuple[RowMemory, ...] = () if self._fresh else (self.memory,)
         if self._average is not None:
             self.memories += (self._average,)
         self.judge = judge_of(self.reward, task.training, task.device)

@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import FormatError
-from streamplace.learn.algorithms.memory import check_places
+from streamplace.learn.algorithms.memory import RowMemory, check_places
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.tensors.draws import GOLDEN, below, children, mixed, uniform
 from streamplace.model.problem import Problem
@@ -127,31 +126,7 @@ def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tenso
     return kept.masked_fill(values[..., None] == EMPTY, 0), values
 
 
-class TensorMemory:
-    """Tensors by name with a row for every training problem."""
-
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self._tensors = tensors
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """All of them."""
-        return list(self._tensors.values())
-
-    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
-        """Arrays to save, of some problems."""
-        return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore arrays that `state` returned."""
-        for name, part in self._tensors.items():
-            if state[name].shape != tuple(part[rows].shape):
-                raise FormatError(f"the checkpoint: {name} belongs to other problems; train again")
-        for name, part in self._tensors.items():
-            part[rows] = torch.from_numpy(state[name]).to(part.device)
-
-
-class PlacementMemory(TensorMemory):
+class PlacementMemory(RowMemory):
     """The best placements seen of every problem, each once, as canonical rows in operator order."""
 
     def __init__(self, outlines: Outlines, places: int, operators: int) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.decisions import DecisionRecord, packed
+from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
 from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
@@ -226,7 +227,7 @@ LEAST = 1e-9
 """Smallest gain in reward that replaces a placement."""
 
 
-class BestPlacements:
+class BestPlacements(RowMemory):
     """Devices of all units of every problem, None as long as there is no placement."""
 
     def __init__(
@@ -235,6 +236,7 @@ class BestPlacements:
         self.placements = list(placements)
         self._sizes = sizes  # [P, 2] units and devices of every problem
         self.rewards: Floats = np.array(rewards, np.float64)
+        super().__init__({"best": self.rewards})
 
     def meet(self, row: int, placement: Ints, reward: float) -> None:
         """Remember a placement that is better than the best so far."""
@@ -246,7 +248,7 @@ class BestPlacements:
         chosen = [self.placements[i] for i in np.arange(len(self.placements))[rows].tolist()]
         parts = [np.empty(0, np.int32) if part is None else part for part in chosen]
         ends = np.cumsum([len(part) for part in parts])
-        return {"best": self.rewards[rows].copy(), "known": np.concatenate(parts), "ends": ends}
+        return {**super().state(rows), "known": np.concatenate(parts), "ends": ends}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore the arrays of `state`."""
@@ -263,7 +265,7 @@ class BestPlacements:
             raise FormatError(
                 "the checkpoint: its placements belong to other problems; train again"
             )
-        self.rewards[rows] = best
+        super().restore(state, rows)
         for i, part in zip(numbers.tolist(), np.split(places, ends[:-1]), strict=True):
             self.placements[i] = part.copy() if len(part) else None
 
