@@ -124,7 +124,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
 
         On a CPU, and where a step needs values on the host, nothing can be replayed.
         """
-        if self.task.device == "cpu" or not self._training.static or not self._computes:
+        if self.task.device == "cpu" or not self._computes:
             return None
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         sizes = [p.numel() for p in parameters]

@@ -57,14 +57,11 @@ class EncodedBatch(Protocol):
 class PreparedProblems(Protocol):
     """Problems, prepared once for a policy."""
 
-    @property
-    def static(self) -> bool:
-        """Whether encoding, drawing and likelihoods need no values on the host."""
-
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedBatch:
         """Encode some of the problems with the present parameters, as in training.
 
-        None of them has more than ``n`` operators; what is random comes from keys [G].
+        None of them has more than ``n`` operators; what is random comes from keys [G]. A GPU
+        replays the step, unless the model is for CPUs only, so no value may be needed on the host.
         """
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
@@ -73,10 +70,6 @@ class PreparedProblems(Protocol):
 
 class FreshProblems(Protocol):
     """Problems that are made when they are encoded: others in every epoch."""
-
-    @property
-    def static(self) -> bool:
-        """Whether encoding, drawing and likelihoods need no values on the host."""
 
     @property
     def outlines(self) -> Outlines:

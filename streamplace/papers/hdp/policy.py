@@ -69,8 +69,6 @@ class EncodedSequences:
 class PreparedSequences:
     """Problems as sequences of nodes, in the order of the nodes' first operators."""
 
-    static = False
-
     def __init__(self, module: HdpModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems, config = module, problems, module.config
         parts = [Nodes.at_most(problem, config.groups) for problem in problems]

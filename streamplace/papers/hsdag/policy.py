@@ -96,8 +96,6 @@ class GroupingRounds:
 class PreparedGraphs:
     """Problems, prepared as nodes with features."""
 
-    static = False
-
     def __init__(self, module: HsdagModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems = module, problems
         self._parts = [DescribedNodes.of(problem, traits, module.config) for problem in problems]

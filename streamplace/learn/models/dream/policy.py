@@ -65,8 +65,6 @@ class OrderedBatch:
 class PreparedTensors:
     """Problems as tensors."""
 
-    static = True
-
     def __init__(
         self,
         policy: EncoderDecoder,
@@ -130,7 +128,6 @@ class PreparedFresh:
 
     policy: EncoderDecoder
     graphs: FreshGraphs
-    static: bool = True
 
     @property
     def outlines(self) -> Outlines:
