@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from streamsim.equation import NO_ROOM, OVERFULL
 from streamsim.filling import TIE, flow_shares
 from streamsim.instance import Instance
 from streamsim.loads import limits_subtasks
@@ -27,7 +26,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
 
 MOST_GROUPS = 16
-"""Problems with more groups of sources are left to the simulator."""
+"""Problems with more groups of sources are left to the simulator, as are constant loads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +40,7 @@ class Costs:
     per_tuple: Tensor | None  # [P, 3] overhead, overhead per byte, gap
     free_cores: Tensor | None  # [P, D]
     nics: Tensor | None  # [P, 2, D] seconds per byte sent and received
-    constant: Tensor | None  # [P, N, D] share of a device at any rate
     core: Tensor | None  # [P, N, D] share of a core
-    core_constant: Tensor | None  # [P, N, D] share of a core at any rate
     share: Tensor | None  # [P, K, N] part of an operator's flow that is due to a group of sources
     weight: Tensor | None  # [P, K] part of the nominal rate that is due to a group
 
@@ -64,9 +61,7 @@ class Costs:
             "per_tuple": remote,
             "free_cores": remote,
             "nics": bool(parts["nics"].any()),
-            "constant": any(len(each.constant) for each in instances),
             "core": any(map(limits_subtasks, instances)),
-            "core_constant": any(len(each.constant) for each in instances),
             "share": groups > 1,
             "weight": groups > 1,
         }
@@ -78,7 +73,7 @@ class Costs:
     @property
     def plain(self) -> bool:
         """Whether only devices and links can limit, one group of sources at once."""
-        further = self.tuples, self.nics, self.constant, self.core, self.share
+        further = self.tuples, self.nics, self.core, self.share
         return all(column is None for column in further)
 
     def of_rows(self, rows: Tensor, n: int) -> "Costs":
@@ -132,7 +127,10 @@ def simulated(
 def can_compute(reward: Reward, problems: Sequence[Problem]) -> bool:
     """Whether `throughput` is the reward of all these problems, and no placement needs repair."""
     return reward is steady and all(
-        problem.rules is None and problem.instance.n_groups <= MOST_GROUPS for problem in problems
+        problem.rules is None
+        and problem.instance.n_groups <= MOST_GROUPS
+        and not len(problem.instance.constant)
+        for problem in problems
     )
 
 
@@ -140,14 +138,13 @@ def throughput(costs: Costs, placements: Tensor) -> Tensor:
     """Relative throughput [G, S] of placements [G, S, N]."""
     devices = torch.arange(costs.load.shape[2], device=placements.device)
     on = (placements.transpose(1, 2)[..., None] == devices).double()  # [G, N, S, D]
-    constants = _constants(costs, placements, on)
-    loads = _loads(costs, placements, on, None)
-    worst = _pressures(loads, constants).amax(-1)
+    worst = _loads(costs, placements, on, None).amax(-1)
     if costs.share is None:
         return 1 / worst.clamp(min=1)
     by_group = [_loads(costs, placements, on, share) for share in costs.share.unbind(1)]
-    filled = _filled(costs, torch.stack(by_group, dim=2), constants, placements, on)
-    return torch.where(worst <= 1, 1.0, filled)
+    reached = _reached(torch.stack(by_group, dim=2))
+    assert costs.weight is not None
+    return torch.where(worst <= 1, 1.0, (reached * costs.weight[:, None]).sum(2))
 
 
 def _loads(costs: Costs, placements: Tensor, on: Tensor, share: Tensor | None) -> Tensor:
@@ -169,7 +166,8 @@ def _loads(costs: Costs, placements: Tensor, on: Tensor, share: Tensor | None) -
         nics = costs.nics[:, None]
         parts = [sent.sum(3) * nics[:, :, 0], sent.sum(2) * nics[:, :, 1]]
     if costs.core is not None:
-        core = _at(costs.core, placements)
+        every = costs.core[:, None].expand(-1, placements.shape[1], -1, -1)
+        core = every.gather(3, placements[..., None])[..., 0]  # [G, S, N] where each operator is
         parts.append(core if share is None else core * share[:, None])
     return torch.cat([devices, links.reshape(*devices.shape[:2], d * d), *parts], dim=-1)
 
@@ -183,77 +181,25 @@ def _between(flow: Tensor, on: Tensor, share: Tensor | None) -> Tensor:
     return moved.masked_fill(same, 0.0)
 
 
-def _at(column: Tensor, placements: Tensor) -> Tensor:
-    """Values [G, S, N] of operators on their devices, from those [G, N, D] on every device."""
-    return (
-        column[:, None]
-        .expand(-1, placements.shape[1], -1, -1)
-        .gather(3, placements[..., None])[..., 0]
-    )
-
-
-def _constants(costs: Costs, placements: Tensor, on: Tensor) -> Tensor | None:
-    """Constant loads [G, S, R], in the order of `_loads`."""
-    if costs.constant is None or costs.core_constant is None:
-        return None
-    d = on.shape[3]
-    devices = (on * costs.constant[:, :, None]).sum(1)
-    others = d * d + (2 * d if costs.nics is not None else 0)
-    parts = [devices, devices.new_zeros(*devices.shape[:2], others)]
-    if costs.core is not None:
-        parts.append(_at(costs.core_constant, placements))
-    return torch.cat(parts, dim=-1)
-
-
-def _pressures(loads: Tensor, constants: Tensor | None) -> Tensor:
-    """Loads as fractions of the capacity that constant ones leave; see `equation.pressure`."""
-    if constants is None:
-        return loads
-    room = 1 - constants
-    none = room < NO_ROOM
-    stuck = none & ((loads > NO_ROOM) | (room < -OVERFULL))
-    shares = torch.where(none, 0.0, loads / torch.where(none, 1.0, room))
-    return torch.where(stuck, torch.inf, shares)
-
-
-def _filled(
-    costs: Costs, loads: Tensor, constants: Tensor | None, placements: Tensor, on: Tensor
-) -> Tensor:
-    """Max–min fair throughput [G, S] of groups whose loads are [G, S, K, R]; see `filling`.
+def _reached(loads: Tensor) -> Tensor:
+    """Max–min fair shares [G, S, K] of groups whose loads are [G, S, K, R]; see `filling`.
 
     In every round the active groups rise together until some of them stop.
     """
     active = torch.ones(loads.shape[:3], dtype=torch.bool, device=loads.device)
     reached = torch.zeros_like(active, dtype=loads.dtype)
-    used = loads.new_zeros(()).expand(loads[:, :, 0].shape) if constants is None else constants
-    overfull = _overfull(costs, constants, placements, on)
+    used = torch.zeros_like(loads[:, :, 0])
     for _ in range(loads.shape[2]):
         rising = (loads * active[..., None]).sum(2)
         room = (1 - used).clamp(min=0)
-        level = torch.where(rising > 0, room / rising, torch.inf).amin(2).clamp(max=1)
-        level = torch.where((active & overfull).any(2), 0.0, level)[..., None]
+        level = torch.where(rising > 0, room / rising, torch.inf).amin(2).clamp(max=1)[..., None]
         full = (rising > 0) & (room <= level * (1 + TIE) * rising)
-        touched = ((loads > 0) & full[:, :, None]).any(3) | overfull
+        touched = ((loads > 0) & full[:, :, None]).any(3)
         stop = active & (touched | (level >= 1))
         reached = torch.where(stop, level, reached)
         active = active & ~stop
         used = used + (loads * (stop * level)[..., None]).sum(2)
-    weight = costs.weight
-    assert weight is not None
-    return (reached * weight[:, None]).sum(2)
-
-
-def _overfull(costs: Costs, constants: Tensor | None, placements: Tensor, on: Tensor) -> Tensor:
-    """Whether a group [G, S, K] flows through a device or core that constant loads overfill."""
-    share = costs.share
-    assert share is not None
-    if constants is None:
-        return torch.zeros((), dtype=torch.bool, device=on.device)
-    over = constants > 1 + OVERFULL
-    there = over[:, :, : on.shape[3]].gather(2, placements)
-    if costs.core is not None:
-        there = there | over[:, :, -placements.shape[2] :]
-    return ((share > 0)[:, None] & there[:, :, None]).any(3)
+    return reached
 
 
 def _costs(instance: Instance, groups: int, n: int, d: int) -> dict[str, NDArray[Any]]:
@@ -267,8 +213,9 @@ def _costs(instance: Instance, groups: int, n: int, d: int) -> dict[str, NDArray
         np.add.at(share[:, : instance.n_operators], instance.group, flow_shares(instance))
         np.add.at(weight, instance.group, instance.rate[instance.sources])
         weight /= weight.sum() or 1.0
-    per_core = limits_subtasks(instance)
-    kept = len(instance.constant) > 0
+    core = np.zeros((n, d))
+    if limits_subtasks(instance):
+        core = _padded(instance.core_load[:, instance.device_type], n, d)
     return {
         "load": _padded(instance.load[:, instance.device_type], n, d),
         "bytes": flows[0],
@@ -277,17 +224,10 @@ def _costs(instance: Instance, groups: int, n: int, d: int) -> dict[str, NDArray
         "per_tuple": np.array([instance.overhead, instance.overhead_per_byte, instance.gap]),
         "free_cores": np.pad(instance.free_cores, (0, d - instance.n_devices), constant_values=1),
         "nics": _padded(np.stack([instance.egress, instance.ingress]), 2, d),
-        "constant": _of_types(instance, instance.constant, n, d, kept),
-        "core": _of_types(instance, instance.core_load, n, d, per_core),
-        "core_constant": _of_types(instance, instance.core_constant, n, d, kept and per_core),
+        "core": core,
         "share": share,
         "weight": weight,
     }
-
-
-def _of_types(instance: Instance, column: Floats, n: int, d: int, there: bool) -> Floats:
-    """Column by device [N, D] from one by type, 0 where it is not there."""
-    return _padded(column[:, instance.device_type], n, d) if there else np.zeros((n, d))
 
 
 def _padded(array: Floats, rows: int, columns: int) -> Floats:

@@ -6,19 +6,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from problems import PROBLEMS
 from streamsim import throughput as simulated
-from streamsim_strategies import Description, Ints, flowing, placed, placed_joins
+from streamsim_strategies import Description, Ints, placed, placed_joins
 
-from streamplace.learn.tensors.rewards import Costs, throughput
+from streamplace.learn.reward import Reward, engine, steady
+from streamplace.learn.tensors.rewards import Costs, can_compute, throughput
 
 CASES = {
     "few sources": placed(count=3),
     "one source": placed(count=3, max_sources=1),
     "many sources": placed(count=2, max_sources=6, max_operators=7),
     "joins": placed_joins(count=3, max_sources=4, max_operators=7),
-    "constants": placed(count=3, constants=True) | placed_joins(count=3, constants=True),
     "limits": placed(count=3, limits=True) | placed_joins(count=3, limits=True),
-    "everything": placed(count=2, max_sources=6, max_operators=7, constants=True, limits=True),
+    "everything": placed(count=2, max_sources=6, max_operators=7, limits=True),
 }
 
 
@@ -27,17 +28,17 @@ CASES = {
 def test_rewards_are_those_of_the_simulator(
     cases: SearchStrategy[tuple[Description, Ints]], data: st.DataObject
 ) -> None:
-    """NICs, overhead, gaps, cores, constant loads, limits and groups of sources included."""
+    """NICs, overhead, gaps, cores, limits and groups of sources included."""
     problem, batch = data.draw(cases)
-    instance = flowing(problem).instance
+    instance = problem.instance
     found = throughput(Costs.of([instance]), torch.from_numpy(batch).long()[None])[0].numpy()
     assert found == pytest.approx(simulated(instance, batch), rel=1e-12, abs=1e-12)
 
 
-@given(st.lists(placed() | placed(max_sources=1, constants=True), min_size=2, max_size=4))
+@given(st.lists(placed() | placed(max_sources=1), min_size=2, max_size=4))
 def test_problems_of_all_kinds_share_a_batch(cases: list[tuple[Description, Ints]]) -> None:
     """Padding has no load, and a selection of rows keeps what belongs to them."""
-    instances = [flowing(problem).instance for problem, _ in cases]
+    instances = [problem.instance for problem, _ in cases]
     most = max(each.n_operators for each in instances)
     rows = np.zeros((len(cases), 1, most), np.int64)
     for row, (_, batch) in zip(rows, cases, strict=True):
@@ -46,3 +47,18 @@ def test_problems_of_all_kinds_share_a_batch(cases: list[tuple[Description, Ints
     found = throughput(Costs.of(instances).of_rows(order, most), torch.from_numpy(rows)[order])
     expected = [simulated(one, batch)[0] for one, (_, batch) in zip(instances, cases, strict=True)]
     assert found[:, 0].tolist() == pytest.approx(expected[::-1], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("reward", "name", "computed"),
+    [
+        (steady, "heterogeneous, many sources", True),
+        (steady, "constrained", False),
+        (steady, "constant loads", False),
+        (engine, "diamond", False),
+    ],
+)
+def test_what_is_not_computed_is_left_to_the_simulator(
+    reward: Reward, name: str, computed: bool
+) -> None:
+    assert can_compute(reward, [PROBLEMS["diamond"], PROBLEMS[name]]) == computed
