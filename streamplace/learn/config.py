@@ -29,8 +29,8 @@ ASKED_ANEW = (
     "near",
 )
 """Options that depend on the graphs trained on, so training from weights takes the preset's."""
-MOST_DEVICES = 256
-"""Largest number of devices for which most of the models can be trained that have a limit."""
+MOST_DEVICES = 128
+"""Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
 
 
 class Config(BaseModel):
@@ -134,18 +134,15 @@ def validated(
         raise error(f"{where}: {first_fault(fault, kind)}") from None
 
 
-def check_devices(problem: "Problem", most: int, limit: int = MOST_DEVICES) -> None:
-    """Raise SettingError where there are more devices than a model supports.
-
-    ``limit`` is the largest number for which such a model can be trained.
-    """
+def check_devices(problem: "Problem", most: int) -> None:
+    """Raise SettingError where there are more devices than a model supports."""
     n = problem.n_devices
     if n <= most:
         return
     train = f"train it with 'devices = {n}' under [model] in a --config file, or "
     raise SettingError(
         f"the cluster has {n} devices, but the model supports at most {most}; "
-        f"{train if n <= limit else ''}use the placer pilot, which supports any number"
+        f"{train if n <= MOST_DEVICES else ''}use the placer pilot, which supports any number"
     )
 
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from streamplace.errors import FormatError, SettingError
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
-from streamplace.learn.models.dream.options import MOST_DEVICES
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 
@@ -204,7 +203,7 @@ def padded_orders(orders: Sequence[Longs]) -> Longs:
 
 def check_size(problem: Problem, devices: int) -> None:
     """Raise SettingError for a problem larger than a model answers."""
-    check_devices(problem, devices, MOST_DEVICES)
+    check_devices(problem, devices)
     if problem.n_operators > MOST_OPERATORS:
         raise SettingError(
             f"the graph has {problem.n_operators} operators, but the model supports at most "

@@ -4,11 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
-from streamplace.learn.config import TrainingConfig
+from streamplace.learn.config import MOST_DEVICES, TrainingConfig
 from streamplace.learn.constructive.options import MemoryConfig, Order
-
-MOST_DEVICES = 64
-"""Largest number of devices for which these models can be trained."""
 
 
 class AllocatorConfig(MemoryConfig):
