@@ -19,14 +19,13 @@ from streamplace.settings.convert import (
 )
 from streamplace.settings.train import TrainSettings
 from streamplace.training.request import PRESET, TrainRequest
-from streamplace.training.run import check_folder, run_training
+from streamplace.training.run import TrainingProgress, check_folder, run_training
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
-from streamplace.training.watchers import TrainingProgress
 
 if TYPE_CHECKING:
+    from streamplace.learn.history import Watcher
     from streamplace.learn.reward import Measure
-    from streamplace.learn.watching import Watcher
 
 TRAINING_SPLIT = "train"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamplace.cli._output import console, counted, print_table, say
 from streamplace.display.report import duration
 from streamplace.model.units import exact_digits
-from streamplace.training.watchers import TrainingProgress, step_line
+from streamplace.training.run import TrainingProgress, step_line
 
 if TYPE_CHECKING:
     from streamplace.evaluate.results import Row

@@ -1,16 +1,32 @@
-"""The history of a training: the means of every epoch, and the best epoch."""
+"""The history of a training: the means of every epoch, the best one, and those who watch it."""
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from streamplace.io.extras import importing_torch
+from streamplace.learn.learner import StepReport
 from streamplace.model.arrays import Floats
 
 if TYPE_CHECKING:
     from pydantic import ConfigDict
+    from torch.utils.tensorboard.writer import SummaryWriter
+
+TAGS = {
+    "reward": "training/reward",
+    "best": "training/best known",
+    "entropy": "training/entropy",
+    "loss": "training/loss",
+    "gradient": "training/gradient norm",
+    "learning_rate": "training/learning rate",
+    "validation": "validation/reward",
+}
+"""Names in TensorBoard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +96,56 @@ class History:
         return "".join(f"{json.dumps(asdict(epoch))}\n" for epoch in self.epochs)
 
 
-def mean_share(values: Floats, optima: Floats) -> float | None:
-    """Mean of value / optimum where the optimum is known (not NaN), None where none is.
+class Watcher(Protocol):
+    """Receives the events of a training; the methods of this class ignore them."""
 
-    Where the optimum is 0, every placement is optimal.
+    def begin(self, history: History, epochs: int, steps: int) -> None:
+        """Training begins, or continues a history, with so many steps in every epoch."""
+        return
 
-    >>> mean_share(np.array([0.5, 0.9, 0.0]), np.array([1.0, np.nan, 0.0]))
-    0.75
-    """
-    proven = ~np.isnan(optima)
-    if not proven.any():
-        return None
-    best = optima[proven]
-    shares = np.divide(values[proven], best, out=np.ones_like(best), where=best > 0)
-    return float(shares.mean())
+    def step(self, epoch: int, report: StepReport) -> None:
+        """One more step of an epoch (counted from 1) is complete."""
+        return
+
+    def epoch(self, history: History) -> None:
+        """One more epoch is complete, the last of the history."""
+        return
+
+    def end(self) -> None:
+        """Training ends, for whatever reason."""
+        return
+
+
+class TensorBoardWatcher(Watcher):
+    """Writes TensorBoard's event file; a resumed run writes it again, without gaps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writer: SummaryWriter
+
+    def begin(self, history: History, epochs: int, steps: int) -> None:
+        """Open the file, and write the epochs so far."""
+        with importing_torch():
+            from torch.utils.tensorboard.writer import SummaryWriter
+
+        old = list(self._folder.glob("events.out.tfevents.*"))
+        self._writer = SummaryWriter(str(self._folder))
+        for file in old:
+            with suppress(OSError):
+                file.unlink()
+        for epoch in history.epochs:
+            self._add(epoch)
+
+    def epoch(self, history: History) -> None:
+        """Add the last epoch."""
+        self._add(history.epochs[-1])
+        self._writer.flush()
+
+    def end(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+    def _add(self, epoch: Epoch) -> None:
+        for name, tag in TAGS.items():
+            if (value := getattr(epoch, name)) is not None:
+                self._writer.add_scalar(tag, value, epoch.epoch)

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,12 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.history import Epoch, History
+from streamplace.learn.history import Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import LearnedModel, LearningTask
 from streamplace.learn.shards import GradientWorkers, batches, dealt, shards
 from streamplace.learn.threads import one_thread
-from streamplace.learn.watching import Watcher
 from streamplace.model.arrays import Floats, Longs
 
 LOG = logging.getLogger(__name__)
@@ -87,19 +86,21 @@ class TrainingLoop:
         self._kept: Checkpoint | None = None
         self._saved = True
 
-    def run(self, watcher: Watcher, resume: Checkpoint | None = None) -> History:
+    def run(self, watchers: Sequence[Watcher], resume: Checkpoint | None = None) -> History:
         """Train until the last epoch, or until patience runs out.
 
         Ctrl-C, or an error, leaves the checkpoint of the last complete epoch in the folder.
         """
         self._begin(resume)
-        watcher.begin(self.history, self.config.epochs, self.n_steps)
+        for watcher in watchers:
+            watcher.begin(self.history, self.config.epochs, self.n_steps)
         try:
             while not self.finished:
-                self._epoch(watcher)
+                self._epoch(watchers)
         finally:
             self._save()
-            watcher.end()
+            for watcher in watchers:
+                watcher.end()
         return self.history
 
     @property
@@ -125,7 +126,7 @@ class TrainingLoop:
         self._keep()
         self._save()
 
-    def _epoch(self, watcher: Watcher) -> None:
+    def _epoch(self, watchers: Sequence[Watcher]) -> None:
         """Train for one epoch, validate, and keep what resuming needs."""
         start = time.perf_counter()
         number = len(self.history.epochs)
@@ -136,7 +137,8 @@ class TrainingLoop:
         for step, rows in enumerate(batches(self.learner.sizes, config.batch, self._seed, number)):
             step_report, step_loss, step_norm = self._step(number, step, rows)
             report, loss, norm = report + step_report, loss + step_loss, norm + step_norm
-            watcher.step(number + 1, step_report)
+            for watcher in watchers:
+                watcher.step(number + 1, step_report)
         self._check(number, float(loss), float(norm))
         values = self._gradient_workers.values(self._validation)
         mean = report.mean
@@ -152,7 +154,8 @@ class TrainingLoop:
             seconds=time.perf_counter() - start,
         )
         self._close(done, values)
-        watcher.epoch(self.history)
+        for watcher in watchers:
+            watcher.epoch(self.history)
 
     def _save(self) -> None:
         """Write the last epoch's checkpoint, unless that is done."""

@@ -24,10 +24,12 @@ from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
+from streamplace.learn.history import Epoch, History, TensorBoardWatcher, Watcher
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
+from streamplace.progress import Ticker, progress
 from streamplace.training.request import REAL, SHIPPED, TrainRequest
 from streamplace.training.solutions import Solver, Track, untracked
 from streamplace.training.trained import PICTURE, Trained
@@ -36,11 +38,10 @@ if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
-    from streamplace.learn.learner import Learner
+    from streamplace.learn.learner import Learner, StepReport
     from streamplace.learn.registry import LearnedModel, LearningTask
     from streamplace.learn.reward import Measure
     from streamplace.learn.shards import GradientWorkers
-    from streamplace.learn.watching import Watcher
 
 LOG = logging.getLogger(__name__)
 ONE_GRAPH = (
@@ -53,7 +54,7 @@ MEASURED = "measured"
 def run_training(
     request: TrainRequest,
     *,
-    watcher: "Watcher | None" = None,
+    watcher: Watcher | None = None,
     track: Track = untracked,
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
@@ -176,12 +177,10 @@ class TrainingRun:
         return checkpoint
 
     def train(
-        self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
+        self, checkpoint: "Checkpoint | None", watcher: Watcher | None, track: Track
     ) -> Trained:
         """Find the targets, then train, and prove the optima beside it."""
-        from streamplace.learn.history import History
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
-        from streamplace.learn.watching import TensorBoardWatcher, WatcherList
         from streamplace.training.picture import write_picture
 
         request, folder, solver = self.request, self.request.folder, Solver(self.request, track)
@@ -204,7 +203,7 @@ class TrainingRun:
                     validation=len(self.validation),
                 )
                 try:
-                    loop.run(WatcherList(board, *([watcher] if watcher else [])), checkpoint)
+                    loop.run([board, *([watcher] if watcher else [])], checkpoint)
                     optima = proofs()
                 finally:
                     history = loop.history
@@ -319,3 +318,47 @@ def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:
     """Content hash of the data: equal if all placements have the same values."""
     text = "|".join(" ".join(map(problem_hash, part)) for part in (training, validation))
     return sha256(text.encode()).hexdigest()
+
+
+class TrainingProgress(Watcher):
+    """Shows the progress of training; the remaining time is estimated from the steps so far."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._bar = ExitStack()
+        self._tick = Ticker()
+        self._epochs = 0
+        self._note = ""
+
+    def begin(self, history: History, epochs: int, steps: int) -> None:
+        """Open the bar over the remaining steps."""
+        done = len(history.epochs)
+        self._epochs = epochs
+        self._note = _epoch_line(history.epochs[-1], epochs) if done else ""
+        bar = progress(f"training {self._model}", (epochs - done) * steps)
+        self._tick = self._bar.enter_context(bar)
+
+    def step(self, epoch: int, report: "StepReport") -> None:
+        """Move the bar on by one."""
+        self._tick(self._note or step_line(epoch, self._epochs, report))
+
+    def epoch(self, history: History) -> None:
+        """Show the epoch until the next one is complete."""
+        self._note = _epoch_line(history.epochs[-1], self._epochs)
+
+    def end(self) -> None:
+        """Close the bar."""
+        self._bar.close()
+
+
+def step_line(epoch: int, epochs: int, report: "StepReport") -> str:
+    """Summary of a step in one line."""
+    now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
+    return f"epoch {epoch}/{epochs}: {now}"
+
+
+def _epoch_line(epoch: Epoch, epochs: int) -> str:
+    """Summary of an epoch in one line."""
+    held = "" if epoch.validation is None else f", validation {epoch.validation:.3f}"
+    line = f"epoch {epoch.epoch}/{epochs}: reward {epoch.reward:.3f}, best known {epoch.best:.3f}"
+    return line + held

@@ -98,17 +98,31 @@ class Trained:
 
     def by_rate(self) -> dict[float, HeldOut]:
         """Results of the best weights on the validation problems, by source rate."""
-        from streamplace.learn.history import mean_share
-
         rates = np.array(self.rates)
         return {
             rate: HeldOut(
                 int(at.sum()),
                 float(self.values[at].mean()),
-                mean_share(self.values[at], best),
+                _mean_share(self.values[at], best),
                 int((~np.isnan(best)).sum()),
             )
             for rate in sorted(set(self.rates))
             for at in [rates == rate]
             for best in [self.optima[at]]
         }
+
+
+def _mean_share(values: Floats, optima: Floats) -> float | None:
+    """Mean of value / optimum where the optimum is known (not NaN), None where none is.
+
+    Where the optimum is 0, every placement is optimal.
+
+    >>> _mean_share(np.array([0.5, 0.9, 0.0]), np.array([1.0, np.nan, 0.0]))
+    0.75
+    """
+    proven = ~np.isnan(optima)
+    if not proven.any():
+        return None
+    best = optima[proven]
+    shares = np.divide(values[proven], best, out=np.ones_like(best), where=best > 0)
+    return float(shares.mean())

@@ -14,9 +14,9 @@ from problems import chain
 import streamplace
 from streamplace.errors import SettingError
 from streamplace.io.weights import read_weights
+from streamplace.learn.history import Watcher
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import batches, dealt, seed_of
-from streamplace.learn.watching import Watcher
 from streamplace.model import StreamGraph
 from streamplace.training.trained import Trained
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.io.weights import read_tensors
-from streamplace.learn.watching import Watcher
+from streamplace.learn.history import Watcher
 
 
 def history(folder: Path) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from histories import assert_same
 from problems import chain
 
 from streamplace.errors import SettingError
+from streamplace.learn.history import Watcher
 from streamplace.learn.registry import MODELS
-from streamplace.learn.watching import Watcher
 from streamplace.model import Cluster, Problem
 from streamplace.training.request import TrainRequest
 from streamplace.training.run import run_training
