@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.learn.models.pilot.features import PilotFeatures
-from streamplace.learn.models.pilot.measures import MOST
+from streamplace.learn.models.pilot.features import MOST, PilotFeatures
 from streamplace.model import Problem
 from streamplace.model.devices import SLACK
 

@@ -9,13 +9,17 @@ from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
 from streamplace.learn.algorithms.decisions import DecisionRecord
-from streamplace.learn.models.pilot.features import PilotFeatures
-from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.models.pilot.module import PilotModule
-from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
-from streamplace.learn.models.pilot.options import PilotConfig
+from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP, PilotFeatures
+from streamplace.learn.models.pilot.learner import PilotModule
+from streamplace.learn.models.pilot.model import PilotConfig
+from streamplace.learn.models.pilot.network import (
+    PilotNetwork,
+    heads_of,
+    network_of,
+    places_after,
+    rollouts,
+)
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
-from streamplace.learn.models.pilot.rollout import places_after, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

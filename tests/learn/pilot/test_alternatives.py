@@ -7,7 +7,7 @@ from problems import PROBLEMS, constrained
 
 from streamplace.learn.algorithms.decisions import DecisionRecord
 from streamplace.learn.models.pilot.features import features_of
-from streamplace.learn.models.pilot.rollout import alternatives
+from streamplace.learn.models.pilot.network import alternatives
 from streamplace.model import Problem
 
 NETWORK = pilot_network()

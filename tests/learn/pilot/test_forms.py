@@ -13,17 +13,13 @@ from strategies import problems
 
 from streamplace.learn.algorithms.decisions import DecisionRecord
 from streamplace.learn.models.pilot.features import features_of
-from streamplace.learn.models.pilot.module import ProblemBatch, StepBatch
+from streamplace.learn.models.pilot.learner import ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import network_of
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
 
 ALL = [*PROBLEMS.values(), Problem(tangle(), uneven()), torn()]
 SIZES = [(8, 0), (5, 1), (8, 3)]
-DEVICES = [
-    "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
-]
 
 
 def drawn(view: Any, network: Any, samples: Any) -> Any:
@@ -33,32 +29,29 @@ def drawn(view: Any, network: Any, samples: Any) -> Any:
     return chosen[whole], DecisionRecord(*(part[whole] for part in record))
 
 
-def in_one_pass(module: Any, views: Any, runs: Any, device: Any = "cpu") -> Any:
+def in_one_pass(module: Any, views: Any, runs: Any) -> Any:
     """Log-probabilities [P, D] of all decisions of all rollouts, and the decisions."""
     rollouts = [(i, record, chosen) for i, (chosen, record) in enumerate(runs)]
-    steps = StepBatch.of(views, rollouts, device)
+    steps = StepBatch.of(views, rollouts)
     with torch.no_grad():
-        return module.to(device)(ProblemBatch.of(views, device), steps), steps
+        return module(ProblemBatch.of(views), steps), steps
 
 
 def of_rollouts(log_p: Any, steps: Any) -> Any:
     """Log-probability of every rollout."""
     taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
     rollout = steps.at // steps.placed.shape[1]
-    return np.bincount(rollout.cpu(), taken.double().cpu())
+    return np.bincount(rollout, taken.double())
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("width", "rounds"), SIZES)
-def test_one_pass_in_torch_says_what_numpy_says_step_by_step(
-    width: Any, rounds: Any, device: Any
-) -> None:
+def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width: Any, rounds: Any) -> None:
     """Problems of all sizes and device counts together, each with rollouts of its own."""
     module = pilot_module(3, width, rounds)
     network = network_of(arrays_of(module))
     views = [features_of(problem) for problem in ALL]
     runs = [drawn(view, network, 1 + i % 4) for i, view in enumerate(views)]
-    found = of_rollouts(*in_one_pass(module, views, runs, device))
+    found = of_rollouts(*in_one_pass(module, views, runs))
     step_by_step = [
         follow(view, network, chosen)[0]
         for view, (chosen, _) in zip(views, runs, strict=True)
@@ -117,7 +110,7 @@ def test_several_runs_of_one_problem_share_its_encoding() -> None:
     views = [features_of(problem) for problem in (PROBLEMS["chain"], PROBLEMS["fork-join"])]
     runs = [(1, 2), (0, 1), (1, 3)]
     drawn_runs = [(i, *draw(views[i], network, samples, seed=i)[::-1]) for i, samples in runs]
-    steps = StepBatch.of(views, drawn_runs, "cpu")
+    steps = StepBatch.of(views, drawn_runs)
     with torch.no_grad():
         found = of_rollouts(module(ProblemBatch.of(views), steps), steps)
     expected = [follow(views[i], network, chosen)[0] for i, _, chosen in drawn_runs]

@@ -25,10 +25,13 @@ from problems import PROBLEMS, chain, fork_join
 from strategies import placements, problems
 from streamsim import resource_loads, throughput
 
-from streamplace.learn.models.pilot.features import features_of
-from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
-from streamplace.learn.models.pilot.network import heads_of
-from streamplace.learn.models.pilot.rollout import new_record, rollouts
+from streamplace.learn.models.pilot.features import (
+    DEVICE_FEATURES,
+    MOST,
+    STEP_FEATURES,
+    features_of,
+)
+from streamplace.learn.models.pilot.network import heads_of, new_record, rollouts
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
 
 NETWORK = pilot_network()

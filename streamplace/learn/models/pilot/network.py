@@ -1,27 +1,39 @@
-"""The network of pilot in numpy and numba: from the features of a problem to `PilotHeads`.
+"""The network of pilot in numba, and rollouts: placements built with it, unit by unit.
 
 Units pass messages along their streams a few times. With h the state of a unit, x_e the pair
 features of an entry e from unit u to its peer p, and the mean over u's entries,
 
     m_u = mean_e relu(A h_p + B x_e),    h_u ← h_u + relu(C [h_u : m_u : mean_v h_v : n_u] + c)
 
-where n_u is the mean over the units that will be placed after u.
+where n_u is the mean over the units that will be placed after u. Then, at every step, the devices
+are measured for one unit, and one of them is chosen.
 
-`streamplace.learn.models.pilot.module` is the same in torch, for training.
+`PilotModule` in `learner` is the same in torch, for training.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import kernel
+from streamsim.rows import copy_row, copy_rows
 
+from streamplace.learn.algorithms.decisions import DecisionRecord, empty_record
+from streamplace.learn.algorithms.drawing import drawn, likeliest
 from streamplace.learn.algorithms.rows import add_multiple, bias_of, matrix_of, product
-from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
-from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.models.pilot.rollout import PilotHeads
-from streamplace.model.arrays import Ints, Longs, Singles
+from streamplace.learn.models.pilot.features import (
+    N_DEVICE,
+    N_STEP,
+    PAIR_FEATURES,
+    UNIT_FEATURES,
+    PilotFeatures,
+    begin,
+    look,
+    put,
+)
+from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 
 
 class RoundWeights(NamedTuple):
@@ -48,6 +60,19 @@ class PilotNetwork(NamedTuple):
     mean: Singles
     bias: Singles
     out: Singles
+
+
+class PilotHeads(NamedTuple):
+    """Outputs of the network for the units of one problem, and its weights of devices."""
+
+    unit: Singles  # [U, H] first layer's part of a unit that is to be placed
+    content: Singles  # [U, H] added to the first layer of its device for later choices
+    device: Singles  # [20, H] of `DEVICE_FEATURES`
+    step: Singles  # [6, H] of `STEP_FEATURES`
+    own: Singles  # [H, H] second layer, of the device itself
+    mean: Singles  # [H, H] second layer, of the mean over the open devices
+    bias: Singles  # [H]
+    out: Singles  # [H]
 
 
 def shapes(width: int, rounds: int) -> dict[str, tuple[int, ...]]:
@@ -172,3 +197,155 @@ def _mean_of_unplaced(h: Singles, order: Ints) -> Singles:
             mean[u, k] = total[k] / later
             total[k] += h[u, k]
     return mean
+
+
+def new_record(rollouts: int, features: PilotFeatures) -> DecisionRecord:
+    """Empty record of so many rollouts of one look."""
+    shape = (rollouts, features.level.n_units, len(features.group))
+    return empty_record(shape, N_DEVICE, N_STEP)
+
+
+@kernel
+def rollouts(
+    features: PilotFeatures,
+    heads: PilotHeads,
+    given: Ints,
+    uniform: Singles,
+    record: DecisionRecord,
+) -> tuple[Ints, Floats]:
+    """Devices [S, T] of all units, once per row of ``given`` [S, T], and log-probabilities [S].
+
+    T = L · U decisions are L looks: after the first look every unit in turn is removed from its
+    device and placed again, while all others stay where they are. The policy chooses where no
+    device is given (-1): with the number ``uniform`` [S, T] in [0, 1), or below 0 the likeliest.
+    All devices are -1 if the rules left none at some decision. Without a record, given decisions
+    are not evaluated and add no probability.
+    """
+    s, n_steps = given.shape
+    u, d, h = len(features.order), len(features.group), len(heads.out)
+    keep = len(record.open) > 0
+    devices, steps = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
+    is_open = np.zeros(d, np.bool_)
+    chosen, likelihood = np.empty((s, n_steps), np.int32), np.zeros(s)
+    first, second = np.zeros((d, h), np.float32), np.zeros((d, h), np.float32)
+    for i in range(s):
+        state = begin(features)
+        contents = np.zeros((d, h), np.float32)
+        for t in range(n_steps):
+            unit = features.order[t % u]
+            was = state.place[unit]
+            if was >= 0:
+                put(features, state, unit, was, -1)
+                add_multiple(contents[was], heads.content[unit], np.float32(-1))
+            to = given[i, t]
+            if to < 0 or keep:
+                if not look(features, state, unit, t, devices, steps, is_open):
+                    chosen[i] = -1
+                    break
+                if keep:
+                    copy_rows(record.devices[i, t], devices)
+                    copy_row(record.steps[i, t], steps)
+                    copy_row(record.open[i, t], is_open)
+                logits = _logits(heads, unit, devices, steps, is_open, contents, first, second)
+                if to < 0:
+                    to = drawn(logits, uniform[i, t])
+                likelihood[i] += _log_probability(logits, to)
+            put(features, state, unit, to, 1)
+            add_multiple(contents[to], heads.content[unit], np.float32(1))
+            chosen[i, t] = to
+    return chosen, likelihood
+
+
+def places_after(features: PilotFeatures, chosen: Ints, look: int) -> Ints:
+    """Devices of the operators [S, N] after so many looks of rollouts [S, T]."""
+    u = len(features.order)
+    place = np.empty((len(chosen), u), np.int32)
+    place[:, features.order] = chosen[:, (look - 1) * u : look * u]
+    return place[:, features.unit_of]
+
+
+@kernel
+def _logits(
+    heads: PilotHeads,
+    u: int,
+    devices: Singles,
+    steps: Singles,
+    is_open: Bools,
+    contents: Singles,
+    first: Singles,
+    second: Singles,
+) -> Floats:
+    """Preference for every device, -inf where it is not open."""
+    base, common, n = heads.unit[u].copy(), heads.bias.copy(), np.float32(is_open.sum())
+    for f in range(N_STEP):
+        add_multiple(base, heads.step[f], steps[f])
+    mean = np.zeros_like(base)
+    for a in range(len(first)):
+        if is_open[a]:
+            _first_layer(heads, base, devices[a], contents[a], first[a])
+            add_multiple(mean, first[a], np.float32(1))
+    for j in range(len(mean)):
+        add_multiple(common, heads.mean[j], mean[j] / n)
+    logits = np.full(len(first), -np.inf)
+    for a in range(len(first)):
+        if is_open[a]:
+            row, total = second[a], np.float32(0)
+            copy_row(row, common)
+            for j in range(len(mean)):
+                add_multiple(row, heads.own[j], first[a, j])
+            for k in range(len(row)):
+                total += max(row[k], np.float32(0)) * heads.out[k]
+            logits[a] = total
+    return logits
+
+
+@kernel
+def _first_layer(
+    heads: PilotHeads, base: Singles, device: Singles, content: Singles, row: Singles
+) -> None:
+    """First hidden layer of one device."""
+    for k in range(len(row)):
+        row[k] = base[k] + content[k]
+    for f in range(N_DEVICE):
+        add_multiple(row, heads.device[f], device[f])
+    for k in range(len(row)):
+        row[k] = max(row[k], np.float32(0))
+
+
+@kernel
+def _log_probability(logits: Floats, a: int) -> float:
+    top = logits[likeliest(logits)]
+    return logits[a] - top - np.log(np.exp(logits - top).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Prefixes of rollouts that differ from the sampled ones in their last decision."""
+
+    given: Ints  # [K, T] devices up to that decision, -1 after it
+    rollout: Longs  # [K] number of the rollout
+    step: Longs  # [K] number of the decision in it
+    device: Longs  # [K] device that is tried
+    shape: tuple[int, int, int]  # numbers of rollouts, steps and devices
+
+    def q_values(self, values: Floats) -> Singles:
+        """Table [S, T, D] of the values [K] of the alternatives; NaN where nothing was tried."""
+        table = np.full(self.shape, np.nan, np.float32)
+        table[self.rollout, self.step, self.device] = values
+        return table
+
+
+def alternatives(
+    record: DecisionRecord, chosen: Ints, forks: int, rng: np.random.Generator
+) -> Alternatives:
+    """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
+    s, n_steps = chosen.shape
+    forked = np.zeros((s, min(forks, n_steps)), np.int64)
+    for row in forked:
+        row[:] = rng.permutation(n_steps)[:forks]
+    is_open = record.open[np.arange(s)[:, None], forked]
+    rollout, fork, device = np.nonzero(is_open & (is_open.sum(axis=2, keepdims=True) > 1))
+    step, steps = forked[rollout, fork], np.arange(n_steps)
+    given = np.where(steps < step[:, None], chosen[rollout], np.int32(-1))
+    given[np.arange(len(step)), step] = device
+    return Alternatives(given, rollout, step, device, record.open.shape)

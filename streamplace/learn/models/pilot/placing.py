@@ -9,16 +9,24 @@ import numpy as np
 
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot.features import (
+    DEVICE_FEATURES,
     PAIR_FEATURES,
+    STEP_FEATURES,
     UNIT_FEATURES,
     PilotFeatures,
     features_of,
     on_walk,
 )
-from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
-from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of, shapes
-from streamplace.learn.models.pilot.options import PilotConfig
-from streamplace.learn.models.pilot.rollout import new_record, places_after, rollouts
+from streamplace.learn.models.pilot.model import PilotConfig
+from streamplace.learn.models.pilot.network import (
+    PilotNetwork,
+    heads_of,
+    network_of,
+    new_record,
+    places_after,
+    rollouts,
+    shapes,
+)
 from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
 
