@@ -37,3 +37,12 @@ def packed(tables: Sequence[NDArray[Any]], missing: float = 0) -> NDArray[Any]:
             for row in rows
         ]
     )
+
+
+def joined(records: Sequence[DecisionRecord]) -> tuple[Singles, Singles, Bools]:
+    """Decisions of records one after the other: devices [P, D, F], steps [P, G], open [P, D]."""
+    return (
+        packed([record.devices for record in records]),
+        np.concatenate([record.steps.reshape(-1, record.steps.shape[2]) for record in records]),
+        packed([record.open for record in records]),
+    )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
 from numpy.typing import NDArray
 
+from streamplace.learn.algorithms.decisions import joined
 from streamplace.learn.models.pilot_makespan.features import (
     CompleteSchedule,
     before_of,
@@ -21,15 +22,13 @@ from streamplace.learn.models.pilot_makespan.features import (
 from streamplace.learn.models.pilot_makespan.learner import (
     PilotMakespanLearner,
     PilotMakespanModule,
-    ScheduleSteps,
 )
-from streamplace.learn.models.pilot_makespan.network import network_of
+from streamplace.learn.models.pilot_makespan.network import network_of, new_record, rollouts
 from streamplace.learn.models.pilot_makespan.placing import (
     TrainedPilotMakespan,
     first_schedules,
     span,
 )
-from streamplace.learn.models.pilot_makespan.rollout import new_record, rollouts
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
@@ -297,7 +296,7 @@ def test_torch_prefers_what_the_kernels_prefer() -> None:
     record = new_record(1, view)
     greedy = np.full(free.shape, -1, np.float32)
     chosen, _ = rollouts(view, before, network_of(arrays(made)), free, greedy, record)
-    log_p = made(ScheduleSteps.of([record], "cpu")).detach().numpy()
+    log_p = made(*map(torch.from_numpy, joined([record]))).detach().numpy()
     assert log_p[np.arange(len(log_p)), chosen[0]] == pytest.approx(log_p.max(axis=1), abs=1e-4)
     assert np.isneginf(log_p[~record.open[0]]).all()
 

@@ -18,7 +18,7 @@ from streamsim.canonical import canonical
 from torch import Tensor, nn
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.decisions import DecisionRecord, packed
+from streamplace.learn.algorithms.decisions import DecisionRecord, joined, packed
 from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import (
@@ -388,14 +388,9 @@ class StepBatch:
             placed[rollout, step], went[rollout, step, to] = unit, 1
             columns.append((unit, to, rollout * longest + step))
             row += s
-        records = [record for _, record, _ in recorded]
-        joined = (
-            packed([record.devices for record in records]),
-            np.concatenate([record.steps.reshape(-1, N_STEP) for record in records]),
-            packed([record.open for record in records]),
-            *(np.concatenate(column) for column in zip(*columns, strict=True)),
-        )
-        return cls(*map(torch.from_numpy, (*joined, placed, went)))
+        decisions = joined([record for _, record, _ in recorded])
+        of_steps = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return cls(*map(torch.from_numpy, (*decisions, *of_steps, placed, went)))
 
 
 class RoundLayer(nn.Module):

@@ -18,17 +18,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from streamplace.learn.algorithms.decisions import DecisionRecord, packed
+from streamplace.learn.algorithms.decisions import DecisionRecord, joined
 from streamplace.learn.algorithms.memory import BestRewards
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot_makespan.features import (
+    AHEAD,
+    N_DEVICE,
+    N_STEP,
     PilotMakespanFeatures,
     before_of,
     features_of,
 )
-from streamplace.learn.models.pilot_makespan.measures import AHEAD, N_DEVICE, N_STEP
-from streamplace.learn.models.pilot_makespan.network import network_of
-from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
+from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
+from streamplace.learn.models.pilot_makespan.network import network_of, new_record, rollouts
 from streamplace.learn.models.pilot_makespan.placing import (
     FEATURES,
     NOISE,
@@ -37,7 +39,6 @@ from streamplace.learn.models.pilot_makespan.placing import (
     first_schedules,
     span,
 )
-from streamplace.learn.models.pilot_makespan.rollout import new_record, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.policy_learner import (
     PolicyLearner,
@@ -53,6 +54,10 @@ from streamplace.scheduling.insertion import ListSchedule
 
 JUDGED = 30
 """Samples of the validation, besides the likeliest schedules."""
+FORESIGHT = -10.0
+"""Initial weight of the feature that the foresight heuristic minimises."""
+OTHERS = 0.1
+"""Initial deviation of the last layer's weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +96,14 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         best, reward = float(self._best.rewards[rows].sum()), float(rewards.sum())
         if not studies:
             return self.no_loss(), StepReport(len(rows), reward, best, 0.0)
-        log_p = self.module(
-            ScheduleSteps.of([study.record for _, study in studies], self.task.device)
-        )
+        decisions = joined([study.record for _, study in studies])
+        log_p = self.module(*map(torch.from_numpy, decisions))
         right = np.concatenate([study.right[0] for _, study in studies]).astype(np.int64)
-        taken = log_p.gather(1, torch.from_numpy(right).to(log_p.device)[:, None])[:, 0]
+        taken = log_p.gather(1, torch.from_numpy(right)[:, None])[:, 0]
         sizes = [study.right.size for _, study in studies]
         share = np.repeat(1 / np.array(sizes), sizes).astype(np.float32)
-        loss = -(taken * torch.from_numpy(share).to(log_p.device)).sum()
-        owner = torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)).to(log_p.device)
-        entropy = mean_entropy(log_p, owner)
+        loss = -(taken * torch.from_numpy(share)).sum()
+        entropy = mean_entropy(log_p, torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)))
         return loss, StepReport(len(rows), reward, best, entropy)
 
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
@@ -164,31 +167,6 @@ def _reward(bound: float, makespan: float) -> float:
     return bound / makespan if makespan > 0 else 1.0
 
 
-FORESIGHT = -10.0
-"""Initial weight of the feature that the foresight heuristic minimises."""
-OTHERS = 0.1
-"""Initial deviation of the last layer's weights."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleSteps:
-    """P decisions about up to D devices."""
-
-    devices: Tensor  # [P, D, 14]
-    steps: Tensor  # [P, 10]
-    open: Tensor  # [P, D]
-
-    @classmethod
-    def of(cls, records: Sequence[DecisionRecord], device: str) -> "ScheduleSteps":
-        """All decisions of some records, one after the other."""
-        columns = (
-            packed([record.devices for record in records]),
-            np.concatenate([record.steps.reshape(-1, N_STEP) for record in records]),
-            packed([record.open for record in records]),
-        )
-        return cls(*(torch.from_numpy(column).to(device) for column in columns))
-
-
 class PilotMakespanModule(nn.Module):
     """The policy; parameters carry the names that `network_of` reads."""
 
@@ -205,9 +183,8 @@ class PilotMakespanModule(nn.Module):
             self.skip.weight.zero_()
             self.skip.weight[0, AHEAD] = FORESIGHT
 
-    def forward(self, decisions: ScheduleSteps) -> Tensor:
-        """Log-probabilities [P, D]; -inf where a device was not open."""
-        first = (self.device(decisions.devices) + self.step(decisions.steps)[:, None]).relu()
-        second = among_open(first, decisions.open, self.own, self.mean)
-        logits = self.out(second) + self.skip(decisions.devices)
-        return log_probabilities(logits, decisions.open)
+    def forward(self, devices: Tensor, steps: Tensor, is_open: Tensor) -> Tensor:
+        """Log-probabilities [P, D] of decisions; -inf where a device was not open."""
+        first = (self.device(devices) + self.step(steps)[:, None]).relu()
+        second = among_open(first, is_open, self.own, self.mean)
+        return log_probabilities(self.out(second) + self.skip(devices), is_open)

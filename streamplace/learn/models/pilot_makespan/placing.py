@@ -10,14 +10,20 @@ import numpy as np
 
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot_makespan.features import (
+    DEVICE_FEATURES,
+    STEP_FEATURES,
     PilotMakespanFeatures,
     before_of,
     staying,
 )
-from streamplace.learn.models.pilot_makespan.measures import DEVICE_FEATURES, STEP_FEATURES
-from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork, network_of, shapes
-from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
-from streamplace.learn.models.pilot_makespan.rollout import new_record, rollouts
+from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
+from streamplace.learn.models.pilot_makespan.network import (
+    PilotMakespanNetwork,
+    network_of,
+    new_record,
+    rollouts,
+    shapes,
+)
 from streamplace.model.arrays import Bools, Floats, Singles
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
@@ -68,18 +74,28 @@ class TrainedPilotMakespan:
         that is slightly worse. ``value`` is called once for every schedule in turn; the schedule
         with the lowest value is the best.
         """
-        rng, base = np.random.default_rng(seed), _PresentSchedule(value)
+        rng, least = np.random.default_rng(seed), np.inf
+        present: list[ListSchedule] = []  # what is rebuilt next
+
+        def offered(schedule: ListSchedule, worse: float = 0.0) -> ListSchedule:
+            """Go on from a complete schedule that is better, or worse by at most this share."""
+            nonlocal least
+            reached = value(schedule)
+            if schedule.complete and reached <= least * (1 + worse):
+                present[:], least = [schedule], reached
+            return schedule
+
         for schedule in first:
-            yield base.offered(schedule)
-        if base.present is None:
+            yield offered(schedule)
+        if not present:
             return
         for _ in range(looks):
-            yield base.offered(self.rebuilt(features, base.present, even(features)))
+            yield offered(self.rebuilt(features, present[0], even(features)))
         for schedule in islice(critical_paths(features.tasks, rng), DRAWN):
-            yield base.offered(schedule)
+            yield offered(schedule)
         for _ in range(samples):
-            schedule = self.rebuilt(features, base.present, chance(features, rng))
-            yield base.offered(schedule, ACCEPTED * rng.random())
+            schedule = self.rebuilt(features, present[0], chance(features, rng))
+            yield offered(schedule, ACCEPTED * rng.random())
 
     def rebuilt(
         self, features: PilotMakespanFeatures, schedule: ListSchedule, chance: Chance
@@ -89,21 +105,6 @@ class TrainedPilotMakespan:
         given, nothing = staying(before, chance.stays)[None], new_record(0, features)
         _, rows = rollouts(features, before, self.network, given, chance.uniform[None], nothing)
         return ListSchedule(rows.place[0], rows.start[0], rows.finish[0])
-
-
-class _PresentSchedule:
-    """The schedule that is rebuilt next."""
-
-    def __init__(self, value: Callable[[ListSchedule], float]) -> None:
-        self.present: ListSchedule | None = None
-        self._value, self._least = value, np.inf
-
-    def offered(self, schedule: ListSchedule, worse: float = 0.0) -> ListSchedule:
-        """Keep a complete schedule that is better, or worse by at most this share."""
-        reached = self._value(schedule)
-        if schedule.complete and reached <= self._least * (1 + worse):
-            self.present, self._least = schedule, reached
-        return schedule
 
 
 def even(features: PilotMakespanFeatures) -> Chance:
