@@ -9,13 +9,13 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
+from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.module import (
     DecisionsSoFar,
     Encoded,
     EncoderDecoder,
     built_module,
 )
-from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]
@@ -28,13 +28,14 @@ SCALE = FeatureScale.of(PROBLEMS)
 
 def options(model: str, **changes: object) -> AllocatorConfig:
     """Options of a small model."""
-    return OPTIONS[model].model_validate({"width": 8, "embedding": 3, **changes})
+    kind = AllocatorConfig if model == "encdec" else GraphAllocatorConfig
+    return kind.model_validate({"width": 8, "embedding": 3, **changes})
 
 
 def policy_of(model: str, seed: int = 0, **changes: object) -> EncoderDecoder:
     """Small policy with parameters large enough to have opinions."""
     torch.manual_seed(seed)
-    policy = built_module(options(model, **changes), upstream=model in UPSTREAM)
+    policy = built_module(model, options(model, **changes))
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.mul_(2)

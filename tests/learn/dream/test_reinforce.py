@@ -10,10 +10,7 @@ from problems import chain, constrained, diamond, fork_join
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.models.dream.graphs import FeatureScale
-from streamplace.learn.models.dream.module import built_module
-from streamplace.learn.models.dream.options import UPSTREAM
-from streamplace.learn.models.dream.policy import DreamPolicy
+from streamplace.learn.models.dream import policy
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.tensors.rewards import computed
 from streamplace.model import Problem
@@ -30,14 +27,9 @@ def learner_of(
     reward: str = "steady",
     **changes: object,
 ) -> ConstructiveLearner:
-    config = options(model, **{"width": 16, **changes})
     torch.manual_seed(seed)
     task = LearningTask(problems, problems, seed, reward=reward)
-    policy = DreamPolicy(
-        built_module(config, upstream=model in UPSTREAM), config, FeatureScale.of(problems)
-    )
-    fresh = policy.fresh(problems, config.fresh) if config.fresh else None
-    return ConstructiveLearner(task, config, policy, fresh)
+    return policy.learner_of(model, task, options(model, **{"width": 16, **changes}))
 
 
 def trained(learner: ConstructiveLearner, steps: int, rate: float = 0.01) -> ConstructiveLearner:

@@ -26,6 +26,10 @@ LEAST = 1e-4
 OPERATOR_FEATURES = ("log load", "log transfer", "load", "transfer")
 STREAM_FEATURES = ("log stream transfer",)
 FEATURES = OPERATOR_FEATURES + STREAM_FEATURES
+MOST_OPERATORS = 4096
+"""Largest graph: it is a few tensors of operators by operators, of 64 MB each."""
+
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,6 @@ def stream_transfers(problem: Problem) -> Floats:
     d = problem.n_devices
     wire: float = problem.instance.seconds_per_byte.sum() / max(d * (d - 1), 1)
     return problem.instance.traffic * wire
-
-
-Arrays = dict[str, NDArray[Any]]
-
-MOST_OPERATORS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,19 +200,14 @@ def padded_orders(orders: Sequence[Longs]) -> Longs:
     return rows
 
 
-def check_size(problem: Problem, devices: int) -> None:
-    """Raise SettingError for a problem larger than a model answers."""
-    check_devices(problem, devices)
-    if problem.n_operators > MOST_OPERATORS:
-        raise SettingError(
-            f"the graph has {problem.n_operators} operators, but the model supports at most "
-            f"{MOST_OPERATORS}; use the placer pilot or anneal"
-        )
-
-
 def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
-    check_size(problem, devices)
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
+    check_devices(problem, devices)
+    if n > MOST_OPERATORS:
+        raise SettingError(
+            f"the graph has {n} operators, but the model supports at most {MOST_OPERATORS}; "
+            "use the placer pilot or anneal"
+        )
     load = np.zeros((n, devices), np.float32)
     load[:, :d] = instance.full_load[:, instance.device_type]
     streams, inbound = np.zeros((2, n, n), np.float32)

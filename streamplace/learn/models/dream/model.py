@@ -1,20 +1,76 @@
 """The DREAM paper's three models (Ni et al. 2020): B, B+F1 and B+F1&F2."""
 
 from pathlib import Path
+from typing import Any
 
-from streamplace.learn.config import Preset
+from pydantic import Field
+
+from streamplace.learn.config import MOST_DEVICES, Preset, TrainingConfig
+from streamplace.learn.constructive.options import MemoryConfig, Order
 from streamplace.learn.learner import Learner
-from streamplace.learn.models.dream.options import (
-    FAST_TRAINING,
-    GPU,
-    GPU_TRAINING,
-    PAPER,
-    PAPER_TRAINING,
-    UPSTREAM,
-    AllocatorConfig,
-    GraphAllocatorConfig,
-)
 from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
+
+
+class AllocatorConfig(MemoryConfig):
+    """Options of all three models."""
+
+    width: int = Field(default=128, ge=2, le=4096, multiple_of=2)  # width of all vectors
+    # largest number of devices that the model supports
+    devices: int = Field(default=5, ge=1, le=MOST_DEVICES)
+    embedding: int = Field(default=32, ge=1, le=1024)  # width of the vector of a device
+    order: Order = "bfs"  # order in which operators are placed
+    random_ties: bool = True  # shuffle operators whose order is arbitrary during training
+    canonical: bool = True  # allow only the first unused one of interchangeable devices
+    # use the loads of devices, and what they send to the operator, as features
+    device_state: bool = False
+    # number of branched graphs that are made anew in every epoch, instead of the given ones, for
+    # their cluster and at their rates; 0: none
+    fresh: int = Field(default=0, ge=0, le=10_000_000)
+
+
+class GraphAllocatorConfig(AllocatorConfig):
+    """Further options of models with a graph encoder."""
+
+    hops: int = Field(default=2, ge=1, le=16)  # rounds of messages, K
+    shared: bool = True  # share the weights of both views
+    stream_features: bool = False  # put the traffic of a stream into messages
+
+
+PAPER: dict[str, Any] = {
+    "width": 512,
+    "random_ties": False,
+    "canonical": False,
+    "on_policy": 3,
+    "replayed": 3,
+    "exploration": 20.0,
+    "exploration_decay": 1.0,
+    "exploration_while_poor": 20,
+    "normalised": False,
+    "entropy": 0.0,
+}
+"""Options of the paper, where they differ from the defaults."""
+
+PAPER_TRAINING = TrainingConfig(
+    epochs=40, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.0
+)
+FAST_TRAINING = TrainingConfig(
+    epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
+)
+
+GPU: dict[str, Any] = {
+    "replayed": 1,
+    "places": 2,
+    "exploration": 16.0,
+    "exploration_decay": 0.0,
+    "near": 1.0,
+    "fresh": 102_400,
+}
+"""Options for fresh graphs in every step, which no step meets again."""
+
+GPU_TRAINING = TrainingConfig(
+    epochs=30, batch=512, learning_rate=5e-3, final_learning_rate=1e-5, clip=1.0
+)
+"""A minute on an H100."""
 
 
 def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
@@ -27,19 +83,9 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
     }
 
     def learner(task: LearningTask, config: AllocatorConfig) -> Learner:
-        from streamplace.learn.constructive.learner import ConstructiveLearner
-        from streamplace.learn.models.dream.graphs import FeatureScale
-        from streamplace.learn.models.dream.module import built_module
-        from streamplace.learn.models.dream.policy import DreamPolicy
+        from streamplace.learn.models.dream.policy import learner_of
 
-        if task.features is None:
-            scale = FeatureScale.of(task.training)
-        else:
-            scale = FeatureScale.from_document(task.features, "the weights to begin from")
-        module = built_module(config, upstream=name in UPSTREAM)
-        policy = DreamPolicy(module.to(task.device), config, scale)
-        fresh = policy.fresh(task.training, config.fresh) if config.fresh else None
-        return ConstructiveLearner(task, config, policy, fresh)
+        return learner_of(name, task, config)
 
     def allocator(path: Path) -> Allocator:
         from streamplace.learn.models.dream.policy import trained

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, STREAM_FEATURES, GraphBatch
-from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
+from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
 
@@ -66,17 +66,15 @@ class GraphEncoder(nn.Module):
     Both views share their weights in the paper's experiments.
     """
 
-    def __init__(
-        self, features: int, width: int, hops: int, shared: bool = True, stream_features: int = 0
-    ) -> None:
+    def __init__(self, config: GraphAllocatorConfig) -> None:
         super().__init__()
-        m = width // 2
-        sizes = [features] + [m] * (hops - 1)
-        self.up = nn.ModuleList(Hop(size, m, stream_features) for size in sizes)
+        m, of_streams = config.width // 2, len(STREAM_FEATURES) if config.stream_features else 0
+        sizes = [len(OPERATOR_FEATURES)] + [m] * (config.hops - 1)
+        self.up = nn.ModuleList(Hop(size, m, of_streams) for size in sizes)
         self.down = (
-            self.up if shared else nn.ModuleList(Hop(size, m, stream_features) for size in sizes)
+            self.up if config.shared else nn.ModuleList(Hop(size, m, of_streams) for size in sizes)
         )
-        self.pool = nn.Linear(width, width)
+        self.pool = nn.Linear(config.width, config.width)
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] and graphs [G, W]; the vectors of padding operators mean nothing."""
@@ -91,9 +89,9 @@ class GraphEncoder(nn.Module):
 class SequenceEncoder(nn.Module):
     """Operators as the states of an LSTM that reads their features; the graph as the last state."""
 
-    def __init__(self, features: int, width: int) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.read = nn.Linear(features, 4 * width)
+        self.read = nn.Linear(len(OPERATOR_FEATURES), 4 * width)
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         nn.init.orthogonal_(self.recurrent)
 
@@ -185,17 +183,6 @@ class DecisionsSoFar:
         self.step += 1
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderShape:
-    """Sizes and inputs of a decoder."""
-
-    width: int
-    devices: int
-    embedding: int  # dimensions of a device's embedding
-    upstream: bool  # whether D^(up) is an input
-    device_state: bool  # whether loads and incoming transfers of the devices are inputs
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
     """Encoded graphs for the decoder, computed once for all samples and steps."""
@@ -210,17 +197,17 @@ class Encoded:
 
 
 class Decoder(nn.Module):
-    """Chooses devices operator by operator."""
+    """Chooses devices operator by operator; ``upstream`` says whether D^(up) is an input."""
 
-    def __init__(self, shape: DecoderShape) -> None:
+    def __init__(self, config: AllocatorConfig, *, upstream: bool) -> None:
         super().__init__()
-        width, e, d = shape.width, shape.embedding, shape.devices
-        self.shape = shape
+        width, e, d = config.width, config.embedding, config.devices
         self.devices = normal(d, e)
         self.read = nn.Linear(width, 4 * width)
         self.read_previous = nn.Linear(e, 4 * width, bias=False)
-        self.read_upstream = nn.Linear(e, 4 * width, bias=False) if shape.upstream else None
-        self.read_state = nn.Linear(2 * d, 4 * width, bias=False) if shape.device_state else None
+        self.read_upstream = nn.Linear(e, 4 * width, bias=False) if upstream else None
+        of_state = config.device_state
+        self.read_state = nn.Linear(2 * d, 4 * width, bias=False) if of_state else None
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
         self.state_layer = nn.Linear(width, width)
         self.context_layer = nn.Linear(width, width, bias=False)
@@ -278,9 +265,9 @@ class Decoder(nn.Module):
     def _read(self, inputs: StepInputs) -> Tensor:
         """The LSTM's inputs from earlier decisions [G, T, S, K], see `Encoded.weight`."""
         parts = [inputs.previous]
-        if self.shape.upstream:
+        if self.read_upstream is not None:
             parts.append(inputs.upstream)
-        if self.shape.device_state:
+        if self.read_state is not None:
             parts += [inputs.loads, inputs.inbound]
         return torch.cat(parts, dim=-1)
 
@@ -329,22 +316,11 @@ class EncoderDecoder(nn.Module):
         return torch.stack(decided, dim=-1)
 
 
-def built_module(config: AllocatorConfig, *, upstream: bool) -> EncoderDecoder:
-    """Model with fresh parameters from torch's generator; ``upstream`` is the paper's F2."""
-    shape = DecoderShape(
-        width=config.width,
-        devices=config.devices,
-        embedding=config.embedding,
-        upstream=upstream,
-        device_state=config.device_state,
+def built_module(model: str, config: AllocatorConfig) -> EncoderDecoder:
+    """Model of this name with fresh parameters from torch's generator."""
+    encoder = (
+        GraphEncoder(config)
+        if isinstance(config, GraphAllocatorConfig)
+        else SequenceEncoder(config.width)
     )
-    if isinstance(config, GraphAllocatorConfig):
-        graph = GraphEncoder(
-            features=len(OPERATOR_FEATURES),
-            width=config.width,
-            hops=config.hops,
-            shared=config.shared,
-            stream_features=len(STREAM_FEATURES) if config.stream_features else 0,
-        )
-        return EncoderDecoder(graph, Decoder(shape))
-    return EncoderDecoder(SequenceEncoder(len(OPERATOR_FEATURES), config.width), Decoder(shape))
+    return EncoderDecoder(encoder, Decoder(config, upstream=model == "dream"))

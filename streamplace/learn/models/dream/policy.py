@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.constructive.policy import Likelihood, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded, read_model
@@ -23,9 +24,10 @@ from streamplace.learn.models.dream.graphs import (
     Graphs,
     padded_orders,
 )
+from streamplace.learn.models.dream.model import AllocatorConfig
 from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
-from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.learn.parameters import fill
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import below, uniform
 from streamplace.learn.tensors.memory import Outlines
 from streamplace.learn.tensors.rewards import Costs
@@ -171,12 +173,23 @@ CELLS, GPU_CELLS = 1 << 12, 1 << 16
 """Most operators of a batch, padding included."""
 
 
+def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> ConstructiveLearner:
+    """Learner with the scale of the weights that training begins from, or of the training set."""
+    if task.features is None:
+        scale = FeatureScale.of(task.training)
+    else:
+        scale = FeatureScale.from_document(task.features, "the weights to begin from")
+    policy = DreamPolicy(built_module(model, config).to(task.device), config, scale)
+    fresh = policy.fresh(task.training, config.fresh) if config.fresh else None
+    return ConstructiveLearner(task, config, policy, fresh)
+
+
 @loaded
 def trained(path: Path, model: str) -> TrainedConstructor:
     """Policy of a model from a weights file."""
-    weights, config, where = read_model(path, model, OPTIONS[model], FEATURES)
+    weights, config, where = read_model(path, model, MODELS[model].config, FEATURES)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
-        module = built_module(config, upstream=model in UPSTREAM)
+        module = built_module(model, config)
     fill(module, weights.tensors, where)
     scale = FeatureScale.from_document(weights.document["features"], where)
     settled = config.model_copy(update={"random_ties": False})
