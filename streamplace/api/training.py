@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.io.datasets import Reader
+from streamplace.learn.config import DEFAULT_PRESET
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
@@ -18,7 +19,7 @@ from streamplace.settings.convert import (
     wrong,
 )
 from streamplace.settings.train import TrainSettings
-from streamplace.training.request import PRESET, TrainRequest
+from streamplace.training.request import TrainRequest
 from streamplace.training.run import TrainingProgress, check_folder, run_training
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
@@ -40,7 +41,7 @@ def train(
     rates: Quantity | Iterable[Quantity] = (),
     split: str | None = None,
     limit: int | None = None,
-    preset: str = PRESET,
+    preset: str = DEFAULT_PRESET,
     config: FilePath | None = None,
     epochs: int | None = None,
     device: str = "cpu",

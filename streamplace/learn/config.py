@@ -3,13 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
-from streamplace.io.files import read_toml, spot
 from streamplace.io.parsing import first_fault
 from streamplace.model.messages import quoted
 
@@ -19,16 +17,6 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Config")
 
 DEFAULT_PRESET = "fast"
-TABLES = ("training", "model")
-ASKED_ANEW = (
-    "fresh",
-    "replayed",
-    "places",
-    "exploration",
-    "exploration_decay",
-    "near",
-)
-"""Options that depend on the graphs trained on, so training from weights takes the preset's."""
 MOST_DEVICES = 128
 """Most devices of a model that has a limit: memories hold their numbers in signed bytes."""
 
@@ -71,52 +59,6 @@ class Preset:
     training: TrainingConfig
 
 
-class Configurable(Protocol):
-    """A name and presets, as `streamplace.learn.registry.LearnedModel` has them."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-
-    @property
-    def presets(self) -> Mapping[str, Preset]:
-        """Presets by name."""
-
-
-def configured(
-    model: Configurable,
-    preset: str = DEFAULT_PRESET,
-    file: Path | None = None,
-    *,
-    start: Mapping[str, Any] | None = None,
-    epochs: int | None = None,
-    device: str = "cpu",
-) -> Preset:
-    """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
-
-    The model's options in the weights that training starts from replace those of the preset, and
-    ``epochs`` those of both. A GPU computes one shard after the other, so one is its default.
-    """
-    if preset not in model.presets:
-        names = ", ".join(model.presets)
-        raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {names}")
-    chosen = model.presets[preset]
-    options, training = chosen.model, chosen.training
-    if device != "cpu":
-        training = _changed(training, {"shards": 1}, "training")
-    if start is not None:
-        kept = {name: value for name, value in start.items() if name not in ASKED_ANEW}
-        options = _changed(options, kept, "the weights' config")
-    if file is not None:
-        tables, where = _tables(file), spot(file)
-        options = _changed(options, tables["model"], f"{where}: [model]")
-        training = _changed(training, tables["training"], f"{where}: [training]")
-    if epochs is not None:
-        training = _changed(training, {"epochs": epochs}, "training", SettingError)
-    options.check_beside(training)
-    return Preset(options, training)
-
-
 def validated(
     kind: type[C],
     values: Mapping[str, Any],
@@ -144,23 +86,3 @@ def check_devices(problem: "Problem", most: int) -> None:
         f"the cluster has {n} devices, but the model supports at most {most}; "
         f"{train if n <= MOST_DEVICES else ''}use the placer pilot, which supports any number"
     )
-
-
-def _tables(file: Path) -> dict[str, dict[str, Any]]:
-    read = read_toml(file)
-    for name, table in read.items():
-        if name not in TABLES:
-            raise FormatError(
-                f"{spot(file)}: {quoted(name)} is not a known option; options belong in the "
-                "tables [training] and [model]"
-            )
-        if not isinstance(table, dict):
-            raise FormatError(f"{spot(file)}: {name} must be a table; write [{name}] above it")
-    return {name: read.get(name, {}) for name in TABLES}
-
-
-def _changed(
-    config: C, table: Mapping[str, Any], where: str, error: type[StreamplaceError] = FormatError
-) -> C:
-    """Return the same options, some of them replaced and all of them checked again."""
-    return validated(type(config), {**config.model_dump(mode="json"), **table}, where, error)

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamplace.errors import SettingError
-from streamplace.learn.config import Config, Preset
+from streamplace.errors import FormatError, SettingError, StreamplaceError
+from streamplace.io.files import read_toml, spot
+from streamplace.learn.config import DEFAULT_PRESET, C, Config, Preset, validated
 from streamplace.learn.learner import Learner
 from streamplace.learn.walker import Improver
 from streamplace.model.arrays import Ints
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
@@ -88,6 +90,17 @@ class LearnedModel:
             )
 
 
+TABLES = ("training", "model")
+ASKED_ANEW = (
+    "fresh",
+    "replayed",
+    "places",
+    "exploration",
+    "exploration_decay",
+    "near",
+)
+"""Options that depend on the graphs trained on, so training from weights takes the preset's."""
+
 MODELS: Registry[LearnedModel] = Registry(
     "streamplace.learn.models", "model", "model", wing="streamplace.papers"
 )
@@ -96,3 +109,57 @@ MODELS: Registry[LearnedModel] = Registry(
 def register(model: LearnedModel) -> LearnedModel:
     """Register a model under its name."""
     return MODELS.add(model.name, model)
+
+
+def configured(
+    model: LearnedModel,
+    preset: str = DEFAULT_PRESET,
+    file: Path | None = None,
+    *,
+    start: Mapping[str, Any] | None = None,
+    epochs: int | None = None,
+    device: str = "cpu",
+) -> Preset:
+    """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
+
+    The model's options in the weights that training starts from replace those of the preset, and
+    ``epochs`` those of both. A GPU computes one shard after the other, so one is its default.
+    """
+    if preset not in model.presets:
+        names = ", ".join(model.presets)
+        raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {names}")
+    chosen = model.presets[preset]
+    options, training = chosen.model, chosen.training
+    if device != "cpu":
+        training = _changed(training, {"shards": 1}, "training")
+    if start is not None:
+        kept = {name: value for name, value in start.items() if name not in ASKED_ANEW}
+        options = _changed(options, kept, "the weights' config")
+    if file is not None:
+        tables, where = _tables(file), spot(file)
+        options = _changed(options, tables["model"], f"{where}: [model]")
+        training = _changed(training, tables["training"], f"{where}: [training]")
+    if epochs is not None:
+        training = _changed(training, {"epochs": epochs}, "training", SettingError)
+    options.check_beside(training)
+    return Preset(options, training)
+
+
+def _tables(file: Path) -> dict[str, dict[str, Any]]:
+    read = read_toml(file)
+    for name, table in read.items():
+        if name not in TABLES:
+            raise FormatError(
+                f"{spot(file)}: {quoted(name)} is not a known option; options belong in the "
+                "tables [training] and [model]"
+            )
+        if not isinstance(table, dict):
+            raise FormatError(f"{spot(file)}: {name} must be a table; write [{name}] above it")
+    return {name: read.get(name, {}) for name in TABLES}
+
+
+def _changed(
+    config: C, table: Mapping[str, Any], where: str, error: type[StreamplaceError] = FormatError
+) -> C:
+    """Return the same options, some of them replaced and all of them checked again."""
+    return validated(type(config), {**config.model_dump(mode="json"), **table}, where, error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.errors import SettingError
+from streamplace.learn.config import DEFAULT_PRESET
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 REAL = "ray"
 REWARDS = ("steady", "engine", REAL)
 DEVICES = ("cpu", "cuda")
-PRESET = "fast"
 SHIPPED = "shipped"
 
 
@@ -31,7 +31,7 @@ class TrainRequest:
     problems: tuple[Problem, ...]
     folder: Path  # folder of the run: weights, checkpoint, history and curve
     rates: tuple[float, ...] = ()  # of the sources: a problem at two counts as two; empty: its own
-    preset: str = PRESET
+    preset: str = DEFAULT_PRESET
     config: Path | None = None  # TOML file that changes options of the preset
     epochs: int | None = None  # number of epochs; None for the preset's
     device: str = "cpu"

@@ -42,8 +42,7 @@ from streamplace.io.registry import FORMATS
 from streamplace.io.schema import FILES, json_schema
 from streamplace.io.weights import read_weights
 from streamplace.learn.checkpoint import NAME
-from streamplace.learn.config import configured
-from streamplace.learn.registry import MODELS
+from streamplace.learn.registry import MODELS, configured
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph, units
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.planning.offers import parse_offers

@@ -8,9 +8,9 @@ from problems import chain
 import streamplace
 from streamplace.errors import SettingError
 from streamplace.io.weights import read_weights
-from streamplace.learn.config import MOST_DEVICES, configured
+from streamplace.learn.config import MOST_DEVICES
 from streamplace.learn.loading import shipped
-from streamplace.learn.registry import MODELS
+from streamplace.learn.registry import MODELS, configured
 from streamplace.model import Cluster
 from streamplace.training.request import DEVICES
 

@@ -23,8 +23,7 @@ from problems import PROBLEMS
 from strategies import problems as any_problem
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.learn.config import configured
-from streamplace.learn.registry import MODELS
+from streamplace.learn.registry import MODELS, configured
 from streamplace.learn.tensors.draws import child, uniform
 from streamplace.model import Problem
 from streamplace.papers.groups.traits import Traits

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.learn.config import configured
-from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.learn.registry import MODELS, LearningTask, configured
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.papers.doppler.features import FEATURES
 from streamplace.papers.doppler.learner import DopplerLearner
