@@ -24,7 +24,19 @@ from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.trained_on import described
 from streamplace.io.extras import importing_torch
 from streamplace.io.files import claim_folder, is_file, make_folder, read_bytes, spot
+from streamplace.io.weights import Weights, read_weights
+from streamplace.learn.config import Preset
 from streamplace.learn.history import Epoch, History, TensorBoardWatcher, Watcher
+from streamplace.learn.learner import Learner, StepReport
+from streamplace.learn.loading import shipped
+from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
+from streamplace.learn.reward import (
+    JUDGES,
+    Measure,
+    check_measured,
+    check_simulated,
+    rewards_of_values,
+)
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
@@ -35,12 +47,7 @@ from streamplace.training.solutions import Solver, Track, untracked
 from streamplace.training.trained import PICTURE, Trained
 
 if TYPE_CHECKING:
-    from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
-    from streamplace.learn.config import Preset
-    from streamplace.learn.learner import Learner, StepReport
-    from streamplace.learn.registry import LearnedModel, LearningTask
-    from streamplace.learn.reward import Measure
     from streamplace.learn.shards import GradientWorkers
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +68,6 @@ def run_training(
 
     ``track`` shows the progress of the work before training.
     """
-    from streamplace.learn.registry import MODELS
     from streamplace.learn.training_loop import check_device
 
     MODELS[request.model].check(request.objective, request.device)
@@ -73,7 +79,7 @@ def run_training(
 
 @contextmanager
 def gradient_workers(
-    request: TrainRequest, learner: "Learner", make: "Callable[[], Learner]"
+    request: TrainRequest, learner: Learner, make: Callable[[], Learner]
 ) -> "Iterator[GradientWorkers]":
     """Compute for a learner that ``make`` built, on this machine or on Ray."""
     from streamplace.learn.shards import thread_workers
@@ -108,9 +114,9 @@ class TrainingRun:
     """A request with everything read and checked."""
 
     request: TrainRequest
-    model: "LearnedModel"
-    start: "Weights | None"
-    preset: "Preset"
+    model: LearnedModel
+    start: Weights | None
+    preset: Preset
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
     settings: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
@@ -118,10 +124,6 @@ class TrainingRun:
     @classmethod
     def of(cls, request: TrainRequest) -> "TrainingRun":
         """Read the weights to begin from and the options, and split the problems."""
-        from streamplace.learn.config import configured
-        from streamplace.learn.registry import MODELS
-        from streamplace.learn.reward import JUDGES, check_measured, check_simulated
-
         model = MODELS[request.model]
         start, digest = _start(request)
         base = None if start is None else start.document["config"]
@@ -236,10 +238,8 @@ class TrainingRun:
         return bool(getattr(self.preset.model, "fresh", 0))
 
     @contextmanager
-    def _optima(self, solver: Solver) -> "Iterator[Callable[[], Floats]]":
+    def _optima(self, solver: Solver) -> Iterator[Callable[[], Floats]]:
         """Yield what waits for the rewards of the validation optima, NaN for unknown ones."""
-        from streamplace.learn.reward import JUDGES, rewards_of_values
-
         unknown = np.full(len(self.validation), np.nan)
         if self.request.reward not in JUDGES or not solver.can_prove:
             yield lambda: unknown
@@ -255,16 +255,14 @@ class TrainingRun:
         with solver.proving(self.validation) as proofs:
             yield rewards
 
-    def _judge(self) -> "AbstractContextManager[str | Measure]":
+    def _judge(self) -> AbstractContextManager[str | Measure]:
         if self.request.reward != REAL:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
 
         return RayPasses([*self.training, *self.validation])
 
-    def _task(self, targets: tuple[Ints | None, ...], judge: "str | Measure") -> "LearningTask":
-        from streamplace.learn.registry import LearningTask
-
+    def _task(self, targets: tuple[Ints | None, ...], judge: str | Measure) -> LearningTask:
         return LearningTask(
             training=self.training,
             validation=self.validation,
@@ -295,10 +293,8 @@ class TrainingRun:
         }
 
 
-def _start(request: TrainRequest) -> "tuple[Weights | None, str | None]":
+def _start(request: TrainRequest) -> tuple[Weights | None, str | None]:
     """Weights to begin from and their digest, None if training begins from random ones."""
-    from streamplace.io.weights import read_weights
-
     path = _start_path(request)
     if path is None:
         return None, None
@@ -307,8 +303,6 @@ def _start(request: TrainRequest) -> "tuple[Weights | None, str | None]":
 
 def _start_path(request: TrainRequest) -> Path | None:
     """File of the weights to begin from, None if training begins from random ones."""
-    from streamplace.learn.loading import shipped
-
     if request.start is None:
         return None
     return shipped(request.model) if request.start == SHIPPED else Path(request.start)
@@ -338,7 +332,7 @@ class TrainingProgress(Watcher):
         bar = progress(f"training {self._model}", (epochs - done) * steps)
         self._tick = self._bar.enter_context(bar)
 
-    def step(self, epoch: int, report: "StepReport") -> None:
+    def step(self, epoch: int, report: StepReport) -> None:
         """Move the bar on by one."""
         self._tick(self._note or step_line(epoch, self._epochs, report))
 
@@ -351,7 +345,7 @@ class TrainingProgress(Watcher):
         self._bar.close()
 
 
-def step_line(epoch: int, epochs: int, report: "StepReport") -> str:
+def step_line(epoch: int, epochs: int, report: StepReport) -> str:
     """Summary of a step in one line."""
     now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
     return f"epoch {epoch}/{epochs}: {now}"
