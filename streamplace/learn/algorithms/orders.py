@@ -9,13 +9,15 @@ import heapq
 from collections.abc import Callable
 
 import numpy as np
-from streamsim.jit import kernel
-from streamsim.topology import group_by
+from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
+
+NOWHERE = -1
+"""No node to begin at."""
 
 
 def decision_order(problem: Problem, name: str, rank: Longs | None = None) -> Longs:
@@ -86,8 +88,13 @@ def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
     Operators with heavy streams are placed early, while devices have room for both (maximum
     adjacency order).
     """
-    instance, n = problem.instance, problem.n_operators
-    order: list[int] = _grown(instance.source, instance.target, instance.traffic, rank, n).tolist()
+    instance = problem.instance
+    ends = np.concatenate((instance.source, instance.target))
+    at = np.argsort(ends, kind="stable")
+    start = np.searchsorted(ends[at], np.arange(problem.n_operators + 1))
+    peer = np.concatenate((instance.target, instance.source))[at]
+    flow = np.tile(instance.traffic, 2)[at]
+    order: list[int] = grown(start, peer, flow, rank, NOWHERE).tolist()
     return order
 
 
@@ -102,30 +109,35 @@ ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
 }
 
 
+@patient
 @kernel
-def _grown(source: Ints, target: Ints, traffic: Floats, rank: Longs, n: int) -> Longs:
-    """Maximum adjacency order; ties go to the heaviest stream, then by rank."""
-    heaviest, pull = np.zeros(n), np.zeros(n)
-    start, streams = group_by(np.concatenate((source, target)), n)
-    m = len(source)
-    for e in range(m):
-        heaviest[source[e]] = max(heaviest[source[e]], traffic[e])
-        heaviest[target[e]] = max(heaviest[target[e]], traffic[e])
-    order, done = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    heap = [(0.0, -heaviest[v], rank[v], np.int64(v)) for v in range(n)]
+def grown(start: Longs, peer: Ints, flow: Floats, rank: Longs, first: int) -> Longs:
+    """Nodes from ``first`` on, always the one to which most flow leads from those before.
+
+    The neighbours of node u are the entries ``start[u]`` to ``start[u + 1]``. This is a maximum
+    adjacency order; ties go to the node of the heavier entry, then by rank, and so does the
+    beginning if it is `NOWHERE`.
+    """
+    n = len(rank)
+    heaviest, pull, done = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
+    for u in range(n):
+        for e in range(start[u], start[u + 1]):
+            heaviest[u] = max(heaviest[u], flow[e])
+    if first != NOWHERE:
+        pull[first] = np.inf
+    heap = [(-pull[u], -heaviest[u], rank[u], np.int64(u)) for u in range(n)]
     heapq.heapify(heap)
-    end = 0
+    order, end = np.empty(n, np.int64), 0
     while end < n:
         key, _, _, u = heapq.heappop(heap)
         if done[u] or -key < pull[u]:
             continue
         done[u], order[end] = True, u
         end += 1
-        for i in range(start[u], start[u + 1]):
-            e = streams[i] % m
-            v = np.int64(target[e] if source[e] == u else source[e])
+        for e in range(start[u], start[u + 1]):
+            v = np.int64(peer[e])
             if not done[v]:
-                pull[v] += traffic[e]
+                pull[v] += flow[e]
                 heapq.heappush(heap, (-pull[v], -heaviest[v], rank[v], v))
     return order
 

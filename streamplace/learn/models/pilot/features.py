@@ -6,12 +6,12 @@ any case, at any rate, on any number of devices of any speed. These numbers are 
 the network has, in numba and in torch.
 """
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import kernel, patient
+from streamsim.jit import kernel
 
+from streamplace.learn.algorithms.orders import NOWHERE, grown
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
 from streamplace.model.devices import SLACK
 from streamplace.model.level import Level, finest_level, least_peak
@@ -143,16 +143,16 @@ def _small(load: Floats) -> Floats:
     return np.minimum(load, 3.0)
 
 
-NOWHERE = -1
-
-
 def decision_order(level: Level, walk: int = 0) -> Ints:
     """Units [U] in the order of `grown`; first those with one device, then those with rivals.
 
     What must not be separated is placed early, while there is room. The first walk begins at the
     heaviest pair, the k-th after it at the k-th lightest unit.
     """
-    sequence = grown(level, _lightest(level, walk - 1) if walk else NOWHERE)
+    first = _lightest(level, walk - 1) if walk else NOWHERE
+    rank = np.arange(level.n_units)
+    order = grown(level.start, level.peer, level.sent + level.taken, rank, first)
+    sequence = order.astype(np.int32)
     if not level.ruled:
         return sequence
     choices = level.allowed[level.kind].sum(axis=1)
@@ -166,39 +166,6 @@ def _lightest(level: Level, k: int) -> int:
     owner = np.repeat(np.arange(level.n_units), np.diff(level.start))
     flow = np.bincount(owner, level.sent + level.taken, level.n_units)
     return int(np.argsort(flow, kind="stable")[k % level.n_units])
-
-
-@patient
-@kernel
-def grown(level: Level, first: int) -> Ints:
-    """Units from ``first`` on, always the one to which most bytes/s lead from those before.
-
-    This is a maximum adjacency order; ties go to the unit of the heavier pair, then to the first,
-    and so does the beginning if it is `NOWHERE`.
-    """
-    n = len(level.load)
-    heaviest, pull, done = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
-    for u in range(n):
-        for e in range(level.start[u], level.start[u + 1]):
-            heaviest[u] = max(heaviest[u], level.sent[e] + level.taken[e])
-    if first != NOWHERE:
-        pull[first] = np.inf
-    heap = [(-pull[u], -heaviest[u], np.int64(u)) for u in range(n)]
-    heapq.heapify(heap)
-    order, end = np.empty(n, np.int32), 0
-    while end < n:
-        key, _, top = heapq.heappop(heap)
-        u = int(top)
-        if done[u] or -key < pull[u]:
-            continue
-        done[u], order[end] = True, u
-        end += 1
-        for e in range(level.start[u], level.start[u + 1]):
-            v = np.int64(level.peer[e])
-            if not done[v]:
-                pull[v] += level.sent[e] + level.taken[e]
-                heapq.heappush(heap, (-pull[v], -heaviest[v], v))
-    return order
 
 
 DEVICE_FEATURES = (
