@@ -172,15 +172,6 @@ def test_neighbours_of_remembered_ones_explore() -> None:
     assert best[1] >= best[0]
 
 
-@pytest.mark.slow
-def test_rewards_may_come_from_the_engine() -> None:
-    problems = PROBLEMS[:2]
-    steady, engine = (learner_of(problems=problems, reward=name) for name in ("steady", "engine"))
-    rows = np.arange(2)
-    reports = [learner.loss(rows, 9, 0)[1] for learner in (steady, engine)]
-    assert reports[1].reward == pytest.approx(reports[0].reward, abs=0.05)
-
-
 def test_constrained_problems_are_learnt_from_legal_samples() -> None:
     problem = constrained()
     learner = learner_of(problems=(problem,), places=16)

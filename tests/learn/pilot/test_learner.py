@@ -11,7 +11,6 @@ from pilots import torn
 from problems import PROBLEMS, chain, constrained, diamond, fork_join
 from streamsim import throughput
 
-from streamplace.errors import SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset, TrainingConfig
@@ -23,9 +22,7 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.training_loop import built
 from streamplace.model import Cluster, Problem
-from streamplace.model.devices import SLOWEST
 from streamplace.model.graph import StreamGraph
-from streamplace.model.units import LARGEST
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -208,11 +205,6 @@ def test_rewards_come_from_either_simulation(reward: str) -> None:
     assert ((pupil.validate() > 0) & (pupil.validate() <= 1 + 1e-9)).all()
 
 
-def test_an_unknown_reward_is_named_in_one_line() -> None:
-    with pytest.raises(SettingError, match=r"^there is no reward 'fame'; .*steady.*$"):
-        learner(LearningTask(ALL, (), 0, reward="fame"))
-
-
 @pytest.mark.parametrize("taught", [False, True])
 def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> None:
     """Rules, one device, one operator, several sources: gradients are numbers."""
@@ -236,15 +228,6 @@ def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
         known = pupil.state()["known"][problem.rules.unit]
         assert problem.legal(known).all()
         assert THROUGHPUT.evaluate(problem, known[None])[0] == pupil.state()["best"][0]
-
-
-@pytest.mark.parametrize("name", ["tagged", "constrained"])
-def test_problems_with_rules_are_learned_from_elsewhere_too(name: str) -> None:
-    pupil = learner(LearningTask((PROBLEMS[name],), (), 0), variety=1.0)
-    for seed in range(4):
-        loss, report = told(pupil, [0], seed=seed)
-        assert np.isfinite(loss)
-        assert report.reward > 0
 
 
 def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
@@ -307,23 +290,6 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
         assert np.array_equal(problem.instance.traffic, PROBLEMS[name].instance.traffic)
         assert problem.legal(anywhere).all()
         assert len(problem.instance.constant) or (throughput(problem.instance, anywhere) > 0).all()
-
-
-@pytest.mark.parametrize("limit", [SLOWEST, LARGEST])
-def test_clusters_elsewhere_keep_to_the_limits_of_clusters(limit: float) -> None:
-    """The usual one may be at a limit already."""
-    usual = Cluster.uniform(2, mips=f"{limit:g} MIPS", bandwidth=f"{limit:g} bps")
-    problem = Problem(chain(), usual)
-    for seed in range(20):
-        cluster = elsewhere(problem, np.random.default_rng(seed)).cluster
-        assert ((cluster.devices.mips >= SLOWEST) & (cluster.devices.mips <= LARGEST)).all()
-
-
-def test_a_single_device_has_links_elsewhere() -> None:
-    """There is no usual bandwidth to go by."""
-    problem = elsewhere(Problem(chain(), Cluster.uniform(1)), np.random.default_rng(0))
-    assert problem.n_devices > 1
-    assert np.isfinite(problem.instance.seconds_per_byte).all()
 
 
 def test_results_do_not_depend_on_threads_or_on_the_other_problems() -> None:

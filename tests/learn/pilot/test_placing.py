@@ -10,7 +10,7 @@ from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError
 from streamplace.learn.models.pilot.placing import TrainedPilot, trained
-from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
+from streamplace.model import Cluster, Device, Problem, StreamGraph
 
 SEEDS = range(4)
 seeds = st.integers(0, 2**32 - 1)
@@ -68,33 +68,6 @@ def test_interchangeable_devices_may_be_listed_in_any_order(order: list[int], se
     second = Problem(tangle(), Cluster.of([devices[d] for d in order]))
     back = np.array(order)[answer(second, seed)]
     assert np.array_equal(first.canonical(answer(first, seed)), first.canonical(back))
-
-
-def test_names_of_devices_do_not_matter() -> None:
-    called = Cluster.of([Device(name) for name in ("zoë", "b", "a")])
-    for seed in SEEDS:
-        rows = [answer(Problem(tangle(), c), seed) for c in (called, Cluster.uniform(3))]
-        assert np.array_equal(*rows)
-
-
-@given(st.integers(-6, 6).map(lambda i: 2.0**i), st.sampled_from(SEEDS))
-def test_units_of_measurement_do_not_matter(k: float, seed: int) -> None:
-    """K times as many tuples, of 1/k of the work and bytes, go the same ways."""
-    graph = tangle()
-    operators, streams = graph.operators, graph.streams
-    finer = StreamGraph.of(
-        "finer",
-        [
-            Operator(o.name, o.ipt / k, o.payload / k, o.rate * k)
-            for o in (operators[v] for v in range(len(operators)))
-        ],
-        [
-            type(s)(s.source, s.target, s.selectivity, s.payload / k)
-            for s in (streams[e] for e in range(len(streams)))
-        ],
-    )
-    rows = [answer(Problem(g, uneven()), seed) for g in (graph, finer)]
-    assert np.array_equal(*rows)
 
 
 def test_answers_are_legal_where_choices_end_in_a_trap() -> None:

@@ -21,7 +21,7 @@ from pilots import (
     torn,
     uneven,
 )
-from problems import PROBLEMS, chain, fork_join
+from problems import PROBLEMS
 from strategies import placements, problems
 from streamsim import resource_loads, throughput
 
@@ -32,7 +32,7 @@ from streamplace.learn.models.pilot.features import (
     features_of,
 )
 from streamplace.learn.models.pilot.network import heads_of, new_record, rollouts
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 NETWORK = pilot_network()
 CASES = {
@@ -114,21 +114,6 @@ def test_the_last_device_is_that_of_the_decision_before(looks: int) -> None:
     chosen, record = draw(view, NETWORK, 20, looks=looks)
     last = record.devices[:, 1:, :, DEVICE_FEATURES.index("last")]
     assert np.array_equal(last.argmax(axis=2), chosen[:, :-1])
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_look_that_changes_nothing_can_be_repeated(name: str) -> None:
-    """Units that stay leave no trace: the third look sees, and thinks, what the second did."""
-    view, u = VIEWS[name], len(VIEWS[name].order)
-    chosen, _ = draw(view, NETWORK, 10)
-    chosen = chosen[chosen[:, 0] >= 0]
-    likelihood, records = zip(
-        *(follow(view, NETWORK, np.tile(chosen, looks)) for looks in (1, 2, 3)), strict=True
-    )
-    second, third = (records[2].devices[:, look * u : (look + 1) * u] for look in (1, 2))
-    assert third == pytest.approx(second, rel=1e-4, abs=1e-5)
-    expected = np.exp(likelihood[1] - likelihood[0])
-    assert np.exp(likelihood[2] - likelihood[1]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["chain", "many sources", "uneven", "tagged", "fork-join"])
@@ -250,27 +235,6 @@ def test_watching_changes_nothing(name: Any) -> None:
     assert nothing.open.size == 0
 
 
-def test_rollouts_do_not_know_of_each_other() -> None:
-    view = VIEWS["fork-join"]
-    chosen, together = draw(view, NETWORK, 5, looks=2)
-    likelihood, _ = follow(view, NETWORK, chosen)
-    for i, row in enumerate(chosen):
-        of_it, alone = follow(view, NETWORK, row[None])
-        assert of_it[0] == likelihood[i]
-        assert all(np.array_equal(a[0], b[i]) for a, b in zip(alone, together, strict=True))
-
-
-def test_overloaded_devices_look_the_same_at_any_rate() -> None:
-    """All loads are measured by the least peak that there could be."""
-    seen = []
-    for rate in (1e4, 2e4):
-        problem = Problem(chain(6, ipt=3e5, rate=rate), Cluster.uniform(2))
-        view = features_of(problem)
-        seen.append(follow(view, NETWORK, along(view, some_placements(problem, 8)))[1])
-    assert np.array_equal(seen[0].devices, seen[1].devices)
-    assert np.array_equal(seen[0].steps, seen[1].steps)
-
-
 def test_memory_may_be_used_up_but_for_the_rounding() -> None:
     """0.1 and 0.2 are more than 0.3 by a digit that the rules overlook."""
     sizes = {"a": 0.1, "b": 0.2, "c": 0.3}
@@ -282,14 +246,3 @@ def test_memory_may_be_used_up_but_for_the_rounding() -> None:
     whole = chosen[chosen[:, 0] >= 0]
     assert len(whole)
     assert problem.legal(places(features_of(problem), whole)).all()
-
-
-def test_a_rival_closes_its_device_and_no_other() -> None:
-    """Three equal devices are empty, then two and the rival's."""
-    problem = Problem(fork_join(2), Cluster.uniform(3), Constraints(exlocate=({"b0s1", "b1s1"},)))
-    view = features_of(problem)
-    chosen, record = draw(view, NETWORK, 50)
-    rivals = {problem.graph.operators.index(name) for name in ("b0s1", "b1s1")}
-    assert set(view.order[:2].tolist()) == rivals
-    assert chosen[:, :2].tolist() == [[0, 1]] * 50
-    assert record.open[:, :2].tolist() == [[[True, False, False], [False, True, False]]] * 50
