@@ -19,14 +19,7 @@ from streamplace.io.parsing import parse_as
 from streamplace.io.weights import check_finite, read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner
-from streamplace.learn.parameters import (
-    Arrays,
-    array_of,
-    arrays_of,
-    prefixed,
-    put_arrays,
-    without_prefix,
-)
+from streamplace.learn.parameters import Arrays, array_of, arrays_of, put_arrays
 from streamplace.model.messages import quoted, shown
 
 FORMAT, VERSION = "streamplace-checkpoint", 2
@@ -80,12 +73,11 @@ def capture(
     learner: Learner, adam: torch.optim.Adam, history: History, settings: Mapping[str, Any]
 ) -> Checkpoint:
     """Copy the present state of a run."""
-    tensors = prefixed("module", arrays_of(learner.module))
+    tensors = {f"module/{name}": array for name, array in arrays_of(learner.module).items()}
     for name, parameter in learner.module.named_parameters():
         moments = adam.state.get(parameter, {})
         tensors |= {f"adam/{key}/{name}": array_of(moments[key]) for key in MOMENTS if moments}
-    memories = {name: np.array(array) for name, array in learner.state().items()}
-    tensors |= prefixed("learner", memories)
+    tensors |= {f"learner/{name}": np.array(array) for name, array in learner.state().items()}
     tensors["best/values"] = np.array(history.values)
     document = {
         "format": FORMAT,
@@ -100,10 +92,10 @@ def capture(
 def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) -> History:
     """Put a run into the state of a checkpoint."""
     arrays = checkpoint.tensors
-    put_arrays(learner.module, without_prefix("module", arrays), "the checkpoint")
+    put_arrays(learner.module, _under("module/", arrays), "the checkpoint")
     for name, parameter in learner.module.named_parameters():
         adam.state[parameter] = _moments(arrays, name, parameter)
-    memories = without_prefix("learner", arrays)
+    memories = _under("learner/", arrays)
     _check_memories(memories, learner.state())
     learner.restore(memories)
     return checkpoint.history
@@ -150,6 +142,11 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
             f"{spot(folder)}: the run was started {difference}; resume it with the same options, "
             "or train into another folder (--start best.safetensors continues from its weights)"
         )
+
+
+def _under(prefix: str, arrays: Arrays) -> Arrays:
+    """Arrays whose names have a prefix, which is taken off."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
 def _moments(arrays: Arrays, name: str, parameter: torch.Tensor) -> dict[str, torch.Tensor]:

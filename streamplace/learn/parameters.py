@@ -44,17 +44,6 @@ def check_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], wh
             )
 
 
-def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Arrays with a prefix before their names."""
-    return {f"{prefix}/{name}": array for name, array in arrays.items()}
-
-
-def without_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Arrays whose names have a prefix, which is taken off."""
-    start = f"{prefix}/"
-    return {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
-
-
 def normal(rows: int, columns: int) -> torch.nn.Parameter:
     """Parameter of normal draws, divided by the root of the columns.
 

@@ -39,13 +39,14 @@ from streamplace.learn.tensors.memory import (
     neighbours,
     random_placements,
 )
-from streamplace.learn.tensors.rewards import can_compute, judge_of, throughput
+from streamplace.learn.tensors.rewards import batch_judge, can_compute, throughput
 from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 
 LEAST_REWARD = 1e-6
 """Smaller rewards are raised to this, since their inverse has no bound."""
-Captured = Callable[[Longs, int, int], tuple[Tensor, StepReport, tuple[Tensor, ...]]]
+Replayed = tuple[Tensor, StepReport, tuple[Tensor, ...]]
+"""Loss, report and gradient."""
 BEST_ONLY = MemoryConfig(replayed=0, places=1, exploration=0.0)
 """The memory of a policy that replays nothing."""
 
@@ -90,7 +91,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         self.memories: tuple[RowMemory, ...] = () if self._fresh else (self.memory,)
         if self._average is not None:
             self.memories += (self._average,)
-        self.judge = judge_of(self.reward, task.training, task.device)
+        self.judge = batch_judge(self.reward, task.training, task.device)
 
     @property
     def n_problems(self) -> int:
@@ -119,25 +120,20 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return loss, StepReport(len(rows), *sums.tolist())
 
     @cached_property
-    def captured(self) -> Captured | None:
-        """Loss, report and gradient of rows in an epoch by a seed, replayed by a GPU; or None.
+    def captured(self) -> Callable[[Longs, int, int], Replayed] | None:
+        """What a GPU replays for rows in an epoch by a seed; or None.
 
         On a CPU, and where a step needs values on the host, nothing can be replayed.
         """
         if self.task.device == "cpu" or not self._computes:
             return None
         parameters = [p for p in self.module.parameters() if p.requires_grad]
-        sizes = [p.numel() for p in parameters]
         steps = CapturedSteps(self.step, parameters, [t for m in self.memories for t in m.tensors])
 
-        def replayed(
-            rows: Longs, epoch: int, seed: int
-        ) -> tuple[Tensor, StepReport, tuple[Tensor, ...]]:
+        def replayed(rows: Longs, epoch: int, seed: int) -> Replayed:
             explored, n, most = self._shape(rows, epoch)
-            loss, sums, flat = steps(torch.from_numpy(rows), seed, explored, n=n, most=most)
-            pairs = zip(torch.split(flat, sizes), parameters, strict=True)
-            gradient = tuple(part.view_as(parameter) for part, parameter in pairs)
-            report: Any = sums.unbind()
+            loss, sums, gradient = steps(torch.from_numpy(rows), seed, explored, n=n, most=most)
+            report: Any = sums.unbind()  # which is read at the end of the epoch
             return loss.double(), StepReport(len(rows), *report), gradient
 
         return replayed

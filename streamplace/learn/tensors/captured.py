@@ -5,7 +5,7 @@ the memories of the placements included, which it changes in place.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,32 +17,40 @@ WARM = 2
 """Runs before a capture, in which libraries take their memory."""
 
 
+class Captured(NamedTuple):
+    """A graph, and the tensors that it reads and writes."""
+
+    graph: "torch.cuda.CUDAGraph"
+    inputs: tuple[Tensor, Tensor, Tensor]
+    results: tuple[Tensor, Tensor, Tensor]
+
+
 class CapturedSteps:
     """Replays a step; ``state`` are the tensors that it changes."""
 
     def __init__(self, step: Step, parameters: Sequence[Tensor], state: Sequence[Tensor]) -> None:
         self._step, self._parameters, self._state = step, parameters, state
-        self._graphs: dict[tuple[int, ...], torch.cuda.CUDAGraph] = {}
-        self._inputs: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
-        self._results: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
+        self._captured: dict[tuple[int, ...], Captured] = {}
         self._pool: Any = None
 
     def __call__(
         self, rows: Tensor, seed: int, explored: int, *, n: int, most: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Loss, report and flat gradient, as `computed` has them."""
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """Loss, report and gradient."""
         shape = (len(rows), n, most)
-        if shape not in self._graphs:
-            self._capture(rows, shape)
-        given_rows, given_seed, given_size = self._inputs[shape]
-        given_rows.copy_(rows, non_blocking=True)
-        given_seed.fill_(seed)
-        given_size.fill_(explored)
-        self._graphs[shape].replay()
-        loss, report, flat = (result.clone() for result in self._results[shape])
-        return loss, report, flat
+        if shape not in self._captured:
+            self._captured[shape] = self._capture(rows, n, most)
+        graph, (of_rows, of_seed, of_explored), results = self._captured[shape]
+        of_rows.copy_(rows, non_blocking=True)
+        of_seed.fill_(seed)
+        of_explored.fill_(explored)
+        graph.replay()
+        loss, report, flat = (result.clone() for result in results)
+        parts = flat.split([parameter.numel() for parameter in self._parameters])
+        pairs = zip(parts, self._parameters, strict=True)
+        return loss, report, tuple(part.view_as(parameter) for part, parameter in pairs)
 
-    def computed(
+    def _computed(
         self, rows: Tensor, seed: Tensor, explored: Tensor, *, n: int, most: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss, report and flat gradient; parameters without a gradient have zeros."""
@@ -52,8 +60,8 @@ class CapturedSteps:
         )
         return loss.detach(), report, torch.cat([each.flatten() for each in found])
 
-    def _capture(self, rows: Tensor, shape: tuple[int, ...]) -> None:
-        device, (_, n, most) = self._parameters[0].device, shape
+    def _capture(self, rows: Tensor, n: int, most: int) -> Captured:
+        device = self._parameters[0].device
         inputs = (
             rows.to(device),
             torch.zeros((), dtype=torch.int64, device=device),
@@ -64,12 +72,12 @@ class CapturedSteps:
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(WARM):
-                self.computed(*inputs, n=n, most=most)
+                self._computed(*inputs, n=n, most=most)
             for tensor, kept in zip(self._state, before, strict=True):
                 tensor.copy_(kept)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
-            results = self.computed(*inputs, n=n, most=most)
+            results = self._computed(*inputs, n=n, most=most)
         self._pool = graph.pool()
-        self._graphs[shape], self._inputs[shape], self._results[shape] = graph, inputs, results
+        return Captured(graph, inputs, results)

@@ -90,18 +90,18 @@ class Costs:
         return Costs(**{f.name: part(f.name) for f in fields(Costs)})  # type: ignore[arg-type]
 
 
-Judge = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+BatchJudge = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Placements [G, S, N] of training problems [G] after repair, and their rewards [G, S]."""
 
 
-def judge_of(reward: Reward, problems: Sequence[Problem], device: str) -> Judge:
+def batch_judge(reward: Reward, problems: Sequence[Problem], device: str) -> BatchJudge:
     """Judge placements by tensors on a GPU, if that is possible, and else by the simulator."""
     if device != "cpu" and can_compute(reward, problems):
         return computed(problems, device)
     return partial(simulated, reward, problems)
 
 
-def computed(problems: Sequence[Problem], device: str) -> Judge:
+def computed(problems: Sequence[Problem], device: str) -> BatchJudge:
     """Judge placements by their throughput in tensors."""
     costs = Costs.of([problem.instance for problem in problems], device)
     return lambda rows, placements: (
