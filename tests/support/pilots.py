@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
-from streamplace.learn.algorithms.decisions import DecisionRecord
+from streamplace.learn.algorithms.kernels import DecisionRecord
 from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP, PilotFeatures
 from streamplace.learn.models.pilot.learner import PilotModule
 from streamplace.learn.models.pilot.model import PilotConfig

@@ -16,7 +16,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 from streamsim.rows import copy_row, copy_rows
 
-from streamplace.learn.algorithms.drawing import drawn_open
+from streamplace.learn.algorithms.kernels import drawn_open
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
 from streamplace.model.devices import SLACK
 from streamplace.papers.doppler.features import FLAT, N_DEVICE, DopplerFeatures

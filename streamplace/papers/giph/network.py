@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
+from streamplace.learn.algorithms.kernels import bias_of, matrix_of, product
 from streamplace.model.arrays import Singles
 from streamplace.papers.giph.features import N_EDGE, N_NODE
 from streamplace.papers.walks.direction import (

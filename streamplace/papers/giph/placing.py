@@ -19,7 +19,7 @@ from streamsim.passes.run import run
 from streamsim.passes.state import State
 from streamsim.rows import copy_row, copy_rows
 
-from streamplace.learn.algorithms.drawing import drawn_open
+from streamplace.learn.algorithms.kernels import drawn_open
 from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints, Longs

@@ -14,7 +14,7 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.rows import copy_row
 
-from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
+from streamplace.learn.algorithms.kernels import bias_of, matrix_of, product
 from streamplace.model.arrays import Bools, Longs, Singles
 from streamplace.papers.walks.direction import (
     WIDTH,

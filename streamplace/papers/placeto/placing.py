@@ -18,7 +18,7 @@ from streamsim.passes.run import run
 from streamsim.passes.state import State
 from streamsim.rows import copy_row, copy_rows
 
-from streamplace.learn.algorithms.drawing import drawn_open
+from streamplace.learn.algorithms.kernels import drawn_open
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.loading import check_shapes, loaded, read_model

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
-from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
+from streamplace.learn.algorithms.kernels import bias_of, matrix_of, product
 from streamplace.model.arrays import Ints, Longs, Singles
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph
 

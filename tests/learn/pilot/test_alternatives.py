@@ -5,7 +5,7 @@ import pytest
 from pilots import draw, pilot_network, tangle, uneven
 from problems import PROBLEMS, constrained
 
-from streamplace.learn.algorithms.decisions import DecisionRecord
+from streamplace.learn.algorithms.kernels import DecisionRecord
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.network import alternatives
 from streamplace.model import Problem

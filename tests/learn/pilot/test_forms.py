@@ -11,7 +11,7 @@ from pilots import draw, follow, pilot_module, tangle, torn, uneven
 from problems import PROBLEMS
 from strategies import problems
 
-from streamplace.learn.algorithms.decisions import DecisionRecord
+from streamplace.learn.algorithms.kernels import DecisionRecord
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.learner import ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import network_of

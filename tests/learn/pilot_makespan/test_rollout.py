@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
 from numpy.typing import NDArray
 
-from streamplace.learn.algorithms.decisions import joined
+from streamplace.learn.algorithms.kernels import joined
 from streamplace.learn.models.pilot_makespan.features import (
     CompleteSchedule,
     before_of,

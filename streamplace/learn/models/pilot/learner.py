@@ -18,7 +18,7 @@ from streamsim.canonical import canonical
 from torch import Tensor, nn
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.decisions import DecisionRecord, joined, packed
+from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
 from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import (

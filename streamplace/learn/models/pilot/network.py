@@ -20,9 +20,16 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.rows import copy_row, copy_rows
 
-from streamplace.learn.algorithms.decisions import DecisionRecord, empty_record
-from streamplace.learn.algorithms.drawing import drawn, likeliest
-from streamplace.learn.algorithms.rows import add_multiple, bias_of, matrix_of, product
+from streamplace.learn.algorithms.kernels import (
+    DecisionRecord,
+    add_multiple,
+    bias_of,
+    drawn,
+    empty_record,
+    likeliest,
+    matrix_of,
+    product,
+)
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
     N_STEP,

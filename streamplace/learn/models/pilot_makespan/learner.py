@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from streamplace.learn.algorithms.decisions import DecisionRecord, joined
+from streamplace.learn.algorithms.kernels import DecisionRecord, joined
 from streamplace.learn.algorithms.memory import BestRewards
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot_makespan.features import (

@@ -19,9 +19,14 @@ import numpy as np
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.rows import copy_row
 
-from streamplace.learn.algorithms.decisions import DecisionRecord, empty_record
-from streamplace.learn.algorithms.drawing import drawn
-from streamplace.learn.algorithms.rows import add_multiple, bias_of, matrix_of
+from streamplace.learn.algorithms.kernels import (
+    DecisionRecord,
+    add_multiple,
+    bias_of,
+    drawn,
+    empty_record,
+    matrix_of,
+)
 from streamplace.learn.models.pilot_makespan.features import (
     N_DEVICE,
     N_STEP,

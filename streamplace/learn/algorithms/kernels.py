@@ -1,0 +1,137 @@
+"""What policies in numba share: products of small matrices, draws, and records of decisions.
+
+Sums are in one order whatever the machine.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.jit import inlined_kernel, kernel
+
+from streamplace.model.arrays import Bools, Floats, Singles
+
+
+@inlined_kernel
+def add_multiple(row: Singles, other: Singles, factor: np.float32) -> None:
+    """Add a multiple of another row."""
+    if factor != 0:
+        for k in range(len(row)):
+            row[k] += factor * other[k]
+
+
+@kernel
+def product(x: Singles, matrix: Singles) -> Singles:
+    """Product of a matrix with zeros in it and another.
+
+    These are small, and BLAS would spread them over threads: slow on a busy machine, and with
+    results that depend on the number of threads.
+    """
+    out = np.zeros((len(x), matrix.shape[1]), np.float32)
+    for i in range(len(x)):
+        for j in range(len(matrix)):
+            factor = x[i, j]
+            if factor != 0:
+                for k in range(matrix.shape[1]):
+                    out[i, k] += factor * matrix[j, k]
+    return out
+
+
+def matrix_of(tensors: Mapping[str, Singles], name: str) -> Singles:
+    """Matrix as [in, out] from named tensors, where it is [out, in]; empty where there is none."""
+    matrix = tensors.get(f"{name}.weight", np.zeros((0, 0), np.float32))
+    return np.ascontiguousarray(matrix.T, np.float32)
+
+
+def bias_of(tensors: Mapping[str, Singles], name: str) -> Singles:
+    """Bias from named tensors, empty where there is none."""
+    return np.array(tensors.get(f"{name}.bias", np.zeros(0)), np.float32)
+
+
+@inlined_kernel
+def likeliest(logits: Floats) -> int:
+    """Return the first of the devices with the largest logit."""
+    best = 0
+    for a in range(1, len(logits)):
+        if logits[a] > logits[best]:
+            best = a
+    return best
+
+
+@kernel
+def drawn(logits: Floats, uniform: float) -> int:
+    """Device drawn by the softmax of the logits, or the likeliest."""
+    if uniform < 0:
+        return likeliest(logits)
+    weights = np.exp(logits - logits[likeliest(logits)])
+    remaining, last = uniform * weights.sum(), 0
+    for a in range(len(weights)):
+        if weights[a] > 0:
+            last = a
+            remaining -= weights[a]
+            if remaining < 0:
+                break
+    return last
+
+
+@kernel
+def drawn_open(score: Singles, is_open: Bools, uniform: float) -> int:
+    """Open node drawn by the softmax of the scores, or the likeliest."""
+    top, best = -np.inf, 0
+    for i in range(len(score)):
+        if is_open[i] and score[i] > top:
+            top, best = float(score[i]), i
+    if uniform < 0:
+        return best
+    total = 0.0
+    for i in range(len(score)):
+        if is_open[i]:
+            total += np.exp(score[i] - top)
+    remaining, last = uniform * total, best
+    for i in range(len(score)):
+        if is_open[i]:
+            remaining -= np.exp(score[i] - top)
+            last = i
+            if remaining < 0:
+                break
+    return last
+
+
+class DecisionRecord(NamedTuple):
+    """S rollouts of T decisions about D devices; of length 0 where nothing is to be recorded."""
+
+    devices: Singles  # [S, T, D, F] features of every device
+    steps: Singles  # [S, T, G] features of the decision itself
+    open: Bools  # [S, T, D] devices that could be chosen
+
+
+def empty_record(shape: tuple[int, int, int], of_device: int, of_step: int) -> DecisionRecord:
+    """Record of rollouts of this shape (S, T, D), with so many features."""
+    return DecisionRecord(
+        np.zeros((*shape, of_device), np.float32),
+        np.zeros((*shape[:2], of_step), np.float32),
+        np.zeros(shape, np.bool_),
+    )
+
+
+def packed(tables: Sequence[NDArray[Any]], missing: float = 0) -> NDArray[Any]:
+    """Tables [S, T, D, …] as rows of decisions, as wide as that with the most devices."""
+    most = max(table.shape[2] for table in tables)
+    rows = [table.reshape(-1, *table.shape[2:]) for table in tables]
+    room = ((0, 0),) * (rows[0].ndim - 2)
+    return np.concatenate(
+        [
+            np.pad(row, ((0, 0), (0, most - row.shape[1]), *room), constant_values=missing)
+            for row in rows
+        ]
+    )
+
+
+def joined(records: Sequence[DecisionRecord]) -> tuple[Singles, Singles, Bools]:
+    """Decisions of records one after the other: devices [P, D, F], steps [P, G], open [P, D]."""
+    return (
+        packed([record.devices for record in records]),
+        np.concatenate([record.steps.reshape(-1, record.steps.shape[2]) for record in records]),
+        packed([record.open for record in records]),
+    )
