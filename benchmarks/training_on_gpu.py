@@ -32,7 +32,9 @@ from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import (
     BatchShard,
     batches,
+    deterministic,
     gradient_of,
+    one_thread,
     seed_of,
     shards,
     thread_workers,
@@ -40,7 +42,6 @@ from streamplace.learn.shards import (
 from streamplace.learn.tensors.draws import child
 from streamplace.learn.tensors.memory import Outlines, random_placements
 from streamplace.learn.tensors.rewards import Costs, throughput
-from streamplace.learn.threads import deterministic, one_thread
 from streamplace.learn.training_loop import built
 
 DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"

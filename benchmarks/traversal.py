@@ -23,7 +23,7 @@ from streamplace.drawing.figures import new_figure, save
 from streamplace.families.registry import FAMILIES
 from streamplace.learn.config import Preset
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.threads import one_thread
+from streamplace.learn.shards import one_thread
 from streamplace.objectives.registry import named_objective
 from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.named import named_placer

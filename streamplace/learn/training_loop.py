@@ -20,8 +20,7 @@ from streamplace.learn.history import Epoch, History, Watcher
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import LearnedModel, LearningTask
-from streamplace.learn.shards import GradientWorkers, batches, dealt, shards
-from streamplace.learn.threads import one_thread
+from streamplace.learn.shards import GradientWorkers, batches, dealt, one_thread, shards
 from streamplace.model.arrays import Floats, Longs
 
 LOG = logging.getLogger(__name__)

@@ -20,8 +20,15 @@ from streamplace.learn.learner import Learner
 from streamplace.learn.loading import shipped
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
-from streamplace.learn.threads import deterministic, one_thread
+from streamplace.learn.shards import (
+    BatchShard,
+    Gradient,
+    deterministic,
+    gathered,
+    gradient_of,
+    one_thread,
+    summed,
+)
 from streamplace.learn.training_loop import built
 from streamplace.model import Cluster, Problem
 from streamplace.model.arrays import Floats, Longs

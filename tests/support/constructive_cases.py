@@ -8,7 +8,7 @@ from problems import PROBLEMS, fork_join
 
 from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.threads import one_thread
+from streamplace.learn.shards import one_thread
 from streamplace.model import Problem
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.groups.placing import TraitPolicy

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamplace.learn.threads import one_thread
+from streamplace.learn.shards import one_thread
 
 
 @pytest.fixture(autouse=True)

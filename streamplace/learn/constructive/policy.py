@@ -13,10 +13,10 @@ from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.shards import one_thread
 from streamplace.learn.tensors.draws import children, mixed
 from streamplace.learn.tensors.memory import Outlines
 from streamplace.learn.tensors.rewards import Costs
-from streamplace.learn.threads import one_thread
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -9,7 +9,7 @@ import torch
 
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.parameters import fill
-from streamplace.learn.threads import one_thread
+from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
