@@ -5,7 +5,7 @@ import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from streamplace.learn.learner import StepReport
 from streamplace.model.arrays import Floats
 
 if TYPE_CHECKING:
-    from pydantic import ConfigDict
     from torch.utils.tensorboard.writer import SummaryWriter
 
 TAGS = {
@@ -32,12 +31,6 @@ TAGS = {
 @dataclass(frozen=True, slots=True)
 class Epoch:
     """Results of one epoch, as means over problems or steps."""
-
-    __pydantic_config__: ClassVar["ConfigDict"] = {
-        "extra": "forbid",
-        "strict": True,
-        "allow_inf_nan": False,
-    }
 
     epoch: int  # counted from 1
     reward: float  # this and the next two as in `streamplace.learn.learner.StepReport`

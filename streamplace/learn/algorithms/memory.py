@@ -8,9 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import FormatError
 from streamplace.learn.learner import ALL, Selection
-from streamplace.model.arrays import Floats, Longs
+from streamplace.model.arrays import Floats
 
 
 class RowMemory:
@@ -31,20 +30,7 @@ class RowMemory:
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore arrays that `state` returned."""
         for name, part in self._tensors.items():
-            if state[name].shape != tuple(part[rows].shape):
-                raise FormatError(f"the checkpoint: {name} belongs to other problems; train again")
-        for name, part in self._tensors.items():
             part[rows] = torch.tensor(state[name], device=part.device)
-
-
-def check_places(places: NDArray[Any], devices: Longs) -> None:
-    """Raise FormatError unless placements [P, …] are on devices of their problems [P].
-
-    They come from a checkpoint, and what continues from them does not check them again.
-    """
-    most = devices.reshape(-1, *(1,) * (places.ndim - 1))
-    if len(places) != len(most) or (places < 0).any() or (places >= most).any():
-        raise FormatError("the checkpoint: its memory belongs to other problems; train again")
 
 
 class BestRewards(RowMemory):

@@ -5,17 +5,14 @@ batch, the others padded), D devices (of the largest cluster), C places of a mem
 operators come last, on device 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.learn.algorithms.memory import RowMemory, check_places
-from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.tensors.draws import GOLDEN, below, children, mixed, uniform
 from streamplace.model.problem import Problem
 
@@ -131,7 +128,6 @@ class PlacementMemory(RowMemory):
 
     def __init__(self, outlines: Outlines, places: int, operators: int) -> None:
         device, size = outlines.operators.device, (len(outlines.operators), places)
-        self._devices = outlines.devices
         self.placements = torch.zeros(*size, operators, dtype=torch.int8, device=device)
         self.rewards = torch.full(size, EMPTY, dtype=torch.float64, device=device)
         super().__init__({"memory.placements": self.placements, "memory.rewards": self.rewards})
@@ -164,8 +160,3 @@ class PlacementMemory(RowMemory):
     def best(self, rows: Tensor) -> Tensor:
         """Best rewards [G] known, 0 where none is."""
         return self.rewards[rows, 0].clamp(min=0)
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore arrays that `state` returned."""
-        check_places(state["memory.placements"], self._devices[rows].cpu().numpy())
-        super().restore(state, rows)

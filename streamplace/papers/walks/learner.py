@@ -10,18 +10,17 @@ where b_t is the mean of the rewards before t, or a mean of returns at t: those 
 from the same placement, or those of this walk and all earlier ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.algorithms.memory import RowMemory, check_places
-from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.algorithms.memory import RowMemory
+from streamplace.learn.learner import StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
@@ -146,7 +145,6 @@ class WalkMemory(RowMemory):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         n, operators = len(problems), max(problem.n_operators for problem in problems)
-        self._devices = np.array([problem.n_devices for problem in problems])
         self.rewards: Floats = np.zeros(n)
         self._places: Ints = np.zeros((n, operators), np.int32)
         self._returns: Floats = np.zeros((n, STEPS_PER_OPERATOR * operators))
@@ -159,11 +157,6 @@ class WalkMemory(RowMemory):
                 "past.walks": self._walks,
             }
         )
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Restore arrays that `state` returned."""
-        check_places(state["past.places"], self._devices[rows])
-        super().restore(state, rows)
 
     def meet(self, row: int, places: Ints, rewards: Floats) -> None:
         """Remember the best of placements [B, n], the first of equal ones."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from streamsim.canonical import canonical
 from torch import Tensor, nn
 
-from streamplace.errors import FormatError
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
 from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import ALL, Selection, StepReport
@@ -96,10 +95,8 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             None if target is None else _canonical(features, target)
             for features, target in zip(self._features, targets, strict=True)
         ]
-        sizes = [(f.level.n_units, len(f.group)) for f in self._features]
-        self._best = BestPlacements(
-            placements, [self._value(*each) for each in enumerate(placements)], np.array(sizes)
-        )
+        rewards = [self._value(*each) for each in enumerate(placements)]
+        self._best = BestPlacements(placements, rewards)
         self.memories = (self._best,)
 
     @property
@@ -175,7 +172,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             values = self.reward(problem, places_after(features, chosen[chosen[:, 0] >= 0], 1))
             reward = float(values.mean()) if len(values) else 0.0
             return StudiedProblem(features, tuple(studies), reward, best_reward)
-        study, places, values = self._studied(problem, features, heads, rng)
+        study, places, values = self._forked(problem, features, heads, rng)
         if not len(study.chosen):
             return StudiedProblem(features, tuple(studies), 0.0, best_reward)
         if home:
@@ -185,7 +182,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         reward = float(values[: len(study.chosen)].mean())
         return StudiedProblem(features, (*studies, study), reward, best_reward)
 
-    def _studied(
+    def _forked(
         self, problem: Problem, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
     ) -> tuple[WeighedRollouts, Ints, Floats]:
         """Rollouts, alternatives to their decisions, and all placements with their values."""
@@ -244,11 +241,8 @@ def _imitated(
 class BestPlacements(RowMemory):
     """Devices of all units of every problem, None as long as there is no placement."""
 
-    def __init__(
-        self, placements: Sequence[Ints | None], rewards: Sequence[float], sizes: Longs
-    ) -> None:
+    def __init__(self, placements: Sequence[Ints | None], rewards: Sequence[float]) -> None:
         self.placements = list(placements)
-        self._sizes = sizes  # [P, 2] units and devices of every problem
         self.rewards: Floats = np.array(rewards, np.float64)
         super().__init__({"best": self.rewards})
 
@@ -266,21 +260,9 @@ class BestPlacements(RowMemory):
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore the arrays of `state`."""
-        places, ends, best = state["known"], state["ends"], state["best"]
-        numbers, (units, devices) = np.arange(len(self.placements))[rows], self._sizes[rows].T
-        sizes = np.diff(ends, prepend=0)
-        fits = (
-            best.shape == ends.shape == units.shape
-            and bool(((sizes == 0) | (sizes == units)).all())
-            and ends[-1] == len(places)
-            and bool(((places >= 0) & (places < np.repeat(devices, sizes))).all())
-        )
-        if not fits:
-            raise FormatError(
-                "the checkpoint: its placements belong to other problems; train again"
-            )
         super().restore(state, rows)
-        for i, part in zip(numbers.tolist(), np.split(places, ends[:-1]), strict=True):
+        numbers = np.arange(len(self.placements))[rows].tolist()
+        for i, part in zip(numbers, np.split(state["known"], state["ends"][:-1]), strict=True):
             self.placements[i] = part.copy() if len(part) else None
 
 
