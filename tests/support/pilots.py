@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
-from streamplace.learn.algorithms.kernels import DecisionRecord
+from streamplace.learn.algorithms.kernels import DecisionRecord, empty_record
 from streamplace.learn.models.pilot.features import N_DEVICE, N_STEP, PilotFeatures
 from streamplace.learn.models.pilot.learner import PilotModule
 from streamplace.learn.models.pilot.model import PilotConfig
@@ -62,12 +62,7 @@ def explore(
     uniform = np.full(asked.shape, -1, np.float32)
     if seed is not None:
         uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)
-    seen = (*asked.shape, len(view.group))
-    record = DecisionRecord(
-        np.zeros((*seen, N_DEVICE), np.float32),
-        np.zeros((*asked.shape, N_STEP), np.float32),
-        np.zeros(seen, np.bool_),
-    )
+    record = empty_record((*asked.shape, len(view.group)), N_DEVICE, N_STEP)
     chosen, likelihood = rollouts(view, heads_of(network, view), asked, uniform, record)
     return chosen, likelihood, record
 

@@ -29,6 +29,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
     first_schedules,
     span,
 )
+from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
@@ -247,11 +248,6 @@ def module(seed: int = 0, width: int = 8) -> PilotMakespanModule:
     return made
 
 
-def arrays(made: PilotMakespanModule) -> dict[str, NDArray[Any]]:
-    """Parameters by name."""
-    return {name: tensor.numpy() for name, tensor in made.state_dict().items()}
-
-
 def shortest_first(problem: Problem) -> ListSchedule | None:
     """Best of the schedules to begin with."""
     first = [schedule for schedule in first_schedules(features_of(problem)) if schedule.complete]
@@ -272,7 +268,7 @@ def test_every_decision_is_the_one_of_the_equations(
     before = before_of(view.tasks, schedule, noise)
     record, free = new_record(1, view), np.full((1, n), -1, np.int32)
     greedy = np.full((1, n), -1, np.float32)
-    chosen, rebuilt = rollouts(view, before, network_of(arrays(made)), free, greedy, record)
+    chosen, rebuilt = rollouts(view, before, network_of(arrays_of(made)), free, greedy, record)
     state = ScheduleInProgress(view.tasks, before)
     for t, v in enumerate(before.order.tolist()):
         rows, step = measured(state, v, t)
@@ -280,7 +276,7 @@ def test_every_decision_is_the_one_of_the_equations(
         for a, row in rows.items():
             assert record.devices[0, t, a] == pytest.approx(row, abs=1e-4)
         assert record.steps[0, t] == pytest.approx(step, abs=1e-4)
-        wanted = preferences(arrays(made), rows, step)
+        wanted = preferences(arrays_of(made), rows, step)
         to = int(chosen[0, t])
         assert wanted[to] == pytest.approx(max(wanted.values()), abs=1e-2)
         state.run(v, to)
@@ -295,7 +291,7 @@ def test_torch_prefers_what_the_kernels_prefer() -> None:
     free = np.full((1, view.tasks.n_tasks), -1, np.int32)
     record = new_record(1, view)
     greedy = np.full(free.shape, -1, np.float32)
-    chosen, _ = rollouts(view, before, network_of(arrays(made)), free, greedy, record)
+    chosen, _ = rollouts(view, before, network_of(arrays_of(made)), free, greedy, record)
     log_p = made(*map(torch.from_numpy, joined([record]))).detach().numpy()
     assert log_p[np.arange(len(log_p)), chosen[0]] == pytest.approx(log_p.max(axis=1), abs=1e-4)
     assert np.isneginf(log_p[~record.open[0]]).all()
@@ -308,7 +304,7 @@ def test_what_stays_stays_and_is_scheduled_anew() -> None:
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
     luck = np.zeros(stays.shape, np.float32)
-    network, nothing = network_of(arrays(module())), new_record(0, view)
+    network, nothing = network_of(arrays_of(module())), new_record(0, view)
     _, rebuilt = rollouts(view, before, network, stays, luck, nothing)
     assert rebuilt.place[0].tolist() == schedule.place.tolist()
     assert rebuilt.finish.max() <= schedule.finish.max() * (1 + 1e-9)
@@ -367,7 +363,7 @@ def test_passes_that_take_no_time_are_the_best_possible() -> None:
 
 
 def test_samples_of_one_seed_are_the_same() -> None:
-    policy = TrainedPilotMakespan(network_of(arrays(module())))
+    policy = TrainedPilotMakespan(network_of(arrays_of(module())))
     view = features_of(PROBLEMS[0])
     spans = [
         [span(s) for s in policy.schedules(view, first_schedules(view), span, 1, 10, seed)]
