@@ -5,11 +5,12 @@ Training begins with the targets; optima are only reported, and are proven besid
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -60,39 +61,32 @@ class Solver:
         They are the value of every problem, NaN if the proof takes too long. Leaving the block
         ends the proofs.
         """
-        done: SimpleQueue[list[Record] | BaseException] = SimpleQueue()
+        found: SimpleQueue[list[Record] | None] = SimpleQueue()
         enough = Event()
 
         def prove() -> None:
             try:
                 with closing(self._solved(problems, PROVER)) as solved:
                     for records in solved:
-                        done.put(records)
+                        found.put(records)
                         if enough.is_set():
                             break
-            except BaseException as error:  # which is raised where it is waited for
-                done.put(error)
-
-        def arriving() -> Iterator[list[Record]]:
-            for _ in problems:
-                records = done.get()
-                if isinstance(records, BaseException):
-                    raise records
-                yield records
+            finally:
+                found.put(None)
 
         def optima() -> Floats:
             title = "proving optima of the validation graphs"
-            records = chain(*self.track(arriving(), title, len(problems)))
+            records = chain(*self.track(iter(found.get, None), title, len(problems)))
             proven = [record.value if record.proven else None for record in records]
+            proofs.result()  # raises the error of a proof
             return np.array([np.nan if value is None else value for value in proven], np.float64)
 
-        thread = Thread(target=prove, name="proofs", daemon=True)
-        thread.start()
-        try:
-            yield optima
-        finally:
-            enough.set()
-            thread.join()
+        with ThreadPoolExecutor(1, "proofs") as thread:
+            proofs = thread.submit(prove)
+            try:
+                yield optima
+            finally:
+                enough.set()
 
     def targets(self, problems: Sequence[Problem]) -> tuple[Ints | None, ...]:
         """Best placement of every problem, None if there is none."""

@@ -46,7 +46,7 @@ class CapturedSteps:
         of_explored.fill_(explored)
         graph.replay()
         loss, report, flat = (result.clone() for result in results)
-        parts = flat.split([parameter.numel() for parameter in self._parameters])
+        parts = torch.split(flat, [parameter.numel() for parameter in self._parameters])
         pairs = zip(parts, self._parameters, strict=True)
         return loss, report, tuple(part.view_as(parameter) for part, parameter in pairs)
 

@@ -187,7 +187,8 @@ def learner_of(model: str, task: LearningTask, config: AllocatorConfig) -> Const
 @loaded
 def trained(path: Path, model: str) -> TrainedConstructor:
     """Policy of a model from a weights file."""
-    weights, config, where = read_model(path, model, MODELS[model].config, FEATURES)
+    kind: Any = MODELS[model].config
+    weights, config, where = read_model(path, model, kind, FEATURES)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
         module = built_module(model, config)
     fill(module, weights.tensors, where)
