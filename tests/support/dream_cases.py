@@ -46,7 +46,7 @@ def batch_of(
     problems: Sequence[Problem], order: str = "topological", canonical: bool = True
 ) -> GraphBatch:
     """All problems, in the order of decision."""
-    graphs = Graphs.of(problems, SCALE, 5, canonical)
+    graphs = Graphs.of(problems, SCALE, 5, canonical=canonical)
     orders = [decision_order(problem, order) for problem in problems]
     return graphs.batch(torch.arange(len(problems)), torch.from_numpy(padded_orders(orders)))
 

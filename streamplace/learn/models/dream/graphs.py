@@ -5,8 +5,8 @@ the model supports. Position t of a graph is its t-th decision. Padding may only
 device, so its probability is 1 and its log-probability adds nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,43 +101,29 @@ def stream_transfers(problem: Problem) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GraphBatch:
-    """G problems for a policy, operators in the order of decision."""
-
-    features: Tensor  # [G, N, F] standardised
-    present: Tensor  # [G, N] false for padding
-    streams: Tensor  # [G, N, N] number of streams into the row's operator from the column's
-    order: Tensor  # [G, N] operators
-    ends: Tensor  # [G, 2, M] operators at both ends of every stream, -1 for padding
-    stream_features: Tensor  # [G, M, 1] standardised
-    upstream: Tensor  # [G, N, N] weights that average over the upstream operators decided before
-    inbound: Tensor  # [G, N, N] share of a link from operators decided before
-    allowed: Tensor  # [G, N, D] devices that an operator may use
-    lower: Tensor  # [G, D, D] 1 where the row's device must be in use before the column's
-    load: Tensor  # [G, N, D] share of a device
-    mates: Tensor | None  # [G, N, N] 1 for operators decided before to share with; None: no rules
-    rivals: Tensor | None  # [G, N, N] 1 for operators decided before to keep apart from
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Graphs:
     """P problems as tensors, operators in the order of their graphs; in [n, m], m sends to n."""
 
     features: Tensor  # [P, N, F] standardised
-    present: Tensor  # [P, N]
+    present: Tensor  # [P, N] false for padding
     ends: Tensor  # [P, 2, M] operators at both ends of every stream, -1 for padding
     stream_features: Tensor  # [P, M, 1] standardised
     streams: Tensor  # [P, N, N] number of streams
     inbound: Tensor  # [P, N, N] share of a link
-    allowed: Tensor  # [P, N, D]
-    lower: Tensor  # [P, D, D]
+    allowed: Tensor  # [P, N, D] devices that an operator may use
+    lower: Tensor  # [P, D, D] 1 where the row's device must be in use before the column's
     load: Tensor  # [P, N, D] share of a device
     mates: Tensor | None  # [P, N, N] 1 where two operators must share a device; None: no rules
     rivals: Tensor | None  # [P, N, N] 1 where two must not
 
-    @classmethod
+    @staticmethod
     def of(
-        cls, problems: Sequence[Problem], scale: FeatureScale, devices: int, canonical: bool
+        problems: Sequence[Problem],
+        scale: FeatureScale,
+        devices: int,
+        *,
+        canonical: bool,
+        device: str | torch.device = "cpu",
     ) -> "Graphs":
         """Problems for a model of so many devices.
 
@@ -154,14 +140,12 @@ class Graphs:
             columns["lower"][:] = 0
         if all(problem.rules is None for problem in problems):
             columns["mates"] = columns["rivals"] = None
-        return cls(**_each(columns, torch.from_numpy))
+        made = {
+            n: None if c is None else torch.from_numpy(c).to(device) for n, c in columns.items()
+        }
+        return Graphs(**made)
 
-    def to(self, device: torch.device | str) -> "Graphs":
-        """Return the same on another device."""
-        parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Graphs(**_each(parts, lambda part: part.to(device)))
-
-    def batch(self, rows: Tensor, order: Tensor) -> GraphBatch:
+    def batch(self, rows: Tensor, order: Tensor) -> "GraphBatch":
         """Batch of rows [G], decided in these orders [G, N] (padding last, in its place)."""
         n = order.shape[1]
 
@@ -189,6 +173,17 @@ class Graphs:
             mates=None if self.mates is None else sorted_pairs(self.mates).tril(-1),
             rivals=None if self.rivals is None else sorted_pairs(self.rivals).tril(-1),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphBatch(Graphs):
+    """G problems for a policy, operators in the order of decision.
+
+    Of pairs but streams, only those are there of which the column's operator is decided before.
+    """
+
+    order: Tensor  # [G, N] operators
+    upstream: Tensor  # [G, N, N] weights that average over the upstream operators decided before
 
 
 def padded_orders(orders: Sequence[Longs]) -> Longs:
@@ -242,11 +237,6 @@ def _rules(problem: Problem, devices: int) -> Arrays:
     apart[rules.apart[:, 0], rules.apart[:, 1]] = apart[rules.apart[:, 1], rules.apart[:, 0]] = 1
     rivals = apart[rules.unit][:, rules.unit]
     return {"allowed": allowed, "mates": mates.astype(np.float32), "rivals": rivals}
-
-
-def _each(parts: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Parts changed, but for those that are None."""
-    return {name: None if part is None else change(part) for name, part in parts.items()}
 
 
 def _padded(arrays: Sequence[NDArray[Any]], fill: Any) -> NDArray[Any]:

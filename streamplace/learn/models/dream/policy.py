@@ -75,9 +75,10 @@ class PreparedTensors:
         problems: Sequence[Problem],
     ) -> None:
         self._policy, self._config, self._problems = policy, config, problems
-        device = next(policy.parameters()).device
-        graphs = Graphs.of(problems, scale, config.devices, config.canonical)
-        self._graphs, self._device = graphs.to(device), device
+        self._device = device = next(policy.parameters()).device
+        self._graphs = Graphs.of(
+            problems, scale, config.devices, canonical=config.canonical, device=device
+        )
 
     @cached_property
     def _orders(self) -> Tensor:
