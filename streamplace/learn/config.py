@@ -48,7 +48,6 @@ class TrainingConfig(Config):
     # share of the graphs held out for validation
     validation: float = Field(default=0.1, ge=0, le=0.9)
     patience: int = Field(default=0, ge=0)  # epochs without progress before stopping; 0 never stops
-    checkpoint_every: int = Field(default=1, ge=1)  # epochs between checkpoints
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,6 @@ class TrainingLoop:
         self.history = History()
         self.n_steps = -(-learner.n_problems // config.batch)
         self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate)
-        self._kept: Checkpoint | None = None
-        self._saved = True
 
     def run(self, watchers: Sequence[Watcher], resume: Checkpoint | None = None) -> History:
         """Train until the last epoch, or until patience runs out.
@@ -97,7 +95,6 @@ class TrainingLoop:
             while not self.finished:
                 self._epoch(watchers)
         finally:
-            self._save()
             for watcher in watchers:
                 watcher.end()
         return self.history
@@ -122,7 +119,6 @@ class TrainingLoop:
             self._write_weights(BEST)
         if resume is None and not self._is_trained:
             self._write_weights(FIRST)
-        self._keep()
         self._save()
 
     def _epoch(self, watchers: Sequence[Watcher]) -> None:
@@ -157,20 +153,16 @@ class TrainingLoop:
             watcher.epoch(self.history)
 
     def _save(self) -> None:
-        """Write the last epoch's checkpoint, unless that is done."""
-        if self._saved or self._kept is None:
-            return
-        write_checkpoint(self._kept, self._folder)
-        write_text(self._folder / "history.jsonl", self._kept.history.lines())
-        self._saved = True
+        """Write the checkpoint, and the history for people."""
+        checkpoint = capture(self.learner, self._adam, self.history, self._settings)
+        write_checkpoint(checkpoint, self._folder)
+        write_text(self._folder / "history.jsonl", self.history.lines())
 
     def _close(self, epoch: Epoch, values: Floats) -> None:
         """Add a complete epoch to the history."""
         if self.history.add(epoch, values):
             self._write_weights(BEST)
-        self._keep()
-        if epoch.epoch % self.config.checkpoint_every == 0:
-            self._save()
+        self._save()
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
 
     def _step(
@@ -204,10 +196,6 @@ class TrainingLoop:
         share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share
-
-    def _keep(self) -> None:
-        checkpoint = capture(self.learner, self._adam, self.history, self._settings)
-        self._kept, self._saved = checkpoint, False
 
     def _write_weights(self, name: str) -> None:
         """Write the present weights and their origin."""
