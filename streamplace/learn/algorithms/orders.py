@@ -129,7 +129,8 @@ def grown(start: Longs, peer: Ints, flow: Floats, rank: Longs, first: int) -> Lo
     heapq.heapify(heap)
     order, end = np.empty(n, np.int64), 0
     while end < n:
-        key, _, _, u = heapq.heappop(heap)
+        key, _, _, top = heapq.heappop(heap)
+        u = int(top)
         if done[u] or -key < pull[u]:
             continue
         done[u], order[end] = True, u

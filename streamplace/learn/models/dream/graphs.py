@@ -140,7 +140,7 @@ class Graphs:
             columns["lower"][:] = 0
         if all(problem.rules is None for problem in problems):
             columns["mates"] = columns["rivals"] = None
-        made = {
+        made: dict[str, Any] = {
             n: None if c is None else torch.from_numpy(c).to(device) for n, c in columns.items()
         }
         return Graphs(**made)
