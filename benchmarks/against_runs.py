@@ -24,8 +24,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import sample, sent_by
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.plan import read_plan
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.plan import read_plan, read_vertices
 from streamplace.errors import StreamplaceError
 
 SETTLE, WINDOW, MOST_WINDOWS, STEADY = 2.0, 3.0, 6, 0.05

@@ -19,7 +19,7 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.plan import read_vertices
 
 SOURCE = Path(__file__).parents[1] / "examples" / "flink" / "LogJob.java"
 

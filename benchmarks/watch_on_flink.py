@@ -35,7 +35,7 @@ from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
 
 DEVICES = tuple(f"tm-{i}" for i in range(4))

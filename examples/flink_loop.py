@@ -24,8 +24,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import read_plan
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.plan import read_plan, read_vertices
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 MIPS = 1000.0

@@ -71,8 +71,7 @@ def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
     """
     from streamplace.engines.flink.move.saving import saved_by, stop
     from streamplace.engines.flink.rest.answers import finished
-    from streamplace.engines.flink.rest.client import FINISHED
-    from streamplace.engines.flink.rest.job_ids import only_job
+    from streamplace.engines.flink.rest.client import FINISHED, only_job
 
     rest, path = asked.client(), None
     ended = only_job(rest, asked.job)
@@ -102,7 +101,7 @@ def verify_(asked: FlinkVerifySettings, as_json: bool) -> int:
     """
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.pin.verify import verify
-    from streamplace.engines.flink.rest.job_ids import only_job
+    from streamplace.engines.flink.rest.client import only_job
 
     placement, rest = Layout.read(asked.placed()), asked.client()
     outcome = verify(rest, only_job(rest, asked.job), placement)

@@ -233,7 +233,7 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     """
     from streamplace.engines.flink.measure.graph import measured_graph
     from streamplace.engines.flink.measure.steady import steady_profile
-    from streamplace.engines.flink.rest.job_ids import only_job
+    from streamplace.engines.flink.rest.client import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import digits
     from streamplace.model.units import mips as parsed_mips

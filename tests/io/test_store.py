@@ -13,8 +13,7 @@ import pytest
 from stores import damage, fill_disk
 
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay
-from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import FlinkError, successor
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished
 from streamplace.io.ledger import LedgerEntry, append_entries, user_runs
 from streamplace.io.store import VERSION, Holder, Store, StoreError

@@ -38,7 +38,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.plan import read_vertices
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.watch import Watch

@@ -18,8 +18,7 @@ from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import ClusterJar
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import Rest, successor
 
 OLD = "old"
 NEW = successor(OLD)

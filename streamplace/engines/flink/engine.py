@@ -28,8 +28,7 @@ from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import Verification, verify
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.job_ids import only_job
+from streamplace.engines.flink.rest.client import Rest, only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import SPEED

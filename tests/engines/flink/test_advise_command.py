@@ -11,7 +11,6 @@ from fake_flink import ANSWERS, FakeFlink
 from lazy_flink import Clock, Shop, advised
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.rest.tasks import seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -88,12 +87,6 @@ def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
     assert advice.flow.offered is None
     text = " ".join(str(advice).split())
     assert "an unknown rate offered (it is back-pressured 50 % of the time)" in text
-
-
-def test_a_restart_makes_a_job_young() -> None:
-    document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
-    assert seconds_running(document) == 30.0
-    assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from streamplace.engines.flink.pin.fitting import fitted
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
-from streamplace.engines.flink.rest.tasks import StillStarting
+from streamplace.engines.flink.rest.plan import StillStarting
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}

@@ -31,8 +31,7 @@ from streamplace.engines.flink.move.saving import stop
 from streamplace.engines.flink.move.transaction import await_devices
 from streamplace.engines.flink.pin.pinning import Pinning, Settings
 from streamplace.engines.flink.program.jars import SPENT, placed_jar
-from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import FlinkError, Rest, successor
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = tuple(f"dev-{i}" for i in range(5))

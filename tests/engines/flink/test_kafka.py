@@ -23,7 +23,7 @@ from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.io.graphs import read_graph
 
 pytestmark = [

@@ -15,8 +15,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import Rest, successor
 from streamplace.io.store import Store
 from streamplace.io.watches import read_records
 

@@ -21,7 +21,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import is_spent, withdraw
 from streamplace.engines.flink.rest.client import ENDED, Refusal, Rest
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.plan import read_vertices
 
 pytestmark = pytest.mark.xdist_group("flink")
 FILES, LINES = 8, 150

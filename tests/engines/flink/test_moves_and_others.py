@@ -39,8 +39,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import own_name, uploaded
-from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.client import FlinkError, Rest, chain_of
 from streamplace.errors import SettingError
 
 OLD = "0123456789abcdef" * 2

@@ -21,8 +21,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import program as programs
 from streamplace.engines.flink.program.jars import MANIFEST, check_jar, jar_copy, main_class
 from streamplace.engines.flink.program.program import Program, known_program, remember
-from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import Rest, successor
 from streamplace.errors import FormatError, SettingError
 
 TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"

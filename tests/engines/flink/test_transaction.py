@@ -45,8 +45,13 @@ from streamplace.engines.flink.move.transaction import (
 )
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.program import submission
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, return_trigger
+from streamplace.engines.flink.rest.client import (
+    FlinkError,
+    Refusal,
+    Rest,
+    chain_of,
+    return_trigger,
+)
 from streamplace.errors import FormatError
 
 PATH = "file:/s/savepoint-1"

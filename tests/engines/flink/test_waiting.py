@@ -1,17 +1,15 @@
 """Waiting for slots, with a Flink that answers what it is told to, and a clock of our own."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, healthy
+from fake_flink import FakeFlink, healthy, jobs
 from lazy_flink import Clock
 
 from streamplace.engines.flink.rest import client as waiting
 from streamplace.engines.flink.rest.client import Rest
 
 DEVICES = tuple(f"dev-{i}" for i in range(100))
-NOW = 1_000_000
 
 
 @pytest.fixture
@@ -47,17 +45,11 @@ class Busy(FakeFlink):
         return [{"jobId": job} for job in (*self.others, *gone)]
 
 
-def summary(job: str, state: str, end: int) -> dict[str, Any]:
-    """A job in the overview; one that has not ended runs until now."""
-    times = {"start-time": 0, "end-time": end, "duration": NOW if end < 0 else end}
-    return {"jid": job, "state": state, **times}
-
-
 @pytest.fixture
 def busy(clock: Clock) -> Iterator[Busy]:
     """A hundred TaskManagers with slots of a job that has just ended, and of none that runs."""
     flink = Busy(clock)
-    flink.answers["GET /jobs/overview"] = {"jobs": [summary("gone", "CANCELED", NOW - 10)]}
+    flink.answers["GET /jobs"] = jobs({"gone": "CANCELED"})
     with flink.served():
         yield flink
 
@@ -74,20 +66,9 @@ def test_slots_are_awaited_until_they_are_free(busy: Busy, clock: Clock) -> None
 def test_slots_of_other_jobs_are_not_awaited(busy: Busy, clock: Clock) -> None:
     """Those of the job that has ended are awaited for ten seconds at most."""
     busy.others, busy.free_at = ("other",), 1.0
-    busy.answers["GET /jobs/overview"]["jobs"].append(summary("other", "RUNNING", -1))
+    busy.answers["GET /jobs"] = jobs({"gone": "CANCELED", "other": "RUNNING"})
     Rest(busy.url).wait_released()
     assert clock.now == pytest.approx(1.0, abs=0.2)
     clock.now, busy.free_at = 0.0, 100.0
     Rest(busy.url).wait_released()
     assert clock.now == pytest.approx(10, abs=0.3)
-
-
-def test_jobs_that_ended_long_ago_are_not_waited_for(busy: Busy, clock: Clock) -> None:
-    """One request tells that there is nothing to wait for."""
-    busy.answers["GET /jobs/overview"]["jobs"] = [
-        summary("gone", "FINISHED", NOW - 60_000),
-        summary("other", "RUNNING", -1),
-    ]
-    Rest(busy.url).wait_released()
-    assert clock.now == 0
-    assert len(busy.asked) == 1

@@ -29,8 +29,7 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.saving import resumable
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.engines.flink.rest.client import FlinkError, Rest, chain_of, successor
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.log import WatchLog

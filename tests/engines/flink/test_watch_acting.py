@@ -20,8 +20,7 @@ from streamplace.engines.flink.move.transaction import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, successor
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice

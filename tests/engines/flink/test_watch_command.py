@@ -18,7 +18,7 @@ from watched_jobs import OLD
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move.saving import CheckpointTotals
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import successor
 from streamplace.engines.flink.watch import log, modelling, rounds
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.deciding import LayoutOption

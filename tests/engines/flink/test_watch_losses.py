@@ -25,8 +25,7 @@ from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import ClusterJar
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest, successor
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog

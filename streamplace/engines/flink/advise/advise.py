@@ -42,8 +42,7 @@ from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruptions
 from streamplace.engines.flink.program.program import Program, known_program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import other_jobs
+from streamplace.engines.flink.rest.client import FlinkError, Rest, other_jobs
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.flink.rest.settings import is_adaptive
 from streamplace.errors import SettingError

@@ -44,7 +44,7 @@ from streamplace.engines.flink.move.settling import flow_there, note, seconds_fo
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
-from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import MOVE, NOISE, errors_for
 from streamplace.io.placements import Prediction

@@ -33,7 +33,7 @@ from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.tasks import job_operators, source_names
+from streamplace.engines.flink.rest.plan import job_operators, source_names
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted

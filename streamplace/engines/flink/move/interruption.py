@@ -24,8 +24,7 @@ from streamplace.engines.flink.measure.sampling import sent_by
 from streamplace.engines.flink.move.saving import latest
 from streamplace.engines.flink.rest.answers import Job, Metric
 from streamplace.engines.flink.rest.client import FlinkError, Rest, turns
-from streamplace.engines.flink.rest.plan import JobPlan, read_plan
-from streamplace.engines.flink.rest.tasks import source_names
+from streamplace.engines.flink.rest.plan import JobPlan, read_plan, source_names
 
 LOG = logging.getLogger(__package__)
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"

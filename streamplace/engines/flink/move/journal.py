@@ -16,8 +16,7 @@ from urllib.parse import unquote
 from pydantic import Field, TypeAdapter
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.engines.flink.rest.client import FlinkError, chain_of, successor
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.store import Claimed, Holder, Store, StoreError, Table
 from streamplace.model.messages import listed, quoted

@@ -48,9 +48,16 @@ from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import ClusterJar, chain_states
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, only_job, stop_trigger
-from streamplace.engines.flink.rest.tasks import job_operators, layout_of
+from streamplace.engines.flink.rest.client import (
+    ENDED,
+    FlinkError,
+    Refusal,
+    Rest,
+    chain_of,
+    only_job,
+    stop_trigger,
+)
+from streamplace.engines.flink.rest.plan import job_operators, layout_of
 from streamplace.errors import SettingError
 
 LOG = logging.getLogger(__package__)

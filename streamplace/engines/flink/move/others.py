@@ -11,8 +11,7 @@ from itertools import count
 
 from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.move.saving import restored_path, state_clause, stopped_with
-from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest, chain_of
 from streamplace.model.messages import quoted, shown
 
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")

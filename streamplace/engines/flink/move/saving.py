@@ -20,7 +20,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
     turns,
 )
-from streamplace.engines.flink.rest.tasks import job_operators
+from streamplace.engines.flink.rest.plan import job_operators
 from streamplace.errors import SettingError
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import quoted, shown

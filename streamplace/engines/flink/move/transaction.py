@@ -56,10 +56,12 @@ from streamplace.engines.flink.rest.client import (
     NoAnswer,
     Refusal,
     Rest,
+    chain_of,
+    return_trigger,
+    successor,
     turns,
 )
-from streamplace.engines.flink.rest.job_ids import chain_of, return_trigger, successor
-from streamplace.engines.flink.rest.tasks import StillStarting
+from streamplace.engines.flink.rest.plan import StillStarting
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
 from streamplace.model.messages import listed, shown

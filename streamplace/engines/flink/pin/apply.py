@@ -30,16 +30,15 @@ from streamplace.engines.flink.program.submission import (
 from streamplace.engines.flink.rest.client import (
     AT_WORK,
     FINISHED,
-    SUBMIT_SECONDS,
+    JAR_SECONDS,
     FlinkError,
     NoAnswer,
     Refusal,
     Rest,
     turns,
 )
-from streamplace.engines.flink.rest.plan import plan_with_loops
+from streamplace.engines.flink.rest.plan import StillStarting, plan_with_loops, refuse_restoring
 from streamplace.engines.flink.rest.settings import job_fault
-from streamplace.engines.flink.rest.tasks import StillStarting, refuse_restoring
 from streamplace.model.messages import listed, quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
@@ -111,7 +110,7 @@ def _submitted(
     while True:
         try:
             request = program.run_request(savepoint)
-            is_new = submit(rest, jar, request, job, rest.wait_released, SUBMIT_SECONDS)
+            is_new = submit(rest, jar, request, job, rest.wait_released, JAR_SECONDS)
         except Refusal as error:
             if savepoint is None or not is_spent(error):
                 raise

@@ -8,8 +8,8 @@ from typing import Any
 from streamplace.display.report import Report, Sheet, by_device
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.plan import read_vertices
 from streamplace.engines.flink.rest.settings import job_fault
-from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.messages import listed
 
 UNCOUNTED = (

@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from streamplace.engines.flink.move.saving import Savepoint
 from streamplace.engines.flink.program.jars import MAIN, check_jar, main_class
-from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import FormatError, PlacementError, SettingError
 from streamplace.io.files import spot
 from streamplace.io.store import WHOLE, Store, Table

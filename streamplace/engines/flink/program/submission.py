@@ -18,14 +18,14 @@ from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.rest.answers import OURS
 from streamplace.engines.flink.rest.client import (
     ENDED,
-    SUBMIT_SECONDS,
+    JAR_SECONDS,
     FlinkError,
     NoAnswer,
     Refusal,
     Rest,
+    chain_of,
     turns,
 )
-from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.engines.flink.rest.transport import plain_name
 
 ANSWER_SECONDS = 60.0
@@ -53,7 +53,7 @@ class ClusterJar:
     id: str  # id of the last upload
 
     def run(
-        self, request: dict[str, object], rest: Rest | None = None, seconds: float = SUBMIT_SECONDS
+        self, request: dict[str, object], rest: Rest | None = None, seconds: float = JAR_SECONDS
     ) -> Any:
         """Run the jar and return the answer; upload the jar again if the JobManager has lost it.
 

@@ -4,9 +4,7 @@ Fields that nobody reads are not declared and are dropped. Declared ones are che
 no text in place of a number, so other modules may trust them.
 """
 
-import math
 import re
-from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Annotated, Any, NotRequired, TypeVar
 
@@ -73,10 +71,7 @@ class TaskManager(TypedDict):
     memoryConfiguration: Memory
 
 
-JobSummary = TypedDict(
-    "JobSummary",
-    {"jid": str, "state": str, "start-time": Moment, "end-time": Moment, "duration": Moment},
-)
+JobSummary = TypedDict("JobSummary", {"jid": str, "start-time": Moment})
 
 
 class JobVertex(TypedDict):
@@ -327,22 +322,6 @@ def parse_complaint(content: bytes) -> str:
 def finished(job: str) -> str:
     """Clause on a job that has finished by itself."""
     return f"job {shown(job)} has finished because it has read all of its input"
-
-
-def just_ended(jobs: Sequence[JobSummary], ended: Collection[str], seconds: float) -> set[str]:
-    """Jobs that came to a state of ``ended`` within the last ``seconds``.
-
-    All that have one count if no other job tells Flink's time, which is derived from the duration
-    of a running job.
-    """
-    now = max((row["start-time"] + row["duration"] for row in jobs), default=0)
-    if all(row["state"] in ended for row in jobs):
-        seconds = math.inf
-    return {
-        row["jid"]
-        for row in jobs
-        if row["state"] in ended and now - row["end-time"] <= 1000 * seconds
-    }
 
 
 def is_unavailable(status: int, complaint: str) -> bool:

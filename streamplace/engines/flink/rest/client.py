@@ -1,6 +1,12 @@
-"""Client of Flink's REST interface, as far as it is needed."""
+"""Client of Flink's REST interface, as far as it is needed, and ids of jobs.
+
+Flink rejects a job with an id that it knows, whether that job is running or has ended. So the id of
+a successor is a hash of the id of the job that it replaces: whoever submits it, and even if the
+answer to the request is lost, a job has at most one successor.
+"""
 
 import copy
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +21,6 @@ from streamplace.engines.flink.rest.answers import (
     JobVertex,
     finished,
     is_unavailable,
-    just_ended,
     parse_answer,
     parse_complaint,
     root_cause,
@@ -30,7 +35,7 @@ from streamplace.engines.flink.rest.transport import (
     plain_name,
 )
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import listed, quoted, shown
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 SUSPENDED = "SUSPENDED"
@@ -51,7 +56,7 @@ RELEASE_SECONDS = 10.0
 """Maximum time within which TaskManagers release the slots of a job that has ended."""
 CAUSE_SECONDS = 5.0
 """Maximum time within which Flink reports why a job failed."""
-SUBMIT_SECONDS = 600.0
+JAR_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
 T = TypeVar("T")
@@ -153,7 +158,7 @@ class Rest:
         other.patience, other.tell = seconds, tell
         return other
 
-    def post(self, path: str, document: object, seconds: float = SUBMIT_SECONDS) -> Any:
+    def post(self, path: str, document: object, seconds: float = JAR_SECONDS) -> Any:
         """Parsed answer to a POST request with a JSON document."""
         return self._read(Request("POST", path, seconds, json.dumps(document).encode()))
 
@@ -245,7 +250,7 @@ class Rest:
         """Upload a jar and return its id."""
         with jar.open("rb") as file:
             upload = (plain_name(jar.name), file, "application/x-java-archive")
-            answer = self._read(Request("POST", "/jars/upload", SUBMIT_SECONDS, jar=upload))
+            answer = self._read(Request("POST", "/jars/upload", JAR_SECONDS, jar=upload))
         return str(answer["filename"]).rsplit("/", 1)[-1]
 
     def remove_jar(self, jar: str) -> None:
@@ -272,12 +277,12 @@ class Rest:
         return state
 
     def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
-        """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.
+        """Wait, up to ``seconds``, until no slot belongs to a job that has ended.
 
         TaskManagers release slots a moment after a job has ended; until then its resources are in
         use.
         """
-        ended = just_ended(self.get("/jobs/overview")["jobs"], ENDED, seconds)
+        ended = {job for job, state in self.jobs().items() if state in ENDED}
         rows = self.task_managers() if ended else []
         devices = [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
         for _ in turns(seconds):
@@ -408,3 +413,60 @@ def turns(seconds: float) -> Iterator[None]:
         if time.monotonic() > deadline:
             return
         time.sleep(POLL_SECONDS)
+
+
+def other_jobs(rest: Rest, job: str) -> list[str]:
+    """Ids of the other jobs that have not ended."""
+    return [other for other in rest.live_jobs() if other != job]
+
+
+def only_job(rest: Rest, given: str | None = None) -> str:
+    """Id of the given job, else of the only one that has not ended.
+
+    Flink takes ids in capitals, too, but the id of a successor is made from small letters.
+    """
+    if given is not None:
+        return given.lower()
+    states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1:
+        raise SettingError(
+            f"{len(live)} jobs are running: {listed(live)}; choose one with --job ID"
+        )
+    if not live and SUSPENDED in states.values():
+        waiting = listed([name for name, state in states.items() if state == SUSPENDED])
+        raise SettingError(
+            f"no job is running; wait until a JobManager takes over what is suspended: {waiting}"
+        )
+    if not live:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(
+            f"no job is running{others and f' ({others})'}; start one, or name one with --job ID"
+        )
+    return live[0]
+
+
+def successor(job: str) -> str:
+    """Id of the successor of a job.
+
+    >>> successor("0" * 32)
+    'cf11261d0af4f3b322e9c4b7ae85b901'
+    """
+    return hashlib.sha256(f"streamplace successor of {job}".encode()).hexdigest()[:32]
+
+
+def chain_of(job: str, length: int = 8) -> list[str]:
+    """Ids of a job and of its successors, in order: of a move, where it goes, and its returns."""
+    ids = [job]
+    while len(ids) < length:
+        ids.append(successor(ids[-1]))
+    return ids
+
+
+def stop_trigger(job: str, number: int) -> str:
+    """Id of a request that stops a job so that it can be moved; the number is that of the try."""
+    return hashlib.sha256(f"streamplace stop {number} of {job}".encode()).hexdigest()[:32]
+
+
+def return_trigger(job: str) -> str:
+    """Id of the request that stops a job so that it can return to its previous devices."""
+    return hashlib.sha256(f"streamplace return of {job}".encode()).hexdigest()[:32]

@@ -1,18 +1,28 @@
-"""The plan of a running job: its tasks, its streams, and how tuples are partitioned."""
+"""Tasks of a job: its plan, that is, the streams between them, and where their subtasks run."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
-from streamplace.engines.flink.program.chains import FUSED, check_names, operators_of
-from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.program.chains import (
+    FUSED,
+    TaskOperators,
+    check_names,
+    operators_of,
+)
+from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
+from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.model.key_groups import joined_subtasks
 from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
+INITIALIZING = "INITIALIZING"
+"""State of a task that has its slots and restores its state."""
 _ITERATIONS = ("IterationSource-", "IterationSink-")
 """Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
@@ -166,3 +176,88 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
                 Edge(row["id"], node["id"], kind, copies, is_odd, is_rescaled, is_broadcast)
             )
     return edges
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """One task of a job with the devices of its subtasks."""
+
+    id: str
+    operators: tuple[str, ...]  # names in placements, in order
+    parallelism: int
+    devices: dict[str, int]  # device → number of its subtasks
+
+
+def read_vertices(rest: Rest, job: str, document: Job) -> list[Vertex]:
+    """Tasks of a job with the devices of their subtasks."""
+    vertices = []
+    for row, operators in _placed_tasks(document):
+        subtasks = _subtasks(rest, job, row["id"])
+        devices = Counter(str(one.get("taskmanager-id") or "(unassigned)") for one in subtasks)
+        counts = dict(sorted(devices.items()))
+        vertices.append(Vertex(row["id"], operators.names, row["parallelism"], counts))
+    return vertices
+
+
+def layout_of(rest: Rest, job: str, document: Job) -> Layout:
+    """Layout of a running job.
+
+    Subtasks that have ended may have run on a TaskManager that was released since; they count as
+    subtasks of the other devices of the job.
+    """
+    found: dict[str, list[str]] = {}
+    used, running = set[str](), set[str]()
+    for row, operators in _placed_tasks(document):
+        subtasks = _subtasks(rest, job, row["id"])
+        devices = [str(one.get("taskmanager-id") or "") for one in subtasks]
+        found.update(dict.fromkeys(operators.names, devices))
+        used.update(devices)
+        pairs = zip(devices, subtasks, strict=True)
+        running.update(device for device, one in pairs if one.get("status") != FINISHED)
+    released = (used - running).difference(rest.offered()) if used - running else set[str]()
+    layout = Layout(found)
+    return layout if released == used else layout.without(released)
+
+
+def job_operators(document: Job) -> list[TaskOperators]:
+    """Operators of each task of a job."""
+    plan = document.get("plan") or {"nodes": []}
+    return operators_of(document["vertices"], plan["nodes"])
+
+
+def _placed_tasks(document: Job) -> list[tuple[JobVertex, TaskOperators]]:
+    """Tasks of a job with their operators; an error if nothing tells those of one name apart."""
+    operators = job_operators(document)
+    check_names(operators)
+    return [*zip(document["vertices"], operators, strict=True)]
+
+
+def _subtasks(rest: Rest, job: str, vertex: str) -> list[Subtask]:
+    path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
+    subtasks: list[Subtask] = rest.get(path)["subtasks"]
+    return subtasks
+
+
+def source_names(document: Job) -> dict[str, str]:
+    """Tasks of a job without inputs, with the names of their sources as Flink shows them."""
+    plan = document.get("plan") or {"nodes": []}
+    fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
+    return {
+        vertex["id"]: operators.shown[0]
+        for vertex, operators in zip(document["vertices"], job_operators(document), strict=True)
+        if vertex["id"] not in fed
+    }
+
+
+class StillStarting(NoAnswer):
+    """A job has all its slots, but restores its state for longer than was waited."""
+
+
+def refuse_restoring(document: Mapping[str, Any], job: str, seconds: float) -> None:
+    """Raise StillStarting if all that keeps a job from running is that tasks initialize."""
+    waiting = [v for v in document["vertices"] if v["status"] not in AT_WORK]
+    if document["state"] == "RUNNING" and {v["status"] for v in waiting} == {INITIALIZING}:
+        raise StillStarting(
+            f"job {job} is still starting after {seconds:g} s: {quoted(waiting[0]['name'])} is "
+            f"{INITIALIZING}, as tasks are while they restore their state"
+        )

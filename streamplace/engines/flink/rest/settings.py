@@ -84,11 +84,6 @@ def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
     return int(match[1]) * factors[0] if factors else None
 
 
-def is_reactive(settings: Mapping[str, str]) -> bool:
-    """Whether jobs use all slots that there are, whatever is required."""
-    return settings.get("scheduler-mode", "").lower() == "reactive"
-
-
 def is_adaptive(rest: Rest, document: Mapping[str, Any]) -> bool:
     """Whether the adaptive scheduler runs a job.
 
@@ -106,7 +101,7 @@ def cluster_fault(rest: Rest) -> str | None:
 
 
 def _fault(settings: Mapping[str, str]) -> str | None:
-    if is_reactive(settings):
+    if settings.get("scheduler-mode", "").lower() == "reactive":
         return f"the cluster runs in reactive mode, {REMEDY}"
     if settings.get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():
         return f"the scheduler is {ADAPTIVE}, {REMEDY}"

@@ -23,8 +23,7 @@ from streamplace.engines.flink.move.transaction import (
 )
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest, chain_of, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import StreamplaceError

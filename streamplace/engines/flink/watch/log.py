@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.client import chain_of
 from streamplace.errors import SettingError
 from streamplace.io.store import Holder, Rows, Store, StoreError
 from streamplace.io.watches import (

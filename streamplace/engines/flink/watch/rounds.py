@@ -23,7 +23,7 @@ from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import LEAST_NOISE, SourceFlow, source_flow
 from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.deciding import (
     Guards,

@@ -26,10 +26,10 @@ from streamplace.engines.flink.rest.client import (
     FlinkError,
     NoAnswer,
     Rest,
+    only_job,
 )
-from streamplace.engines.flink.rest.job_ids import only_job
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.rest.settings import is_adaptive
-from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.engines.flink.watch.acting import LOOK_SECONDS, Notices, WatchMover
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog, unfinished, watched_ids
 from streamplace.engines.flink.watch.rounds import JobRounds
