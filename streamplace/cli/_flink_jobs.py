@@ -36,8 +36,7 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     """
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.others import refuse_moved
-    from streamplace.engines.flink.move.saving import Savepoint, left_behind
+    from streamplace.engines.flink.move.saving import Savepoint, left_behind, refuse_moved
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED

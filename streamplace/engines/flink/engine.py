@@ -21,8 +21,7 @@ from streamplace.engines.flink.measure.steady import (
     steady_profile,
 )
 from streamplace.engines.flink.move.move import FlinkMove, Tell
-from streamplace.engines.flink.move.others import refuse_moved
-from streamplace.engines.flink.move.saving import Savepoint
+from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply

@@ -12,8 +12,7 @@ from watched_jobs import write_program
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.others import CopyRuns
-from streamplace.engines.flink.move.saving import Savepoint
+from streamplace.engines.flink.move.saving import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.fitting import fitted
@@ -157,7 +156,7 @@ def test_a_submission_without_an_answer_is_looked_up_and_told_with_the_id(
     call: Apply, monkeypatch: pytest.MonkeyPatch, ran: Any, document: Any, told: str
 ) -> None:
     """It is not repeated: the job might run twice."""
-    monkeypatch.setattr(submission, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(submission, "LOOK_UP_SECONDS", 0.0)
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": ran, "GET /jobs/new": document}
     flink = call(answers, refused=NoAnswer if told else None, match=told)
     assert flink.requests("POST").count("/jars/jar-1/run") == 1

@@ -15,7 +15,6 @@ from lazy_flink import Clock
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import VERSION, Flink
 from streamplace.engines.flink.move import move as moving
-from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.interruption import (
     INPUT,
     OUTPUT,
@@ -27,18 +26,18 @@ from streamplace.engines.flink.move.interruption import (
     sent_since,
 )
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.others import (
+from streamplace.engines.flink.move.saving import (
     CopyRuns,
     EndedByOthers,
     free_id,
     refuse_copy,
     refuse_ended,
-    refuse_other,
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
 from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import own_name, uploaded
+from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError, Rest, chain_of
 from streamplace.errors import SettingError
 
@@ -132,19 +131,19 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
     asked = (flink.rest, SAVEPOINT, chain_of(OLD), name)
     if is_copy:
         with pytest.raises(CopyRuns, match=f"job {OTHER}.*othing was started"):
-            refuse_other(*asked)
+            refuse_copy(*asked)
     else:
-        refuse_other(*asked)
+        refuse_copy(*asked)
     flink.answers[f"GET /jobs/{OTHER}"] = began | {"timestamps": {"CREATED": 1000}}
     if restored != SAVEPOINT:  # started while the moved job ran, such as for a trial of its state
-        refuse_other(*asked)
+        refuse_copy(*asked)
 
 
 def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(flink: FakeFlink) -> None:
     """Somebody has submitted it to the JobManager that was restarted."""
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
-        refuse_other(flink.rest, SAVEPOINT, chain_of(OLD), "shop")
+        refuse_copy(flink.rest, SAVEPOINT, chain_of(OLD), "shop")
 
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])
@@ -306,7 +305,7 @@ def test_full_queues_delay_the_checkpoints_of_a_moved_job(
     flink = FakeFlink(ANSWERS | queues("v0", 0, queued, 0.0) | queues("v1", 0, 0, 50.0))
     flink.answers[f"GET /jobs/{JOB}/checkpoints"] = NONE
     flink.answers[f"GET /jobs/{JOB}/checkpoints/config"] = KEPT | {"interval": 10_000}
-    monkeypatch.setattr(settling, "time", Clock())
+    monkeypatch.setattr(client, "time", Clock())
     refused = pytest.raises(FlinkError, match=r"has completed no checkpoint .* and takes 1 s")
     with refused if is_due else nullcontext():
         settle(flink.rest, JOB, MoveSettings(settle=25.0), None)
@@ -319,7 +318,7 @@ def test_no_checkpoint_is_due_within_the_least_pause_between_two(
     flink = FakeFlink(ANSWERS | {f"GET /jobs/{JOB}/checkpoints": NONE})
     policy = KEPT | {"interval": 10_000, "min_pause": 60_000}
     flink.answers[f"GET /jobs/{JOB}/checkpoints/config"] = policy
-    monkeypatch.setattr(settling, "time", Clock())
+    monkeypatch.setattr(client, "time", Clock())
     settle(flink.rest, JOB, MoveSettings(settle=30.0), None)
 
 

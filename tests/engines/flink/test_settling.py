@@ -28,6 +28,7 @@ from streamplace.engines.flink.move.settling import (
     settle,
 )
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.watch.rounds import look_at
 from streamplace.io.graphs import write_graph
@@ -342,10 +343,10 @@ def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_f
     clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str, outcome: AbstractContextManager[Any]
 ) -> None:
     monkeypatch.setattr(sources, "processes_of", lambda rest: {})
-    monkeypatch.setattr(settling, "time", clock)
+    monkeypatch.setattr(client, "time", clock)
     source = Vertex("Source: src", rates(busy=0.5) | {"Source__src.numRecordsOut": 1e5})
     flink = LazyFlink(clock, {"v0": source})
-    flink.states = ["RUNNING"] * 4 + [state]
+    flink.states = ["RUNNING"] * 5 + [state]
     with outcome:
         settle(flink.rest, "job", MoveSettings(settle=0.1), SourceFlow(1000.0))
     assert flink.states == [state]

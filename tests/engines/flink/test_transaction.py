@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from fake_flink import DELETED, KEPT, InTurn, failed_by, failure, job, jobs
@@ -31,22 +32,22 @@ from moving_cases import (
     complete,
 )
 
-from streamplace.engines.flink.move import settling, transaction
+from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.move.others import CopyRuns, EndedByOthers
+from streamplace.engines.flink.move.saving import CopyRuns, EndedByOthers
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     Forgotten,
     NotRunning,
     NotSaved,
     Undecided,
-    ending,
-    has_to_go_on,
 )
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.program import submission
+from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import (
     FlinkError,
+    NoAnswer,
     Refusal,
     Rest,
     chain_of,
@@ -105,8 +106,6 @@ class Disturbance:
         Errors of the starts.
     facts
         Of the journal.
-    is_resumed
-        Whether the move is finished by another command.
     seconds
         For which the job is watched after its start.
     waits
@@ -119,14 +118,20 @@ class Disturbance:
     error: type[BaseException] = FlinkError
     failures: Sequence[BaseException] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    is_resumed: bool = False
     seconds: float = 0.0
     waits: bool = False
 
 
-def resumed(answers: dict[str, Any], told: str, started: Started, **more: Any) -> Disturbance:
+def resumed(
+    answers: dict[str, Any],
+    told: str,
+    started: Started,
+    facts: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Disturbance:
     """What befalls a move that was interrupted."""
-    return Disturbance(answers, told, started, is_resumed=True, **more)
+    journal = {"asked": OLD} | dict(facts or {})
+    return Disturbance(answers, told, started, facts=journal, **more)
 
 
 def watched(
@@ -146,12 +151,10 @@ def failing_stop(told: str, checkpoints: Any, path: str | None, state: str) -> D
     return Disturbance(ended | saved(OLD, checkpoints, DELETED), told, started)
 
 
-def forgotten_stop(
-    state: str | None, error: type[FlinkError], told: str, started: Started
-) -> Disturbance:
+def forgotten_stop(state: str, error: type[FlinkError], told: str, started: Started) -> Disturbance:
     """A JobManager that was replaced by another, which does not know that the job was to stop."""
-    answers = known({} if state is None else {OLD: state}) | saved(OLD, RETAINED) | {STOP: UNKNOWN}
-    answers["GET /jobs"] = jobs({OLD: "FINISHED" if state == "RUNNING" else state or "CANCELED"})
+    answers = known({OLD: state}) | saved(OLD, RETAINED)
+    answers[STOP] = InTurn(UNDER_WAY, UNKNOWN) if state == "RUNNING" else UNKNOWN
     return resumed(answers, told, started, error=error)
 
 
@@ -337,6 +340,15 @@ def test_one_copy_runs_or_the_user_is_told_what_to_do(
     """The journal stays exactly while no copy is sure to run."""
     befalls = DISTURBANCES[name]
     case.flink.answers |= befalls.answers
+    listed = case.flink.answers["GET /jobs"]
+
+    def listed_now() -> Any:
+        """List no successors before any was started."""
+        rows = [row for row in listed["jobs"] if case.started or row["id"] != NEW]
+        return {"jobs": rows}
+
+    if not befalls.facts:
+        case.flink.answers["GET /jobs"] = listed_now
 
     def settle(rest: Rest, new: str, *_: object) -> None:
         if rest.state(new) != "FINISHED":
@@ -349,10 +361,9 @@ def test_one_copy_runs_or_the_user_is_told_what_to_do(
         seconds=0.2 if befalls.waits else 5.0, settle=befalls.seconds, savepoint_seconds=0.2
     )
     moving = replace(case.move(*befalls.failures, **befalls.facts), settings=settings)
-    go = moving.conclude if befalls.is_resumed else moving.begin
     fails = pytest.raises(befalls.error, match=befalls.told) if befalls.told else nullcontext()
-    with fails, ending(moving.claim, moving.rest, lambda _: None):
-        moved = go()
+    with fails:
+        moved = moving.run()
         assert (moved.job, moved.savepoint) == (NEW, PATH)
     assert case.started == befalls.started
     assert case.is_unfinished is (issubclass(befalls.error, Undecided) or name in UNFINISHED)
@@ -361,7 +372,7 @@ def test_one_copy_runs_or_the_user_is_told_what_to_do(
 def test_requests_bear_ids_and_a_start_that_failed_uses_its_own_up(case: MoveCase) -> None:
     """So a request whose answer was lost has no effect later."""
     with pytest.raises(FlinkError):
-        case.move(NO_SLOTS).begin()
+        case.move(NO_SLOTS).run()
     asked = dict(case.flink.asked)[f"POST /jobs/{OLD}/stop"]
     assert (asked["triggerId"], asked["targetDirectory"]) == ("t1", case.folder.as_uri())
     assert case.spent == [NEW]
@@ -375,12 +386,12 @@ def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(
     monkeypatch.setattr(transaction, "wait_started", wait_started)
     case.flink.answers[f"GET /jobs/{NEW}"] = RESTORING
     with pytest.raises(Undecided):
-        moving.begin()
+        moving.run()
     case.flink.answers |= {
         f"GET /jobs/{NEW}": job(NEW, "RUNNING", {"map": "RUNNING"}),
         "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}),
     }
-    assert moving.conclude().job == NEW
+    assert moving.run().job == NEW
     assert (len(case.started), case.flink.requests("PATCH"), case.spent) == (1, [], [])
 
 
@@ -400,7 +411,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
     moving = case.move()
     monkeypatch.setattr(time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        moving.begin()
+        moving.run()
     assert case.started == [RETURN]
 
 
@@ -421,7 +432,7 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
     }
     moving = replace(case.move(NO_SLOTS), settings=MoveSettings(native=native, settle=0.0))
     with pytest.raises(FlinkError, match=f"^no slots; the job {GOES_BACK}"):
-        moving.begin()
+        moving.run()
     assert case.started[-1] == (BACK, "here", "file:/s/savepoint-2")
     formats = [
         sent["formatType"] for request, sent in case.flink.asked if request.endswith("/stop")
@@ -442,7 +453,7 @@ def test_a_moved_job_that_finishes_before_it_is_saved_for_its_return_is_not_star
         f"GET /jobs/{NEW}/savepoints/{trigger}": InTurn(failure("no operation"), FAILED),
     }
     with pytest.raises(FlinkError, match=f"^no slots; job {NEW} has finished by itself$"):
-        case.move(NO_SLOTS).begin()
+        case.move(NO_SLOTS).run()
     assert case.started == [FORWARD]
 
 
@@ -451,7 +462,7 @@ def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: Mo
     told: list[str] = []
     case.flink.answers |= saved(NEW, RETAINED) | {f"GET /jobs/{NEW}": job(NEW, "FAILED", {})}
     with pytest.raises(FlinkError, match="previous devices again"):
-        replace(case.move(NO_SLOTS), tell=told.append).begin()
+        replace(case.move(NO_SLOTS), tell=told.append).run()
     assert case.started[-1] == (BACK, "here", "s3://b/chk-3")
     assert told[-3:] == [
         f"note: job {NEW} continues from s3://b/chk-3; what it wrote since then may be written "
@@ -462,10 +473,14 @@ def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: Mo
 
 
 def test_nothing_is_started_where_flink_does_not_answer(case: MoveCase) -> None:
-    """The command that goes on is told."""
-    moving = replace(case.move(), rest=Rest("http://127.0.0.1:9"))
+    """The command that goes on is told, if the job may have been ended."""
+    silent = Rest("http://127.0.0.1:9")
     with pytest.raises(Undecided, match=r"no Flink answers.*move --resume$"):
-        moving.begin()
+        replace(case.move(asked=OLD), rest=silent).run()
+    assert case.is_unfinished
+    with pytest.raises(NoAnswer, match="no Flink answers at http"):
+        replace(case.move(), rest=silent).run()
+    assert not case.is_unfinished
     assert case.started == []
 
 
@@ -496,13 +511,13 @@ def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
         f"GET /jobs/{NEW}/checkpoints": InTurn(*({"counts": numbers} for numbers in counts)),
         f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
     }
-    monkeypatch.setattr(settling, "time", Clock())
+    monkeypatch.setattr(client, "time", Clock())
     moving = replace(case.move(), settings=MoveSettings(seconds=5.0))
     if not fails:
-        assert moving.begin().job == NEW
+        assert moving.run().job == NEW
         return
     with pytest.raises(FlinkError, match=f"completed no checkpoint 30 s after its start{fails}"):
-        moving.begin()
+        moving.run()
 
 
 def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
@@ -512,30 +527,25 @@ def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
     case.flink.answers |= saved("other", COPY) | {
         "GET /jobs": InTurn(
             jobs({OLD: "FINISHED"}),
+            jobs({OLD: "FINISHED"}),
             jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
         ),
         f"GET /jobs/{NEW}": InTurn(*[job(NEW, "RUNNING", {})] * 3, job(NEW, "CANCELED", {})),
         f"PATCH /jobs/{NEW}": {},
     }
     with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
-        case.move().begin()
+        case.move().run()
     assert case.started == [FORWARD]
     assert case.flink.requests("PATCH") == [f"/jobs/{NEW}"]
 
 
-@pytest.mark.parametrize("is_resumed", [True, False])
-def test_a_start_waits_for_task_managers_of_its_own_placement_alone(
-    case: MoveCase, is_resumed: bool
-) -> None:
+def test_a_start_waits_for_task_managers_of_its_own_placement_alone(case: MoveCase) -> None:
     """After a restart of the JobManager they join one after the other; others are not needed."""
-    if is_resumed:
-        case.flink.answers |= known({OLD: "FINISHED"})
     managers = case.flink.answers["GET /taskmanagers"]["taskmanagers"]
     there, told = [one for one in managers if one["id"] == "dev-1"], list[str]()
     rows: list[dict[str, Any]] = [{"taskmanagers": given} for given in ([], [], there)]
     case.flink.answers["GET /taskmanagers"] = InTurn(*rows)
-    moving = replace(case.move(), tell=told.append)
-    (moving.conclude if is_resumed else moving.begin)()
+    replace(case.move(), tell=told.append).run()
     assert case.started == [FORWARD]
     assert "waiting: 'dev-1' have to join the cluster" in told
 
@@ -545,13 +555,12 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
 ) -> None:
     """It was not stopped, and Flink goes on with it."""
     case.flink.answers |= known({OLD: "RESTARTING"}) | {STOP: UNKNOWN}
-    moving = case.move()
-    uploaded: list[str] = []
-    for way in moving.ways:
-        way.upload = lambda: uploaded.append("")  # type: ignore[assignment, return-value]
+    moving = case.move(asked=OLD)
+    there, here = moving.ways
+    uploads = Mock()
     with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
-        moving.conclude()
-    assert uploaded == []
+        replace(moving, ways=(replace(there, jar=uploads), replace(here, jar=uploads))).run()
+    uploads.assert_not_called()
 
 
 def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(
@@ -562,13 +571,13 @@ def test_a_job_that_a_command_on_another_machine_has_started_is_left_to_it(
     with pytest.raises(
         MoveUnderWay, match=rf"was moved by another command.*continues as job {NEW}"
     ):
-        case.move().begin()
+        case.move().run()
     case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED", NEW: "RUNNING"})
     with pytest.raises(MoveUnderWay, match=f"continues as job {NEW}"):
-        case.move().conclude()  # it was killed before it asked Flink to start the job
+        case.move(asked=OLD).run()  # it was killed before it asked Flink to start the job
     assert case.flink.requests("PATCH") == []
     case.flink.answers["GET /jobs"] = jobs({OLD: "FINISHED"})
-    assert case.move(**ASKED).conclude().job == NEW
+    assert case.move(**ASKED).run().job == NEW
 
 
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
@@ -579,30 +588,33 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     moving = case.move()
     told = r"stopped by somebody else.*savepoint-9;.*: move --resume"
     with pytest.raises(NotRunning, match=told):
-        moving.begin()
+        moving.run()
     assert case.started == []
-    moving.conclude()
+    moving.run()
     assert case.started == [(NEW, "there", "file:/s/savepoint-9")]
 
 
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     case: MoveCase,
 ) -> None:
-    """It is named with the command; what followed a savepoint from before would be told again."""
-    asked = {f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN), STOP: UNKNOWN, "GET /jobs": jobs({})}
-    case.flink.answers |= asked
-    moving = case.move()
+    """By the same command; what followed a savepoint from before would be told again."""
+    told = list[str]()
+
+    def listed() -> Any:
+        return jobs({NEW: "RUNNING"} if case.started else {})
+
     complete(case.folder / "savepoint-old-before", 100)
+    case.flink.answers |= {f"GET /jobs/{OLD}": RUNNING, STOP: UNKNOWN}
+    case.flink.answers["GET /jobs"] = InTurn(jobs({OLD: "RUNNING"}), listed)
     with pytest.raises(FlinkError, match=r"restarted without high availability, and no complete"):
-        moving.begin()
-    assert has_to_go_on(case.flink.rest, moving.journal)
+        case.move().run()
+    assert case.started == []
     path = complete(case.folder / "savepoint-old-new", 10)
     complete(case.folder / "savepoint-old-older", 20)
-    with pytest.raises(Forgotten, match=rf"state is {path}\. .*--resume"):
-        moving.begin()
-    assert case.started == []
-    assert moving.conclude().job == NEW
+    case.flink.answers["GET /jobs"] = InTurn(jobs({OLD: "RUNNING"}), listed)
+    assert replace(case.move(), tell=told.append).run().job == NEW
     assert case.started == [(NEW, "there", path)]
+    assert any(line.endswith(f"state is {path}; the move goes on") for line in told)
 
 
 @pytest.mark.parametrize("last", [NEW, chain_of(OLD)[-1]])
@@ -610,12 +622,12 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
     case: MoveCase, last: str
 ) -> None:
     """The JobManager was restarted while the moved job was watched, or one that had returned."""
-    case.flink.answers["GET /jobs"] = jobs({})
+    case.flink.answers["GET /jobs"] = lambda: jobs({NEW: "RUNNING"} if case.started else {})
     folder = case.folder / "checkpoints"
     moving = case.move(savepoint=PATH, checkpoints=folder.as_uri())
     complete(folder / last / "chk-4", 3)
     latest = complete(folder / last / "chk-5", 2)
-    moving.conclude()
+    moving.run()
     assert case.started == [(NEW, "there", latest)]
 
 
@@ -631,15 +643,15 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
     moving = case.move(*[Refusal(spent, spent, 400)] * tries)
     path = complete(case.folder / "savepoint-old-new", 10)
     with pytest.raises(FlinkError, match=f"{GOES_BACK}, as job {again}$"):
-        moving.conclude()
+        moving.run()
     assert case.started[-1] == (again, "here", path)
 
 
 def test_a_return_while_flink_forgot_the_stop_needs_a_savepoint(case: MoveCase) -> None:
     """The JobManager was replaced by another, and that by one more meanwhile."""
     case.flink.answers |= {STOP: UNKNOWN, f"GET /jobs/{OLD}": UNKNOWN}
-    moving = case.move()
+    moving = case.move(asked=OLD)
     path = complete(case.folder / "savepoint-old-new", 10)
     with pytest.raises(Forgotten, match=rf"state is {path}\. .*--resume"):
-        moving.conclude()
+        moving.run()
     assert case.started == []

@@ -1,7 +1,6 @@
 """Moves that were interrupted: who may finish them, and what other commands do meanwhile."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from moving_cases import (
     MoveCase,
 )
 
-from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import running_settings
 from streamplace.engines.flink.move.journal import (
@@ -28,10 +26,13 @@ from streamplace.engines.flink.move.journal import (
     forget,
     unfinished,
 )
-from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.others import CopyRuns, refuse_moved
-from streamplace.engines.flink.move.saving import checkpoint_totals, outlives
-from streamplace.engines.flink.move.transaction import FlinkMoved, Forgotten
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.saving import (
+    CopyRuns,
+    checkpoint_totals,
+    outlives,
+    refuse_moved,
+)
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import submit
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -108,6 +109,20 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(
     assert submit(rest, jar, {}, NEW, lambda: None)
 
 
+def test_a_job_whose_state_cannot_be_mapped_was_not_started(case: MoveCase) -> None:
+    """Flink lists it, as failed."""
+    unmapped = failure(
+        "a.B: Cannot map checkpoint/savepoint state for operator 1 to the new program"
+    )
+    case.flink.answers |= {
+        f"GET /jobs/{NEW}": job(NEW, "FAILED", {}),
+        "POST /jars/there/run": unmapped,
+    }
+    jar = case.move().ways[0].jar()
+    with pytest.raises(FlinkError, match="state of operators that this job does not have"):
+        submit(case.flink.rest, jar, {}, NEW, lambda: None)
+
+
 @pytest.fixture
 def mover(case: MoveCase) -> FlinkMove:
     """What moves jobs of the cluster."""
@@ -171,23 +186,6 @@ def test_a_move_of_another_cluster_is_not_resumed_on_this_one(
     case.flink.answers["GET /jobs"] = jobs({})
     with pytest.raises(SettingError, match="no record of an interrupted move"):
         mover.resume()
-
-
-def test_a_command_that_goes_on_by_itself_advises_no_other(
-    mover: FlinkMove, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The JobManager was restarted, and the same command finishes the move."""
-
-    def forgotten(*_: object) -> FlinkMoved:
-        raise Forgotten("the JobManager no longer knows the job", "; move --resume")
-
-    told: list[str] = []
-    moved = FlinkMoved(NEW, 1.0, None)
-    monkeypatch.setattr(FlinkMove, "_run", forgotten)
-    monkeypatch.setattr(FlinkMove, "resume", lambda *_: moved)
-    plan = MovePlan(OLD, Layout.from_json({}), Layout.from_json({}))
-    assert replace(mover, tell=told.append).run(plan) is moved
-    assert told == ["the JobManager no longer knows the job; the move goes on"]
 
 
 @pytest.mark.parametrize(

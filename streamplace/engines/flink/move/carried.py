@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.move.saving import completed_path, suppress_missing
+from streamplace.engines.flink.move.saving import latest, path_of, suppress_missing
 from streamplace.engines.flink.rest.answers import CheckpointSettings
 from streamplace.engines.flink.rest.client import Rest
 
@@ -138,16 +138,16 @@ def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str 
     named = [settings[key] for key in keys if key in settings and settings[key] != UNTOLD]
     if named:
         return named[0]
-    with suppress_missing():  # the job takes no checkpoints
-        if (folder := _present_folder(rest, job)) is not None:
-            return folder
+    if (folder := _present_folder(rest, job)) is not None:
+        return folder
     cluster = rest.settings()
     return next((cluster[key] for key in keys if cluster.get(key)), None)
 
 
 def _present_folder(rest: Rest, job: str) -> str | None:
     """Folder of the checkpoints of a job, from the path of the last one; None if unknown."""
-    folder, own, _ = (completed_path(rest, job) or "").rpartition(f"/{job}/chk-")
+    last = path_of(latest(rest, job).get("completed", {}))
+    folder, own, _ = (last or "").rpartition(f"/{job}/chk-")
     return folder if own else None
 
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from pydantic import Field, TypeAdapter
@@ -41,7 +40,7 @@ class Journal(Claimed):
     allow_non_restored: bool = False
     # Savepoint or checkpoint that the next job of the move starts from, once known.
     savepoint: str | None = None
-    # The last job of the move that Flink was asked to start; empty before the first one.
+    # The last job of the move that Flink was asked to end or to start; empty before that.
     asked: str = ""
     # Whether the move has failed, so that the job returns to its previous devices.
     returns: bool = False
@@ -164,54 +163,38 @@ def broken_off(journals: Iterable[Journal], job: str | None) -> Journal:
     return found[0]
 
 
-class StateOnFiles(NamedTuple):
-    """A complete savepoint or checkpoint in a folder that this machine reaches."""
-
-    path: str
-    job: str  # the job that saved it
-    at: float  # time of its completion, in s
-
-
 def last_path(journal: Journal) -> str | None:
     """Path of the last complete state of a move: of a newer one on files, else from the journal.
 
-    Flink lists neither once its JobManager has forgotten the jobs.
-    """
-    state = _last_on_files(journal)
-    if state is None or (journal.savepoint is not None and state.job == journal.job):
-        return journal.savepoint
-    return state.path
-
-
-def _last_on_files(journal: Journal) -> StateOnFiles | None:
-    """Last complete state of any job of a move; None if there is none that this machine reaches.
-
-    The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
-    job that are older than the move are ignored, because they may be much older.
+    Flink lists neither once its JobManager has forgotten the jobs. The jobs ran one after another,
+    so the state of a later job is newer. Savepoints of the first job that are older than the move
+    are ignored, because they may be much older.
     """
     began = journal.began.timestamp()
     for job in reversed(chain_of(journal.job)):
+        is_first = job == journal.job
+        if is_first and journal.savepoint is not None:
+            break
         states = [
-            state
-            for state in _complete(journal.folder, f"savepoint-{job[:6]}-", job)
-            if job != journal.job or state.at >= began
+            (at, path)
+            for at, path in _complete(journal.folder, f"savepoint-{job[:6]}-")
+            if not is_first or at >= began
         ]
         if journal.checkpoints is not None:
-            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", "chk-", job)
+            states += _complete(f"{journal.checkpoints.rstrip('/')}/{job}", "chk-")
         if states:
-            return max(states, key=lambda state: state.at)
-    return None
+            return max(states)[1]
+    return journal.savepoint
 
 
-def _complete(uri: str, prefix: str, job: str) -> Iterator[StateOnFiles]:
-    """Complete savepoints or checkpoints of a job in a folder."""
+def _complete(uri: str, prefix: str) -> Iterator[tuple[float, str]]:
+    """Times and paths of complete savepoints or checkpoints in a folder that is reached here."""
     scheme, colon, path = uri.partition(":")
     if colon and scheme != "file":
         return
     folder = Path(unquote(path.removeprefix("//")) if colon else uri)
-    with suppress(OSError):  # this machine does not reach the folder
+    with suppress(OSError):
         for place in folder.iterdir():
             written = place / "_metadata"  # Flink writes it last
             if place.name.startswith(prefix) and written.exists():
-                at = written.stat().st_mtime
-                yield StateOnFiles(f"{uri.rstrip('/')}/{place.name}", job, at)
+                yield written.stat().st_mtime, f"{uri.rstrip('/')}/{place.name}"

@@ -2,9 +2,10 @@
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 
 from streamplace.engines.flink.layout import Layout
@@ -27,21 +28,14 @@ from streamplace.engines.flink.move.journal import (
     forget,
     unfinished,
 )
-from streamplace.engines.flink.move.saving import (
-    UNDER_WAY,
-    resumable,
-    savepoint_folder,
-    stop_status,
-)
+from streamplace.engines.flink.move.saving import UNDER_WAY, resumable, stop_status
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import seconds_for
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
-    Forgotten,
     Transaction,
     Way,
     await_devices,
-    ending,
     has_to_go_on,
 )
 from streamplace.engines.flink.pin.apply import check, placed_upload
@@ -62,8 +56,10 @@ from streamplace.errors import SettingError
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
-PATIENCE_SECONDS = 60.0
+SILENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
+SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+"""Flink's settings for the folder of savepoints; the second is the older name."""
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 """Setting of Kafka's producers, which a check reports if a sink delivers exactly once."""
 UNCOMPARED = "the rates before and after the move are not compared"
@@ -148,11 +144,10 @@ class FlinkMove:
         Undecided
             When Flink no longer answers, so that the move must be resumed.
         """
-        try:
-            return self._run(plan)
-        except Forgotten as error:
-            self.tell(f"{error.clause}; the move goes on")
-        return self.resume(plan.job)
+        self._end_earlier(plan.job)
+        rate = self.rate(plan)
+        journal = self._journal(plan, self._next_trigger(plan.job), self.savepoint_folder())
+        return self._carry_out(journal, lambda: MoveClaim.begin(journal), rate)
 
     def restart(self, job: str, layout: Layout) -> FlinkMoved:
         """Start a job that has lost devices on others, from its last checkpoint.
@@ -182,25 +177,26 @@ class FlinkMove:
         journal = journal.model_copy(update={"cancels": True, "savepoint": path})
         self._end_earlier(job)
         own = replace(self, settings=replace(self.settings, settle=0.0))
-        return own._carry_out(journal, self._places(journal))
+        return own._carry_out(journal, lambda: MoveClaim.begin(journal))
 
-    def _run(self, plan: MovePlan) -> FlinkMoved:
-        """Move a job, provided that the JobManager is not restarted."""
-        self._end_earlier(plan.job)
-        rate = self.rate(plan)
-        journal = self._journal(plan, self._next_trigger(plan.job), self.savepoint_folder())
-        return self._carry_out(journal, (plan.after, plan.before), rate)
+    def resume(self, job: str | None = None) -> FlinkMoved:
+        """Finish an interrupted move, so that exactly one copy of the job runs.
 
-    def _carry_out(
-        self, journal: Journal, places: tuple[Layout, Layout], rate: SourceFlow | None = None
-    ) -> FlinkMoved:
-        """Claim a move that is new, and carry it out."""
-        remember(journal.job, self.program)  # so that the command that is printed needs no jar
-        with self._ways(journal, *places) as ways:
-            claim = MoveClaim.begin(journal)
-            with self._transaction(claim, ways, rate) as move:
-                move.prepare()
-                return move.begin()
+        Parameters
+        ----------
+        job
+            The job that was moved, or its successor; it may be omitted if only one move was
+            interrupted.
+
+        Raises
+        ------
+        SettingError
+            When no move was interrupted.
+        """
+        found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
+        if self.settings.compares_rates:
+            self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
+        return self._carry_out(found, lambda: MoveClaim.take(found.job))
 
     def rate(self, plan: MovePlan) -> SourceFlow | None:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
@@ -228,37 +224,51 @@ class FlinkMove:
             resume_by=self.resume_line(plan.job),
         )
 
-    def resume(self, job: str | None = None) -> FlinkMoved:
-        """Finish an interrupted move, so that exactly one copy of the job runs.
-
-        Parameters
-        ----------
-        job
-            The job that was moved, or its successor; it may be omitted if only one move was
-            interrupted.
-
-        Raises
-        ------
-        SettingError
-            When no move was interrupted.
-        """
-        found = broken_off(self.unfinished_moves(), job and only_job(self.rest, job))
-        if self.settings.compares_rates:
-            self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
-        with self._ways(found, *self._places(found)) as ways:
-            claim = MoveClaim.take(found.job)
-            with self._transaction(claim, ways) as move:
-                return move.conclude()
-
-    def _places(self, journal: Journal) -> tuple[Layout, Layout]:
-        """Placements after and before a move."""
+    def _carry_out(
+        self, journal: Journal, claim: Callable[[], MoveClaim], rate: SourceFlow | None = None
+    ) -> FlinkMoved:
+        """Claim a move, and carry it out; its jars stay on the cluster meanwhile."""
+        remember(journal.job, self.program)  # so that the command that is printed needs no jar
+        program = replace(self.program, entry_class=self.program.entry)
+        back = program.with_settings(journal.settings)
+        forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
+        awaits_lost, places = self.without_lost is None, (journal.after, journal.before)
         if self.without_lost is not None:
-            return self.without_lost(journal)
-        return journal.after, journal.before
+            places = self.without_lost(journal)
+        rest = self.rest.patient(SILENCE_SECONDS, self.tell)
+        with ExitStack() as uploads:
+
+            def way(program: Program, layout: Layout) -> Way:
+                @cache
+                def jar() -> ClusterJar:
+                    await_devices(rest, layout.devices, self.settings.seconds, self.tell)
+                    managers = left_without(rest, *chain_of(journal.job))
+                    pinning, managed = fitted(rest, layout, program.managed_mb, managers)
+                    made = placed_upload(rest, self.flink, program, pinning, managed)
+                    return uploads.enter_context(made)
+
+                return Way(program, layout, jar)
+
+            ways = way(forward, places[0]), way(back, places[1])
+            return Transaction(
+                rest, claim(), ways, self.tell, self.settings, rate, awaits_lost=awaits_lost
+            ).run()
 
     def savepoint_folder(self) -> str:
-        """Folder of the savepoint; SettingError if none is known."""
-        return savepoint_folder(self.rest, self.settings.savepoints, self.program.settings)
+        """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
+
+        Raises SettingError when no folder is known.
+        """
+        if self.settings.savepoints:
+            return self.settings.savepoints
+        places = (self.program.settings, self.rest.settings())
+        named = (place[key] for place in places for key in SAVEPOINT_FOLDERS if place.get(key))
+        if (folder := next(named, None)) is None:
+            raise SettingError(
+                "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
+                "name one with --savepoints"
+            )
+        return folder
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job, whose program is in the store."""
@@ -347,38 +357,3 @@ class FlinkMove:
                 f"is not committed; a move may take {longest:g} s, so raise it in the program, or "
                 "lower savepoint-timeout and timeout in a file for --settings"
             )
-
-    @contextmanager
-    def _ways(self, journal: Journal, after: Layout, before: Layout) -> Iterator[tuple[Way, Way]]:
-        """Ways to the new devices and back; their jars stay on the cluster while the block runs."""
-        program, rest = replace(self.program, entry_class=self.program.entry), self._patient
-        back = program.with_settings(journal.settings)
-        forward = program.with_settings({**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"})
-        with ExitStack() as uploads:
-
-            def way(program: Program, layout: Layout) -> Way:
-                def upload() -> ClusterJar:
-                    await_devices(rest, layout.devices, self.settings.seconds, self.tell)
-                    managers = left_without(rest, *chain_of(journal.job))
-                    pinning, managed = fitted(rest, layout, program.managed_mb, managers)
-                    jar = placed_upload(rest, self.flink, program, pinning, managed)
-                    return uploads.enter_context(jar)
-
-                return Way(program, layout, upload)
-
-            yield way(forward, after), way(back, before)
-
-    @contextmanager
-    def _transaction(
-        self, claim: MoveClaim, ways: tuple[Way, Way], rate: SourceFlow | None = None
-    ) -> Iterator[Transaction]:
-        """The transaction of a claimed move, which ends with the block or is left unfinished."""
-        rest, awaits_lost = self._patient, self.without_lost is None
-        with ending(claim, rest, self.tell):
-            yield Transaction(
-                rest, claim, ways, self.tell, self.settings, rate, awaits_lost=awaits_lost
-            )
-
-    @property
-    def _patient(self) -> Rest:
-        return self.rest.patient(PATIENCE_SECONDS, self.tell)

@@ -1,27 +1,34 @@
-"""Saving: stop a job with a savepoint, and find the state that another job can continue from.
+"""Saved state: stop a job with a savepoint, find what can be continued from, and who does already.
 
-Flink lists the checkpoints and savepoints of the jobs that it knows.
+Flink lists the checkpoints and savepoints of the jobs that it knows. It lets any number of jobs
+start from one savepoint, and each of them would write its own output. What another user has ended
+is not started again.
 """
 
+import hashlib
 import logging
+import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.rest.answers import CheckpointAnswer, SavepointAnswer, root_cause
 from streamplace.engines.flink.rest.client import (
     ENDED,
+    FINISHED,
     FlinkError,
     NoAnswer,
     Refusal,
     Rest,
+    chain_of,
     turns,
 )
 from streamplace.engines.flink.rest.plan import job_operators
-from streamplace.errors import SettingError
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import quoted, shown
 
@@ -30,8 +37,19 @@ STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
 UNDER_WAY = "IN_PROGRESS"
 """Status of a stop request that Flink is still carrying out."""
-FOLDER_SETTINGS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
-"""Flink's settings for the folder of savepoints; the second is the older name."""
+BEGUN = ("INITIALIZING", "CREATED")
+CANCELLED = frozenset({"CANCELLING", "CANCELED"})
+"""Flink itself never cancels a job."""
+_MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
+_URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
+
+
+class EndedByOthers(FlinkError):
+    """Another user has cancelled or stopped a job, so it is not started again."""
+
+
+class CopyRuns(FlinkError):
+    """A job already continues from that state, so nothing was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +94,6 @@ class CheckpointTotals(NamedTuple):
     failed: int
 
 
-class StillSaving(NoAnswer):
-    """A savepoint is not complete within its time limit; Flink continues with it."""
-
-
 @contextmanager
 def suppress_missing() -> Iterator[None]:
     """Leave the block if Flink refuses what it asks for as missing.
@@ -100,8 +114,8 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     own. Requests that Flink does not answer are repeated. Raises FlinkError when the savepoint
     fails; the job continues to run.
     """
-    patient = rest.patient(SAVEPOINT_SECONDS, rest.tell)
-    request = begin_stop(patient, job, folder, secrets.token_hex(16))
+    patient, trigger = rest.patient(SAVEPOINT_SECONDS, rest.tell), secrets.token_hex(16)
+    request = begin_stop(patient, job, folder, trigger)
     path = stopped_at(patient, job, request)
     patient.wait_released()
     return path
@@ -141,8 +155,8 @@ def stop_status(rest: Rest, job: str, request: str) -> str | None:
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
     """Wait until a job has been stopped by a request, and return the path of its savepoint.
 
-    Raises StillSaving when it is not complete within ``seconds``. Raises Refusal when Flink does
-    not know the request. Raises FlinkError when the job cannot be saved.
+    Raises NoAnswer when it is not complete within ``seconds``; Flink goes on with it. Raises
+    Refusal when Flink does not know the request. Raises FlinkError when the job cannot be saved.
     """
     for _ in turns(seconds):
         if (answer := _stopping(rest, job, request)) is None:
@@ -150,7 +164,7 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
         if answer["status"]["id"] == "COMPLETED":
             break
     else:
-        raise StillSaving(
+        raise NoAnswer(
             f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes on "
             "with it"
         )
@@ -172,11 +186,12 @@ def _checkpoints_of(rest: Rest, job: str) -> Any:
 
 def latest(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer]:
     """Last ``completed`` checkpoint and ``savepoint`` of a job, and what was ``restored``."""
-    return _known(_checkpoints_of(rest, job).get("latest"))
+    return _latest(_checkpoints_of(rest, job))
 
 
-def _known(rows: Mapping[str, CheckpointAnswer | None] | None) -> Mapping[str, CheckpointAnswer]:
-    return {kind: row for kind, row in (rows or {}).items() if row is not None}
+def _latest(answer: Any) -> Mapping[str, CheckpointAnswer]:
+    rows = answer.get("latest") or {}
+    return {kind: row for kind, row in rows.items() if row is not None}
 
 
 def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
@@ -192,8 +207,7 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     if not completed:
         return None
     name, state = document["name"], document["state"]
-    last = _kept(rest, job, state, _known(answer.get("latest")))
-    return Saved(job, name, state, completed, last)
+    return Saved(job, name, state, completed, _kept(rest, job, state, _latest(answer)))
 
 
 def _kept(rest: Rest, job: str, state: str, rows: Mapping[str, CheckpointAnswer]) -> str | None:
@@ -203,7 +217,7 @@ def _kept(rest: Rest, job: str, state: str, rows: Mapping[str, CheckpointAnswer]
     savepoint with which the job was not stopped.
     """
     savepoint, checkpoint = rows.get("savepoint", {}), rows.get("completed", {})
-    last, other = _path(savepoint), _path(checkpoint)
+    last, other = path_of(savepoint), path_of(checkpoint)
     is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
     if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
         return last
@@ -235,18 +249,13 @@ def state_clause(rest: Rest, job: str) -> str:
 
 def restored_path(rest: Rest, job: str) -> str | None:
     """Path of the savepoint or checkpoint that a job was started from, if Flink reports it."""
-    return _path(latest(rest, job).get("restored", {}))
-
-
-def completed_path(rest: Rest, job: str) -> str | None:
-    """Path of the last checkpoint of a job that is in a file."""
-    return _path(latest(rest, job).get("completed", {}))
+    return path_of(latest(rest, job).get("restored", {}))
 
 
 def stopped_with(rest: Rest, job: str) -> str | None:
     """Path of the savepoint with which a job was stopped; None if it was not stopped."""
     row = latest(rest, job).get("savepoint", {})
-    return _path(row) if row.get("checkpoint_type") == STOPPING else None
+    return path_of(row) if row.get("checkpoint_type") == STOPPING else None
 
 
 def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
@@ -258,7 +267,7 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
     return False
 
 
-def _path(row: CheckpointAnswer) -> str | None:
+def path_of(row: CheckpointAnswer) -> str | None:
     """Path of a checkpoint, if it is in a file."""
     path = row.get("external_path")
     return path if path and not path.startswith("<") else None
@@ -277,19 +286,146 @@ def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
     return None
 
 
-def savepoint_folder(
-    rest: Rest, given: str | None, settings: Mapping[str, str] | None = None
-) -> str:
-    """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
-
-    Raises SettingError when no folder is known.
-    """
-    own, cluster = settings or {}, {} if given else rest.settings()
-    named = (place[key] for place in (own, cluster) for key in FOLDER_SETTINGS if place.get(key))
-    folder = given or next(named, None)
-    if folder is None:
-        raise SettingError(
-            "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
-            "name one with --savepoints"
+def refuse_ended(rest: Rest, job: str) -> None:
+    """Raise EndedByOthers if another user has cancelled a job, or stopped it with a savepoint."""
+    state = rest.state(job)
+    if state in CANCELLED:
+        rest.wait(job, ENDED)
+        raise EndedByOthers(
+            f"job {job} was cancelled by another user, and is not started again"
+            f"{state_clause(rest, job)}"
         )
-    return folder
+    if state == FINISHED and (path := stopped_with(rest, job)) is not None:
+        raise EndedByOthers(
+            f"job {job} was stopped by another user, and is not started again; its state is in "
+            f"{shown(path, 300)}"
+        )
+
+
+def moved_by_others(job: str, later: str) -> MoveUnderWay:
+    """Error about a job that another command has moved, so that it continues as a later one."""
+    return MoveUnderWay(
+        f"job {job} was moved by another command meanwhile, and continues as job {later}; this "
+        "command started nothing"
+    )
+
+
+def refuse_moved(path: str) -> None:
+    """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move."""
+    for journal in unfinished():
+        if _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
+            raise CopyRuns(
+                f"{shown(path, 300)} belongs to a move of job {journal.job} that has not finished; "
+                f"nothing was started. Finish the move with: {journal.resume_by}"
+            )
+
+
+def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = "") -> None:
+    """Raise CopyRuns if a job that has not ended continues from a savepoint or checkpoint.
+
+    It was started from that, or has taken it.
+
+    Where the state is that of a moved job, ``chain`` is this job with its successors, and ``name``
+    is their name. Then others that no move has started are refused, too, if they were started from
+
+    - any state of the chain, after its first job had ended: one that began from an earlier
+      savepoint while that ran is a job of its own;
+    - a state that Flink does not tell any more, since they have restarted from a checkpoint of
+      their own: they have the name of the chain, and began after its first job had ended.
+
+    If the cluster has forgotten the first job, every other one counts as begun later.
+    """
+    states, taken_by = rest.jobs(), maker(path)
+    ended = _moment(rest, chain[0], ENDED) if chain and chain[0] in states else None
+    for other, state in states.items():
+        if state in ENDED or other in chain:
+            continue
+        if other == taken_by:
+            raise CopyRuns(
+                f"job {other} ({state}) has taken the checkpoint {shown(path, 300)} and has not "
+                "ended; cancel it before another job continues from there. Nothing was started"
+            )
+        restored = restored_path(rest, other)
+        if same_place(path, restored):
+            raise _refused(other, state, path)
+        is_of_chain = restored is not None and _is_of(restored, chain)
+        is_untold = maker(restored or "") == other or (ended is None and restored is None)
+        if not is_of_chain and not (chain and is_untold and rest.job(other)["name"] == name):
+            continue
+        if ended is not None and 0 < _moment(rest, other, BEGUN) < ended:
+            continue
+        if is_of_chain:
+            raise _refused(other, state, restored or "")
+        raise CopyRuns(
+            f"job {other} ({state}), which has the same name {quoted(name)}, was started "
+            f"meanwhile by another command; nothing was started from {shown(path, 300)}"
+        )
+
+
+def _refused(job: str, state: str, path: str) -> CopyRuns:
+    return CopyRuns(
+        f"job {job} ({state}) continues from {shown(path, 300)} already; nothing was started. "
+        "Cancel that job first if another one shall take its place"
+    )
+
+
+def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
+    """Time at which a job entered one of these states, in ms; 0 if Flink does not report it."""
+    timestamps = rest.job(job).get("timestamps", {})
+    return max((timestamps.get(state, 0.0) for state in states), default=0.0)
+
+
+def free_id(rest: Rest, path: str, refused: Collection[str] = ()) -> str:
+    """Id of the next job from a savepoint, the same for all commands that start one now.
+
+    Flink accepts every id once, so one of two simultaneous commands is refused. It does not list
+    jobs that ended long ago, whose ids it has ``refused``.
+    """
+    states, (scheme, host, plain) = rest.jobs(), _parts(path)
+    place = f"{'' if scheme == 'file' else scheme}:{host}{plain}"
+    for number in count():
+        text = f"streamplace start {number} from {place}"
+        job = hashlib.sha256(text.encode()).hexdigest()[:32]
+        if states.get(job) not in ENDED and job not in refused:
+            return job
+    raise AssertionError
+
+
+def maker(path: str) -> str:
+    """Id of the job that took a checkpoint, or the first digits of the id in a savepoint's name.
+
+    >>> maker("s3://b/0123456789abcdef0123456789abcdef/chk-7"), maker("/s/savepoint-012345-6789ab")
+    ('0123456789abcdef0123456789abcdef', '012345')
+    """
+    match = _MAKER.search(path)
+    return "" if match is None else match[1] or match[2]
+
+
+def _is_of(path: str, chain: Collection[str]) -> bool:
+    """Whether the savepoint or checkpoint at a path belongs to one of these jobs."""
+    made_by = maker(path)
+    return bool(made_by) and any(job.startswith(made_by) for job in chain)
+
+
+def same_place(path: str, other: str | None) -> bool:
+    """Whether two paths or URIs may refer to the same savepoint.
+
+    A scheme or a host that one of them lacks may be the default of the cluster.
+
+    >>> same_place("file:///s/savepoint-1", "/s/savepoint-1/"), same_place("s3://b/x", "s3://c/x")
+    (True, False)
+    >>> same_place("hdfs:///s/savepoint-1", "hdfs://name:8020/s/savepoint-1")
+    True
+    """
+    if other is None:
+        return False
+    *place, plain = _parts(path)
+    *other_place, other_plain = _parts(other)
+    pairs = zip(place, other_place, strict=True)
+    return plain == other_plain and all(one == two or "" in (one, two) for one, two in pairs)
+
+
+def _parts(path: str) -> tuple[str, str, str]:
+    """Scheme, host and path of a path or URI; the path has no duplicate slashes."""
+    scheme, host, plain = _URI.findall(path)[0]
+    return scheme, host, re.sub("/+", "/", plain).rstrip("/")

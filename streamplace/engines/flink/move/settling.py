@@ -4,7 +4,6 @@ Afterwards its rate is compared with what was predicted for its placement.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
@@ -21,6 +20,7 @@ from streamplace.engines.flink.rest.client import (
     NoAnswer,
     Refusal,
     Rest,
+    turns,
 )
 from streamplace.errors import FormatError
 from streamplace.io.ledger import LedgerEntry, append_entries
@@ -29,7 +29,6 @@ from streamplace.model.units import digits
 
 LOG = logging.getLogger(__package__)
 BY = "flink move --placement"
-LOOK_SECONDS = 0.5
 VARYING_SECONDS = 60.0
 """Duration of each measurement of a varying rate, as of windows that fire once a minute."""
 
@@ -52,15 +51,10 @@ def settle(
     before.
     """
     failed = checkpoint_totals(rest, job).failed
-    deadline = time.monotonic() + settings.settle
-    while True:
+    for _ in turns(settings.settle):
         if _has_finished(rest, job):
             return
-        left = deadline - time.monotonic()
-        if left <= 0:
-            LOG.debug("job %s has kept running for %g s", job, settings.settle)
-            break
-        time.sleep(min(LOOK_SECONDS, left))
+    LOG.debug("job %s has kept running for %g s", job, settings.settle)
     try:
         _check_checkpoint(rest, job, settings.settle, checkpoint_seconds, failed)
         check_rate(rest, job, settings, before)

@@ -1,34 +1,33 @@
 """The transaction of a move: in the end one copy of the job runs, or the user is told what to do.
 
-Every step first reads the current state. Requests to Flink have ids that are chosen in advance, so
-they can be repeated: the stop of the job, its successor, and the successor of that, which is the
-job on its previous devices. Flink accepts each of these ids once, so no two copies can run.
+Every step first reads the current state, so what is done next is the same whether the move begins
+or is resumed. Requests to Flink have ids that are chosen in advance, so they can be repeated: the
+stop of the job, its successor, and the successor of that, which is the job on its previous devices.
+Flink accepts each of these ids once, so no two copies can run.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import interruption_of, last_checkpoint_seconds
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay, last_path
-from streamplace.engines.flink.move.others import (
+from streamplace.engines.flink.move.saving import (
     CANCELLED,
+    UNDER_WAY,
     CopyRuns,
     EndedByOthers,
-    moved_by_others,
-    refuse_ended,
-    refuse_other,
-)
-from streamplace.engines.flink.move.saving import (
-    UNDER_WAY,
     Savepoint,
     begin_stop,
     last_kept,
+    moved_by_others,
+    refuse_copy,
+    refuse_ended,
     resumable,
     saved_by,
     state_clause,
@@ -114,20 +113,13 @@ class FlinkMoved:
     savepoint: str | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Way:
     """Program and devices for a submission: with the new placement, or with the previous one."""
 
     program: Program
     places: Layout
-    upload: Callable[[], ClusterJar]  # waits for its devices, and uploads the jar for them
-    _jar: ClusterJar | None = field(default=None, init=False)
-
-    def jar(self) -> ClusterJar:
-        """The jar on the cluster; it is uploaded when it is first needed."""
-        if self._jar is None:
-            self._jar = self.upload()
-        return self._jar
+    jar: Callable[[], ClusterJar]  # waits for its devices, and uploads the jar for them once
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,52 +140,65 @@ class Transaction:
         """Journal of the move."""
         return self.claim.journal
 
-    def prepare(self) -> None:
-        """Upload both jars while the job runs, so that whatever they lack is found before.
+    def run(self) -> FlinkMoved:
+        """Carry the move out, or finish it, from whatever state it is in."""
+        with ending(self.claim, self.rest, self.tell), decided(self.claim):
+            try:
+                return self._run()
+            except Forgotten as error:
+                self.tell(f"{error.clause}; the move goes on")
+            return self._run()
 
-        Raises MoveUnderWay or Forgotten when that fails because the job has gone meanwhile.
-        """
-        job = self.journal.job
-        try:
-            for way in self.ways:
-                way.jar()
-        except NoAnswer:
-            raise
-        except StreamplaceError:
-            states = chain_states(self.rest, job)
-            if job not in states:
-                raise forgotten(self.journal) from None
-            if (later := next(reversed(states))) != job and states[later] not in ENDED:
-                raise moved_by_others(job, later) from None
-            raise
-
-    def begin(self) -> FlinkMoved:
-        """Stop the job, and start it on its new devices."""
-        with decided(self.journal):
-            return self._begin()
-
-    def conclude(self) -> FlinkMoved:
-        """Finish an interrupted move, whatever its current state."""
-        with decided(self.journal):
-            return self._conclude()
-
-    def _begin(self) -> FlinkMoved:
-        job, trigger = self.journal.job, self.journal.trigger
-        state = self.rest.state(job)
-        LOG.debug("job %s is %s before it is stopped", job, state)
-        if state is None:
+    def _run(self) -> FlinkMoved:
+        """Do what is left to do; raise Forgotten if the JobManager forgets the job meanwhile."""
+        moved = self._go_on()
+        if not chain_states(self.rest, self.journal.job):
             raise forgotten(self.journal)
-        if self.journal.cancels and state not in (FINISHED, *CANCELLED):
+        return moved
+
+    def _go_on(self) -> FlinkMoved:
+        """Go on from the last job of the move that Flink knows."""
+        journal, job = self.journal, self.journal.job
+        states = chain_states(self.rest, job)
+        LOG.debug("of the move of job %s, Flink knows %s", job, states)
+        if not states:
+            if (path := last_path(journal)) is None:
+                raise forgotten(journal)
+            self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
+            return self._proceed(path)
+        last, state = next(reversed(states.items()))
+        if last == job:
+            return self._end_first(self.rest.state(job))
+        if journal.asked in ("", job) and not journal.returns:
+            raise moved_by_others(job, last)
+        if last != journal.successor:
+            self._report_return(last, state)
+        return self._continue(last, state)
+
+    def _end_first(self, state: str | None) -> FlinkMoved:
+        """End the moved job, as no successor of it is known, and start it on its new devices."""
+        journal, job, trigger = self.journal, self.journal.job, self.journal.trigger
+        if state is None:
+            raise forgotten(journal)
+        if journal.cancels:
             return self._cancel(state)
+        if state in ENDED and journal.savepoint is not None:
+            return self._proceed(journal.savepoint)
+        is_known = False  # whether Flink knows of a request to stop it
+        if journal.asked or state in ENDED:
+            is_known = stop_status(self.rest, job, trigger) is not None
+        if journal.asked and (state in ENDED or is_known):
+            return self._forward(self._await_stop())
+        if is_known:
+            raise MoveUnderWay(
+                f"job {job} was stopped by another command, which moves it; this command "
+                "started nothing"
+            )
         if state in ENDED:
-            if stop_status(self.rest, job, trigger) is not None:
-                raise MoveUnderWay(
-                    f"job {job} was stopped by another command, which moves it; this command "
-                    "started nothing"
-                )
             raise self._not_stopped(state)
         if state != "RUNNING":
             raise FlinkError(f"job {job} is {state}, not RUNNING any more; move it when it runs")
+        self._begin()
         self.tell(f"stopping job {job} with a savepoint")
         try:
             self._ask_to_stop(job, trigger)
@@ -204,52 +209,33 @@ class Transaction:
             self._fail(error)
         return self._forward(path)
 
-    def _conclude(self) -> FlinkMoved:
-        job, new, trigger = self.journal.job, self.journal.successor, self.journal.trigger
-        states = chain_states(self.rest, job)
-        LOG.debug("the move of job %s is finished; Flink knows %s", job, states)
-        if not states:
-            if (path := last_path(self.journal)) is None:
-                raise forgotten(self.journal)
-            self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
-            return self._proceed(path)
-        last, state = next(reversed(states.items()))
-        if last not in (job, new):
-            self._report_return(last, state)
-        if last == new:
-            return self._continue(new, state)
-        if self.journal.cancels:
-            return self._resume_cancel(self.rest.state(job) or "CANCELED")
-        if state in ENDED and self.journal.savepoint is not None:
-            return self._proceed(self.journal.savepoint)
-        if state not in ENDED and stop_status(self.rest, job, trigger) is None:
-            self.tell(f"job {job} was not stopped yet")
-            if state == "RUNNING":
-                self.prepare()
-            return self._begin()
-        return self._forward(self._await_stop())
+    def _begin(self) -> None:
+        """Prepare both starts while the job runs, and write that it is ended from now on.
 
-    def _await_stop(self) -> str:
-        """Path of the savepoint of a job that was asked to stop before."""
+        Raises MoveUnderWay or Forgotten when a jar cannot be uploaded because the job has gone.
+        """
         job = self.journal.job
         try:
-            return self._saved(job, self.journal.trigger)
-        except Refusal as error:  # Flink has forgotten the request
-            if self._steady_state() == FINISHED and (path := stopped_with(self.rest, job)):
-                return path
-            self._fail(NotSaved(f"{error}; job {job} goes on where it ran"))
-        except FlinkError as error:
-            self._fail(error)
-
-    def _resume_cancel(self, state: str) -> FlinkMoved:
-        """Continue a move whose job was to be cancelled, unless Flink runs it again by now."""
-        if state not in (*ENDED, *CANCELLED):
-            raise FlinkError(f"job {self.journal.job} was not cancelled yet, and is {state}")
-        return self._cancel(state)
+            for way in self.ways:
+                way.jar()
+        except NoAnswer:
+            raise
+        except StreamplaceError:
+            last = next(reversed(chain_states(self.rest, job)), "")
+            if last != job:
+                raise (moved_by_others(job, last) if last else forgotten(self.journal)) from None
+            raise
+        self.claim.save(asked=job)
 
     def _cancel(self, state: str) -> FlinkMoved:
         """End a job that has lost devices, and start it from the last state that outlives it."""
-        job = self.journal.job
+        job, is_asked = self.journal.job, bool(self.journal.asked)
+        if is_asked and state not in (*ENDED, *CANCELLED):  # Flink may run it again by now
+            raise FlinkError(f"job {job} was not cancelled yet, and is {state}")
+        if not is_asked:
+            if state in (FINISHED, *CANCELLED):
+                raise self._not_stopped(state)
+            self._begin()
         if state not in ENDED:
             self.tell(f"cancelling job {job}")
             try:
@@ -265,6 +251,18 @@ class Transaction:
         assert path is not None  # it was known when this began
         self._save(savepoint=path)
         return self._proceed(path)
+
+    def _await_stop(self) -> str:
+        """Path of the savepoint of a job that was asked to stop before."""
+        job = self.journal.job
+        try:
+            return self._saved(job, self.journal.trigger)
+        except Refusal as error:  # Flink has forgotten the request
+            if self._steady_state() == FINISHED and (path := stopped_with(self.rest, job)):
+                return path
+            self._fail(NotSaved(f"{error}; job {job} goes on where it ran"))
+        except FlinkError as error:
+            self._fail(error)
 
     def _proceed(self, path: str) -> FlinkMoved:
         """Continue while no copy runs: forward, or back if that was begun."""
@@ -282,20 +280,19 @@ class Transaction:
             self._fail(error, path)
         return self._moved(path)
 
-    def _continue(self, job: str, state: str) -> FlinkMoved:
-        """Continue a move whose successor has been started."""
+    def _continue(self, new: str, state: str) -> FlinkMoved:
+        """Continue a move whose successor was started, or its id used up."""
         path = self.journal.savepoint
-        if not self.journal.asked or path is None:
-            raise moved_by_others(self.journal.job, job)
+        assert path is not None  # it is written with what asks for the successor, or for a return
         if self.journal.returns:
             return self._proceed(path)
         try:
-            refuse_ended(self.rest, job)
+            refuse_ended(self.rest, new)
             if state in ENDED and state != FINISHED:
-                raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
+                raise FlinkError(f"job {new} is {state}: {self.rest.failure(new)}")
             if state not in ENDED:
-                self._await_start(job, self.journal.after)
-                self._watch(job)
+                self._await_start(new, self.journal.after)
+                self._watch(new)
         except BaseException as error:
             self._fail(error, path)
         return self._moved(path)
@@ -318,13 +315,13 @@ class Transaction:
                 refuse_lost(self.rest, devices)
             self.rest.wait_released()
 
-        refuse_other(self.rest, path, chain, self.journal.name)
+        refuse_copy(self.rest, path, chain, self.journal.name)
         self.tell(f"starting it from its saved state on {listed(sorted(devices))}")
         self._save(asked=job, savepoint=path)
         if not submit(self.rest, jar, request, job, await_ready) and not was_asked:
             raise moved_by_others(self.journal.job, job)
         try:  # another user may have submitted a copy at the same time
-            refuse_other(self.rest, path, chain, self.journal.name)
+            refuse_copy(self.rest, path, chain, self.journal.name)
         except CopyRuns:
             withdraw(self.rest, lambda: jar, job)
             raise
@@ -399,16 +396,14 @@ class Transaction:
 
     def _steady_state(self) -> str | None:
         """State of the moved job once it is stable, or after a while; None if the job is gone."""
-        job, state, since = self.journal.job, "", time.monotonic()
+        state: str | None = None
+        began = time.monotonic()
         for _ in turns(self.settings.seconds):
-            seen = self.rest.state(job)
-            if seen is None or seen in ENDED:
-                return seen
-            if seen != state:
-                LOG.debug("after its stop failed, job %s is %s", job, seen)
-                state, since = seen, time.monotonic()
-            if state not in PASSING and time.monotonic() - since > STEADY_SECONDS:
+            state = self.rest.state(self.journal.job)
+            is_steady = state not in PASSING and time.monotonic() - began > STEADY_SECONDS
+            if state is None or state in ENDED or is_steady:
                 break
+        LOG.debug("after its stop failed, job %s is %s", self.journal.job, state)
         return state
 
     def _not_stopped(self, state: str) -> StreamplaceError:
@@ -425,7 +420,7 @@ class Transaction:
         later, now = next(reversed(chain_states(self.rest, job).items()), (job, state))
         if later != job and now not in ENDED:
             return moved_by_others(job, later)
-        self._save(savepoint=path)
+        self._save(asked=job, savepoint=path)  # for whoever starts it on request
         return StoppedByOthers(
             f"job {job} was stopped by somebody else, with its state in {path}; this command "
             "started nothing",
@@ -569,17 +564,23 @@ def forgotten(journal: Journal) -> FlinkError:
 
 
 @contextmanager
-def decided(journal: Journal) -> Iterator[None]:
-    """Raise Undecided for errors of the block which say that Flink does not answer, or starts."""
+def decided(claim: MoveClaim) -> Iterator[None]:
+    """Raise Undecided for errors of the block which say that Flink does not answer, or starts.
+
+    Before anything was asked of Flink, the job is as it was.
+    """
     try:
         yield
     except StillStarting as error:
         raise Undecided(
             f"{error}. It is not stopped, and nothing else is started",
             "; to wait for it again and finish the move, perhaps with a longer timeout: "
-            f"{journal.resume_by}",
+            f"{claim.journal.resume_by}",
         ) from None
     except NoAnswer as error:
+        journal = claim.journal
+        if not journal.asked:
+            raise
         raise Undecided(
             f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
             "known",
@@ -611,7 +612,6 @@ def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterato
     """End a move with the block, or leave it for --resume if the state of the job is undecided.
 
     An interrupted move has returned the job inside the block, unless it was interrupted again.
-    Raises Forgotten when the moved job no longer exists, because the JobManager was restarted.
     """
     try:
         yield
@@ -626,13 +626,6 @@ def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterato
             tell(f"the move is not finished; finish it with: {claim.journal.resume_by}")
         claim.leave() if is_unfinished else claim.end()
         raise
-    except BaseException:
-        claim.leave()
-        raise
-    try:
-        with decided(claim.journal):
-            if not chain_states(rest, claim.journal.job):
-                raise forgotten(claim.journal)
     except BaseException:
         claim.leave()
         raise

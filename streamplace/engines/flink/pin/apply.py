@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.others import CopyRuns, free_id, refuse_copy
-from streamplace.engines.flink.move.saving import Savepoint
+from streamplace.engines.flink.move.saving import CopyRuns, Savepoint, free_id, refuse_copy
 from streamplace.engines.flink.pin.fitting import (
     check_cluster,
     check_upload,

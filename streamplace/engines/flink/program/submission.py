@@ -30,7 +30,7 @@ from streamplace.engines.flink.rest.transport import plain_name
 
 ANSWER_SECONDS = 60.0
 """Timeout for the answer to a submission that is repeated, after which the job is looked up."""
-LOOK_SECONDS = 3.0
+LOOK_UP_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
 SPENT_SECONDS = 60.0
 """Time within which a job appears that another command is submitting, and whose id is refused."""
@@ -133,14 +133,14 @@ def submit(
         except NoAnswer as error:
             deadline = deadline or time.monotonic() + rest.patience
             rest.tell(f"{error}; checking whether job {job} was started")
-            if _appears(rest, job, LOOK_SECONDS):
+            if _state_within(rest, job, LOOK_UP_SECONDS) is not None:
                 return True
             if time.monotonic() > deadline:
                 raise
         except Refusal as error:
-            if not _exists(rest, job, error):
-                raise explained(error) from None
-            if not is_spent(error) and rest.state(job) == FAILED:  # its state cannot be restored
+            state = _state_if_refused(rest, job, error)
+            # Flink lists a job whose state it cannot restore as a failed one
+            if state is None or (state == FAILED and not is_spent(error)):
                 raise explained(error) from None
             return deadline is not None
 
@@ -150,15 +150,15 @@ def is_spent(error: BaseException) -> bool:
     return isinstance(error, Refusal) and any(one in error.complaint for one in DUPLICATE)
 
 
-def _exists(rest: Rest, job: str, error: FlinkError) -> bool:
-    """Whether Flink lists a job that it refuses to start, now or soon.
+def _state_if_refused(rest: Rest, job: str, error: FlinkError) -> str | None:
+    """State of a job that Flink refuses to start; None if it lists no such job, now or soon.
 
     If its id is spent and it does not appear, it ended long ago.
     """
     if not is_spent(error):
-        return rest.state(job) is not None
+        return rest.state(job)
     rest.tell(f"job {job} was submitted before; looking for it")
-    return _appears(rest, job, SPENT_SECONDS)
+    return _state_within(rest, job, SPENT_SECONDS)
 
 
 def explained(error: FlinkError) -> FlinkError:
@@ -173,9 +173,12 @@ def explained(error: FlinkError) -> FlinkError:
     return FlinkError(fault.partition("\n")[0]) if ours else error
 
 
-def _appears(rest: Rest, job: str, seconds: float) -> bool:
-    """Whether a job exists, or will within some seconds."""
-    return any(rest.state(job) is not None for _ in turns(seconds))
+def _state_within(rest: Rest, job: str, seconds: float) -> str | None:
+    """State of a job that exists, or will within some seconds; else None."""
+    for _ in turns(seconds):
+        if (state := rest.state(job)) is not None:
+            return state
+    return None
 
 
 def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
@@ -189,7 +192,7 @@ def withdraw(rest: Rest, jar: Callable[[], ClusterJar], job: str) -> None:
             jar().run({"entryClass": SPENT, "jobId": job})
             rest.cancel(job)
         except FlinkError as error:
-            if not _exists(rest, job, error) and not is_spent(error):
+            if _state_if_refused(rest, job, error) is None and not is_spent(error):
                 raise
     if rest.state(job) not in (None, *ENDED):
         rest.cancel(job)
