@@ -5,11 +5,9 @@ import copy
 import io
 import json
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingTCPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -392,79 +390,24 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.rest.running_job("job")
 
 
-ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"jobs": []}'
-
-
-class KeepingServer(ThreadingTCPServer):
-    """Answers requests over a connection until it breaks it off instead of answering.
-
-    Attributes
-    ----------
-    answers
-        Number of requests of each connection that are answered.
-    connections
-        Methods of the requests of each connection.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, answers: int) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers = answers
-        self.connections: list[list[str]] = []
-
-
-class _Handler(StreamRequestHandler):
-    server: KeepingServer
-
-    def handle(self) -> None:
-        methods: list[str] = []
-        self.server.connections.append(methods)
-        while line := self.rfile.readline():
-            while self.rfile.readline().strip():  # none of the requests has a body
-                pass
-            methods.append(line.split()[0].decode())
-            if len(methods) > self.server.answers:
-                return
-            self.wfile.write(ANSWER)
-
-
-@contextmanager
-def keeping(answers: int) -> Iterator[tuple[Rest, list[list[str]]]]:
-    """A client of such a server while the block runs, and the requests of its connections."""
-    with KeepingServer(answers) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Rest(f"http://127.0.0.1:{server.server_address[1]}"), server.connections
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_queries_share_a_connection() -> None:
-    """Also those of the client that is patient."""
-    with keeping(100) as (rest, connections):
-        for client in (rest, rest.patient(1.0, print), rest):
-            assert client.jobs() == {}
-    assert connections == [["GET"] * 3]
-
-
-def test_a_query_is_sent_again_if_its_idle_connection_was_broken_off() -> None:
-    """Once, over a new connection, without patience."""
-    with keeping(1) as (rest, connections):
-        assert rest.jobs() == rest.jobs() == {}
-    assert connections == [["GET", "GET"], ["GET"]]
-    with keeping(0) as (rest, connections), pytest.raises(NoAnswer, match="no Flink answers at ht"):
-        rest.jobs()
-    assert connections == [["GET"], ["GET"]]
+@pytest.mark.parametrize(
+    ("answers", "fails"), [([Raw(b""), {"jobs": []}], False), ([Raw(b"")], True)]
+)
+def test_a_query_is_sent_again_once_if_its_connection_breaks(
+    answers: list[Any], *, fails: bool
+) -> None:
+    """It may have been idle for too long."""
+    failed = pytest.raises(NoAnswer, match="no Flink answers at ht") if fails else nullcontext()
+    with FakeFlink({"GET /jobs": InTurn(*answers)}).served() as flink, failed:
+        assert Rest(flink.url).jobs() == {}
+    assert flink.requests("GET") == ["/jobs"] * 2
 
 
 def test_what_changes_something_is_sent_once() -> None:
     """Whether it was received cannot be told once its connection is broken off."""
-    with keeping(0) as (rest, connections), pytest.raises(NoAnswer):
-        rest.delete("/jars/x")
-    assert connections == [["DELETE"]]
+    with FakeFlink(otherwise=Raw(b"")).served() as flink, pytest.raises(NoAnswer):
+        Rest(flink.url).delete("/jars/x")
+    assert flink.requests("DELETE") == ["/jars/x"]
 
 
 def test_a_jar_is_uploaded_as_a_form(tmp_path: Path) -> None:

@@ -304,8 +304,7 @@ class FlinkMove:
             if job is not None and not journal.concerns(job):
                 continue
             journal.refuse_held()
-            is_stopping = stop_status(self.rest, journal.job, journal.trigger) is not None
-            if (job == journal.job and is_stopping) or has_to_go_on(self.rest, journal):
+            if has_to_go_on(self.rest, journal):
                 raise journal.interrupted()
             LOG.debug("nothing is left to do for an earlier move of job %s", journal.job)
             forget(journal.job)

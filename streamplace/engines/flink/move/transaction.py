@@ -142,7 +142,7 @@ class Transaction:
 
     def run(self) -> FlinkMoved:
         """Carry the move out, or finish it, from whatever state it is in."""
-        with ending(self.claim, self.rest, self.tell), decided(self.claim):
+        with ending(self.claim, self.rest, self.tell):
             try:
                 return self._run()
             except Forgotten as error:
@@ -563,29 +563,24 @@ def forgotten(journal: Journal) -> FlinkError:
     return Forgotten(clause, f". Finish the move with: {journal.resume_by}")
 
 
-@contextmanager
-def decided(claim: MoveClaim) -> Iterator[None]:
-    """Raise Undecided for errors of the block which say that Flink does not answer, or starts.
+def undecided(error: StreamplaceError, journal: Journal) -> StreamplaceError:
+    """Undecided for an error which says that Flink does not answer, or still starts the job.
 
     Before anything was asked of Flink, the job is as it was.
     """
-    try:
-        yield
-    except StillStarting as error:
-        raise Undecided(
+    if isinstance(error, StillStarting):
+        return Undecided(
             f"{error}. It is not stopped, and nothing else is started",
             "; to wait for it again and finish the move, perhaps with a longer timeout: "
-            f"{claim.journal.resume_by}",
-        ) from None
-    except NoAnswer as error:
-        journal = claim.journal
-        if not journal.asked:
-            raise
-        raise Undecided(
+            f"{journal.resume_by}",
+        )
+    if isinstance(error, NoAnswer) and journal.asked:
+        return Undecided(
             f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
             "known",
             f"; when Flink answers again, finish the move by: {journal.resume_by}",
-        ) from None
+        )
+    return error
 
 
 def has_to_go_on(rest: Rest, journal: Journal) -> bool:
@@ -615,9 +610,10 @@ def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterato
     """
     try:
         yield
-    except StreamplaceError as error:
+    except StreamplaceError as failure:
+        error = undecided(failure, claim.journal)
         claim.leave() if isinstance(error, Undecided) else claim.end()
-        raise
+        raise error from None
     except KeyboardInterrupt:
         is_unfinished = True
         with suppress(FlinkError):

@@ -28,7 +28,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.transport import plain_name
 
-ANSWER_SECONDS = 60.0
+SUBMISSION_SECONDS = 60.0
 """Timeout for the answer to a submission that is repeated, after which the job is looked up."""
 LOOK_UP_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
@@ -113,7 +113,7 @@ def submit(
     request: dict[str, object],
     job: str,
     await_ready: Callable[[], None],
-    seconds: float = ANSWER_SECONDS,
+    seconds: float = SUBMISSION_SECONDS,
 ) -> bool:
     """Submit a job with a given id from a jar; the job exists when this returns.
 

@@ -62,7 +62,6 @@ class TaskManager(TypedDict):
 
     id: str
     path: str
-    timeSinceLastHeartbeat: NotRequired[int]
     slotsNumber: NotRequired[int]
     freeSlots: NotRequired[int]
     totalResource: Resources

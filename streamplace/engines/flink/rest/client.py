@@ -52,10 +52,8 @@ ANSWER_SECONDS = 30.0
 """Timeout for an answer of Flink, which gives most of them within milliseconds."""
 POLL_SECONDS = 0.1
 """Pause before Flink is asked again, whether it did not answer or something is awaited."""
-RELEASE_SECONDS = 10.0
-"""Maximum time within which TaskManagers release the slots of a job that has ended."""
-CAUSE_SECONDS = 5.0
-"""Maximum time within which Flink reports why a job failed."""
+AFTER_SECONDS = 10.0
+"""Maximum time until Flink has released the slots of a job that has ended, and tells why."""
 JAR_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
@@ -276,7 +274,7 @@ class Rest:
         self.wait_released()
         return state
 
-    def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
+    def wait_released(self, seconds: float = AFTER_SECONDS) -> None:
         """Wait, up to ``seconds``, until no slot belongs to a job that has ended.
 
         TaskManagers release slots a moment after a job has ended; until then its resources are in
@@ -322,7 +320,7 @@ class Rest:
 
     def failure(self, job: str) -> str:
         """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
-        for _ in turns(CAUSE_SECONDS):
+        for _ in turns(AFTER_SECONDS):
             if traces := self._traces(job):
                 return root_cause(traces[0])
             if self.job(job)["state"] not in FAILED:

@@ -181,12 +181,19 @@ class Connection:
         An OSError or ValueError says that there is no complete answer within the time, or that it
         is too large. A GET whose connection breaks is sent once more: that may have been idle.
         """
+        import httpx
+
         try:
-            return self._exchange(request)
-        except ConnectionResetError:
-            if request.method != "GET":  # it may have been received
-                raise
-        return self._exchange(request)
+            try:
+                return self._send(request)
+            except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+                if request.method != "GET":  # it may have been received
+                    raise
+            return self._send(request)
+        except httpx.TimeoutException:
+            raise TimeoutError from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ConnectionError(str(error)) from None
 
     @cached_property
     def _client(self) -> "httpx.Client":
@@ -201,19 +208,6 @@ class Connection:
             trust_env=False,
             verify=self._context or False,
         )
-
-    def _exchange(self, request: Request) -> HttpAnswer:
-        """Send a request; a ConnectionResetError says that the connection broke."""
-        import httpx
-
-        try:
-            return self._send(request)
-        except httpx.TimeoutException:
-            raise TimeoutError from None
-        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
-            raise ConnectionResetError(str(error)) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ConnectionError(str(error)) from None
 
     def _send(self, request: Request) -> HttpAnswer:
         deadline = time.monotonic() + request.seconds
