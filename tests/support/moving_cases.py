@@ -143,14 +143,13 @@ class MoveCase:
         ).model_copy(update=facts)
         forget(OLD)
         program = Program(Path("a.jar"))
-        ways = (
-            Way(program, journal.after, lambda: cluster_jar(rest, "there")),
-            Way(program, journal.before, lambda: cluster_jar(rest, "here")),
-        )
+        there = Way(program, journal.after, lambda: cluster_jar(rest, "there"))
+        here = Way(program, journal.before, lambda: cluster_jar(rest, "here"))
         return Transaction(
             rest,
             MoveClaim.begin(journal),
-            ways,
+            there,
+            here,
             lambda _: None,
             MoveSettings(seconds=5.0, settle=0.0),
             None,

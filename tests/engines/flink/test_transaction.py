@@ -556,10 +556,9 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
     """It was not stopped, and Flink goes on with it."""
     case.flink.answers |= known({OLD: "RESTARTING"}) | {STOP: UNKNOWN}
     moving = case.move(asked=OLD)
-    there, here = moving.ways
     uploads = Mock()
     with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
-        replace(moving, ways=(replace(there, jar=uploads), replace(here, jar=uploads))).run()
+        replace(moving, there=replace(moving.there, jar=uploads)).run()
     uploads.assert_not_called()
 
 

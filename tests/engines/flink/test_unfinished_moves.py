@@ -86,7 +86,7 @@ def test_a_job_is_looked_up_however_long_its_submission_is_not_answered(case: Mo
     moving = case.move()
     asked: list[None] = []
     rest = case.flink.rest.patient(0.0, print)
-    assert submit(rest, moving.ways[0].jar(), {}, NEW, lambda: asked.append(None))
+    assert submit(rest, moving.there.jar(), {}, NEW, lambda: asked.append(None))
     assert case.flink.requests("POST") == ["/jars/there/run"]
     assert len(asked) == 1
 
@@ -97,7 +97,7 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(
     """Both have the same id, which Flink accepts once."""
     spent = failure("c.DuplicateJobSubmissionException: Job has already been submitted.")
     runs = {f"GET /jobs/{NEW}": job(NEW, "RUNNING", {})}
-    jar = case.move().ways[0].jar()
+    jar = case.move().there.jar()
     rest = case.flink.rest.patient(60.0, lambda _: None)
     case.flink.answers |= runs | {"POST /jars/there/run": spent}
     assert not submit(rest, jar, {}, NEW, lambda: None)
@@ -118,7 +118,7 @@ def test_a_job_whose_state_cannot_be_mapped_was_not_started(case: MoveCase) -> N
         f"GET /jobs/{NEW}": job(NEW, "FAILED", {}),
         "POST /jars/there/run": unmapped,
     }
-    jar = case.move().ways[0].jar()
+    jar = case.move().there.jar()
     with pytest.raises(FlinkError, match="state of operators that this job does not have"):
         submit(case.flink.rest, jar, {}, NEW, lambda: None)
 

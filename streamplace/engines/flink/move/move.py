@@ -249,9 +249,15 @@ class FlinkMove:
 
                 return Way(program, layout, jar)
 
-            ways = way(forward, places[0]), way(back, places[1])
             return Transaction(
-                rest, claim(), ways, self.tell, self.settings, rate, awaits_lost=awaits_lost
+                rest,
+                claim(),
+                way(forward, places[0]),
+                way(back, places[1]),
+                self.tell,
+                self.settings,
+                rate,
+                awaits_lost=awaits_lost,
             ).run()
 
     def savepoint_folder(self) -> str:

@@ -128,7 +128,8 @@ class Transaction:
 
     rest: Rest  # a patient client
     claim: MoveClaim
-    ways: tuple[Way, Way]  # submissions to the new devices, and to the previous ones
+    there: Way  # submission to the new devices
+    back: Way  # submission to the previous ones
     tell: Callable[[str], None]
     settings: MoveSettings
     rate: SourceFlow | None  # output of its sources before the move, if known
@@ -216,7 +217,7 @@ class Transaction:
         """
         job = self.journal.job
         try:
-            for way in self.ways:
+            for way in (self.there, self.back):
                 way.jar()
         except NoAnswer:
             raise
@@ -274,7 +275,7 @@ class Transaction:
         """Start the job on its new devices, and check that it settles."""
         new = self.journal.successor
         try:
-            self._start(new, self.ways[0], path)
+            self._start(new, self.there, path)
             self._watch(new)
         except BaseException as error:
             self._fail(error, path)
@@ -334,7 +335,7 @@ class Transaction:
 
     def _watch(self, job: str) -> None:
         """Raise FlinkError if a job does not run as placed, or does not settle."""
-        if check_placed(self.rest, job, self.ways[0].places):
+        if check_placed(self.rest, job, self.there.places):
             self.tell(f"job {job} runs; every subtask is where it is placed")
         if self.settings.settle > 0:
             self.tell(f"watching the job for {self.settings.settle:g} s")
@@ -475,7 +476,7 @@ class Transaction:
         checkpoint that the job was to be started from. The job may finish at any moment, and then
         cannot be saved any more.
         """
-        state, trigger, jar = self.rest.state(job), return_trigger(job), self.ways[1].jar
+        state, trigger, jar = self.rest.state(job), return_trigger(job), self.back.jar
         LOG.debug("job %s is %s, and is ended", job, state)
         if state is None:
             withdraw(self.rest, jar, job)
@@ -504,7 +505,7 @@ class Transaction:
         Raises an error with advice if that fails.
         """
         try:
-            self._start(job, self.ways[1], path)
+            self._start(job, self.back, path)
         except (NoAnswer, CopyRuns, EndedByOthers, MoveUnderWay):
             raise
         except StreamplaceError as failure:
@@ -515,7 +516,7 @@ class Transaction:
 
     def _returned(self, why: str, job: str) -> FlinkError:
         how = "again, without the devices that were lost"
-        if self.ways[1].places == self.journal.before:
+        if self.back.places == self.journal.before:
             how = "on its previous devices again"
         return FlinkError(f"{why}; the job runs {how}, as job {job}")
 

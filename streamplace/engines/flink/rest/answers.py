@@ -251,7 +251,6 @@ def _rows(**types: Any) -> Any:
     return lists[_fields(**types)]
 
 
-_TRIGGERED = _fields(request_id=str)
 ANSWERS: dict[str, Any] = {
     "/taskmanagers": _fields(taskmanagers=List[TaskManager]),
     "/taskmanagers/*": _fields(
@@ -273,7 +272,7 @@ ANSWERS: dict[str, Any] = {
         latest=NotRequired[LatestCheckpoints | None],
     ),
     "/jobs/*/checkpoints/config": CheckpointSettings,
-    "/jobs/*/stop": _TRIGGERED,
+    "/jobs/*/stop": _fields(request_id=str),
     "/jobs/*/savepoints/*": SavepointAnswer,
     "/jobs/*/vertices/*": _fields(subtasks=List[Subtask]),
     "/jobs/*/vertices/*/metrics": List[Metric],
