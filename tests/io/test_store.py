@@ -1,5 +1,6 @@
 """The user's store: killed writers, two processes, and files that cannot be read."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from stores import damage, fill_disk
+from stores import fill_disk
 
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError, successor
@@ -130,7 +131,9 @@ def test_a_row_that_is_damaged_is_refused_and_nothing_is_begun(table: str) -> No
         WatchDecision("", "move", JOB, "", {}, (1, 1), "")
     )
     append_entries([RUN])
-    damage(Store.usual(), table, '{"job": "later", "a field of a later version": 1}')
+    with closing(sqlite3.connect(Store.usual().path)) as database, database:
+        later = json.dumps({"job": "later", "a field of a later version": 1})
+        database.execute(f"UPDATE {table} SET document = ?", (later,))
     readers = {
         "moves": lambda: MoveClaim.begin(journal("e" * 32)),
         "watches": lambda: WatchLog.claimed(store, "e" * 32, "", print),

@@ -85,19 +85,11 @@ class InTurn:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes that take the place of an answer, whatever they mean; none break the connection off.
-
-    Attributes
-    ----------
-    more
-        What follows again and again, until the other end has had enough.
-    every
-        Seconds between two of these.
-    """
+    """Bytes that take the place of an answer, whatever they mean; none break the connection off."""
 
     content: bytes
-    more: bytes = b""
-    every: float = 0.0
+    more: bytes = b""  # what follows again and again, until the other end has had enough
+    every: float = 0.0  # seconds between two of these
 
     def send(self, connection: socket.socket) -> socket.socket:
         """Send them."""

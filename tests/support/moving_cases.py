@@ -73,24 +73,13 @@ def complete(place: Path, age: float) -> str:
 
 
 class MoveCase:
-    """A move of a job on a cluster that answers what it is told to.
-
-    Attributes
-    ----------
-    flink
-        The cluster.
-    started
-        Id, way and savepoint of every job that was started.
-    spent
-        Ids that were used up.
-    folder
-        Folder of savepoints.
-    """
+    """A move of a job on a cluster that answers what it is told to."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.flink, self.started = answering_flink(), Started()
-        self.spent: list[str] = []
-        self.folder = folder
+        self.flink = answering_flink()
+        self.started = Started()  # id, way and savepoint of every job that was started
+        self.spent: list[str] = []  # ids that were used up
+        self.folder = folder  # of savepoints
         self._failures: list[BaseException] = []
         self.flink.answers |= {f"POST /jars/{way}/run": self._spend for way in ("there", "here")}
         request = lambda _, saved: {"savepointPath": saved.path}  # noqa: E731

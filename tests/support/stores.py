@@ -1,12 +1,9 @@
-"""A store without room, and one with a damaged row."""
+"""A store without room."""
 
 import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
-
-from streamplace.io.store import Store
 
 
 def fill_disk(patch: pytest.MonkeyPatch) -> None:
@@ -20,9 +17,3 @@ def fill_disk(patch: pytest.MonkeyPatch) -> None:
         return database
 
     patch.setattr(sqlite3, "connect", full)
-
-
-def damage(store: Store, table: str, text: str = "{}") -> None:
-    """Replace all rows of a table."""
-    with closing(sqlite3.connect(store.path)) as database, database:
-        database.execute(f"UPDATE {table} SET document = ?", (text,))

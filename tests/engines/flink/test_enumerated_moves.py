@@ -66,25 +66,14 @@ ADVICE = re.compile(r"(streamplace flink (?:move|apply) .*?)\s*$", re.MULTILINE)
 
 @dataclass
 class Outcome:
-    """What became of a move.
+    """What became of a move."""
 
-    Attributes
-    ----------
-    status
-        Of the last command.
-    copies
-        Jobs that run afterwards.
-    lost, doubled
-        Numbers that were told by nobody, and more than once.
-    words
-        What the commands said.
-    """
-
-    status: int
-    copies: int
+    status: int  # of the last command
+    copies: int  # jobs that run afterwards
+    # Numbers that were told by nobody, and more than once.
     lost: int
     doubled: int
-    words: str
+    words: str  # what the commands said
 
 
 @dataclass

@@ -92,34 +92,16 @@ def saved(name: str, checkpoints: Any, policy: Any = KEPT) -> dict[str, Any]:
 
 @dataclass
 class Disturbance:
-    """What befalls a move, and what must become of it.
+    """What befalls a move, and what must become of it."""
 
-    Attributes
-    ----------
-    answers
-        What Flink answers otherwise.
-    told
-        Pattern of the error; empty if the job is moved.
-    started
-        Jobs that were started, with their way and state.
-    failures
-        Errors of the starts.
-    facts
-        Of the journal.
-    seconds
-        For which the job is watched after its start.
-    waits
-        Whether it is waited for until it runs.
-    """
-
-    answers: dict[str, Any]
-    told: str = ""
-    started: Started = field(default_factory=list)
+    answers: dict[str, Any]  # what Flink answers otherwise
+    told: str = ""  # pattern of the error; empty if the job is moved
+    started: Started = field(default_factory=list)  # jobs, with their way and state
     error: type[BaseException] = FlinkError
-    failures: Sequence[BaseException] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    waits: bool = False
+    failures: Sequence[BaseException] = ()  # errors of the starts
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the journal
+    seconds: float = 0.0  # for which the job is watched after its start
+    waits: bool = False  # whether it is waited for until it runs
 
 
 def resumed(
