@@ -58,6 +58,8 @@ LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
 SILENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
+TRIAL_SECONDS = 5.0
+"""Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 """Flink's settings for the folder of savepoints; the second is the older name."""
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
@@ -111,8 +113,13 @@ class FlinkMove:
     without_lost: Callable[[Journal], tuple[Layout, Layout]] | None = None
 
     def for_trials(self) -> "FlinkMove":
-        """Return the same, for moves after which the job is measured; their steps are logged."""
-        return replace(self, settings=self.settings.for_trials(), tell=LOG.info)
+        """Return the same, for moves after which the job is measured; their steps are logged.
+
+        So its rate is no condition, and it is watched only until it seems to run.
+        """
+        settle = min(TRIAL_SECONDS, self.settings.settle)
+        settings = replace(self.settings, settle=settle, least_rate=0.0)
+        return replace(self, settings=settings, tell=LOG.info)
 
     def plan(self, job: str, layout: Layout) -> MovePlan:
         """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
@@ -355,7 +362,8 @@ class FlinkMove:
 
     def _refuse_short_transactions(self, planned: Settings) -> None:
         """Raise SettingError if Kafka may drop what a sink has written while the job is moved."""
-        timeout, longest = int(planned.get(TRANSACTION_TIMEOUT, 0)) / 1000, self.settings.longest
+        timeout = int(planned.get(TRANSACTION_TIMEOUT, 0)) / 1000
+        longest = self.settings.savepoint_seconds + self.settings.seconds  # if it does not return
         if 0 < timeout < longest:
             raise SettingError(
                 f"{TRANSACTION_TIMEOUT} of a sink is {timeout:g} s, after which Kafka drops what "

@@ -1,11 +1,8 @@
 """Settings of moves."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from streamplace.model.defaults import SAVEPOINT_SECONDS
-
-TRIAL_SECONDS = 5.0
-"""Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +25,6 @@ class MoveSettings:
     least_rate: float = 0.8
 
     @property
-    def longest(self) -> float:
-        """Maximum number of seconds for which a move interrupts a job, if it does not go back."""
-        return self.savepoint_seconds + self.seconds
-
-    @property
     def compares_rates(self) -> bool:
         """Whether the rates before and after are compared."""
         return self.settle > 0 and self.least_rate > 0
-
-    def for_trials(self) -> "MoveSettings":
-        """Return the same, for moves after which the job is measured.
-
-        So its rate is no condition, and it is watched only until it seems to run.
-        """
-        return replace(self, settle=min(TRIAL_SECONDS, self.settle), least_rate=0.0)

@@ -28,7 +28,6 @@ from streamplace.io.placements import Prediction
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__package__)
-BY = "flink move --placement"
 VARYING_SECONDS = 60.0
 """Duration of each measurement of a varying rate, as of windows that fire once a minute."""
 
@@ -143,7 +142,7 @@ def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], N
         return
     carries = predicted.carries
     tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
-    note(BY, predicted, flow, tell)
+    note("flink move --placement", predicted, flow, tell)
     if flow.is_limited and flow.rate + flow.error < carries.low:
         tell(
             "its sources are held back at less than was predicted; 'streamplace flink advise' "

@@ -158,7 +158,13 @@ class Transaction:
         return moved
 
     def _go_on(self) -> FlinkMoved:
-        """Go on from the last job of the move that Flink knows."""
+        """Go on from the last job of the move that Flink knows.
+
+        - the moved one: it is stopped or cancelled, and its successor started;
+        - its successor: it runs where it is placed, and settles, or else goes back;
+        - a later one: it went back, and must run there;
+        - none, as the JobManager has forgotten them: the next one starts from the last state.
+        """
         journal, job = self.journal, self.journal.job
         states = chain_states(self.rest, job)
         LOG.debug("of the move of job %s, Flink knows %s", job, states)
