@@ -38,8 +38,8 @@ from streamplace.engines.flink.move.saving import CopyRuns, EndedByOthers
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     Forgotten,
-    NotRunning,
     NotSaved,
+    StoppedByOthers,
     Undecided,
 )
 from streamplace.engines.flink.pin.apply import wait_started
@@ -166,11 +166,11 @@ DISTURBANCES = {
     ),
     "it starts neither there nor here": Disturbance(
         {}, "no slots; the return.* failed, too: no disk.*in file:/s/savepoint-1.*: move --resume$",
-        [FORWARD, RETURN], NotRunning, [NO_SLOTS, FlinkError("no disk")],
+        [FORWARD, RETURN], Undecided, [NO_SLOTS, FlinkError("no disk")],
     ),
     "its jar is gone": Disturbance(
         {}, r"the return.* failed, too: a\.jar: .*start it with: move --resume", [FORWARD, RETURN],
-        NotRunning, [FormatError("a.jar: no such file"), FormatError("a.jar: no such file")],
+        Undecided, [FormatError("a.jar: no such file"), FormatError("a.jar: no such file")],
     ),
     "it restores its state": Disturbance(
         {f"GET /jobs/{NEW}": RESTORING},
@@ -270,7 +270,7 @@ DISTURBANCES = {
     "it fails where it had returned": resumed(
         known({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"})
         | {f"GET /jobs/{BACK}": job(BACK, "FAILED", {"map": "FAILED"})} | saved(BACK, RETAINED),
-        r"c\.D: lost.*state is in s3://b/chk-3; start it with", [], error=NotRunning, facts=ASKED,
+        r"c\.D: lost.*state is in s3://b/chk-3; start it with", [], error=Undecided, facts=ASKED,
         waits=True,
     ),
     "its first job is forgotten": resumed(known({NEW: "RUNNING"}), "", [], facts=ASKED),
@@ -568,7 +568,7 @@ def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
     case.flink.answers |= known({OLD: "FINISHED"}) | saved(OLD, STOPPED) | {STOP: UNKNOWN}
     moving = case.move()
     told = r"stopped by somebody else.*savepoint-9;.*: move --resume"
-    with pytest.raises(NotRunning, match=told):
+    with pytest.raises(StoppedByOthers, match=told):
         moving.run()
     assert case.started == []
     moving.run()

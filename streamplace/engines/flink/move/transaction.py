@@ -90,11 +90,7 @@ class Forgotten(Undecided):
     """The JobManager was restarted without high availability, and no longer knows the job."""
 
 
-class NotRunning(Undecided):
-    """The job does not run, but its state exists: resuming the move starts it."""
-
-
-class StoppedByOthers(NotRunning):
+class StoppedByOthers(Undecided):
     """Another user stopped the job before the move did, so it is only started on request."""
 
 
@@ -538,7 +534,7 @@ class Transaction:
                 f"{words}. Job {job} has not ended, so do not start another one from {path}",
                 f"; when it runs or has ended, finish the move by: {self.journal.resume_by}",
             )
-        return NotRunning(
+        return Undecided(
             f"{words}. The job is not running. Its state is in {path}",
             f"; start it with: {self.journal.resume_by}",
         )
