@@ -54,7 +54,7 @@ def answering_flink() -> FakeFlink:
     answers = healthy("dev-0", "dev-1") | {
         f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
         STOP: SAVED,
-        f"GET /jobs/{OLD}": InTurn(RUNNING, FINISHED),
+        f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED),
         f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}},
         f"GET /jobs/{NEW}": UNKNOWN,
         f"GET /jobs/{BACK}": UNKNOWN,

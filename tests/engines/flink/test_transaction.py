@@ -121,14 +121,14 @@ def watched(
 ) -> Disturbance:
     """A job that is in a state while it is watched, and starts where it was from a path."""
     answers = known({OLD: "FINISHED", NEW: state}) | saved(NEW, checkpoints, policy)
-    answers |= {f"GET /jobs/{OLD}": InTurn(RUNNING, FINISHED)}
+    answers |= {f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, FINISHED)}
     started = [FORWARD, (BACK, "here", back)] if back else [FORWARD]
     return Disturbance(answers, told, started, error, seconds=1.0)
 
 
 def failing_stop(told: str, checkpoints: Any, path: str | None, state: str) -> Disturbance:
     """A job that ends while it is being stopped, and has saved something."""
-    ended = {STOP: FAILED, f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, state, {}))}
+    ended = {STOP: FAILED, f"GET /jobs/{OLD}": InTurn(RUNNING, RUNNING, job(OLD, state, {}))}
     started = [] if path is None else [(BACK, "here", path)]
     return Disturbance(ended | saved(OLD, checkpoints, DELETED), told, started)
 

@@ -73,7 +73,7 @@ TWICE = "what it wrote since then may be written twice"
 
 
 class Undecided(FlinkError):
-    """Flink no longer answers; the state of the job is unknown, and the move must be resumed.
+    """What becomes of the job is not known, or it does not run: the move must be resumed.
 
     Attributes
     ----------
@@ -171,74 +171,59 @@ class Transaction:
             return self._proceed(path)
         last, state = next(reversed(states.items()))
         if last == job:
-            return self._end_first(self.rest.state(job))
+            return self._end_first()
         if journal.asked in ("", job) and not journal.returns:
             raise moved_by_others(job, last)
         if last != journal.successor:
             self._report_return(last, state)
         return self._continue(last, state)
 
-    def _end_first(self, state: str | None) -> FlinkMoved:
+    def _end_first(self) -> FlinkMoved:
         """End the moved job, as no successor of it is known, and start it on its new devices."""
-        journal, job, trigger = self.journal, self.journal.job, self.journal.trigger
-        if state is None:
-            raise forgotten(journal)
+        journal, job = self.journal, self.journal.job
         if journal.cancels:
-            return self._cancel(state)
+            return self._cancel()
+        state = self._first_state()
         if state in ENDED and journal.savepoint is not None:
             return self._proceed(journal.savepoint)
-        is_known = False  # whether Flink knows of a request to stop it
-        if journal.asked or state in ENDED:
-            is_known = stop_status(self.rest, job, trigger) is not None
-        if journal.asked and (state in ENDED or is_known):
+        if journal.asked and (state in ENDED or self._stop_is_known()):
             return self._forward(self._await_stop())
-        if is_known:
-            raise MoveUnderWay(
-                f"job {job} was stopped by another command, which moves it; this command "
-                "started nothing"
-            )
+        if state == "RUNNING":
+            self._prepare()
+            state = self._first_state()  # another command may have stopped it meanwhile
         if state in ENDED:
+            if self._stop_is_known():
+                raise MoveUnderWay(
+                    f"job {job} was stopped by another command, which moves it; this command "
+                    "started nothing"
+                )
             raise self._not_stopped(state)
         if state != "RUNNING":
             raise FlinkError(f"job {job} is {state}, not RUNNING any more; move it when it runs")
-        self._begin()
+        self.claim.save(asked=job)
         self.tell(f"stopping job {job} with a savepoint")
         try:
-            self._ask_to_stop(job, trigger)
-            path = self._saved(job, trigger)
+            self._ask_to_stop(job, journal.trigger)
+            path = self._saved(job, journal.trigger)
             self.tell(f"its state is in {path}")
             self._save(savepoint=path)
         except BaseException as error:
             self._fail(error)
         return self._forward(path)
 
-    def _begin(self) -> None:
-        """Prepare both starts while the job runs, and write that it is ended from now on.
-
-        Raises MoveUnderWay or Forgotten when a jar cannot be uploaded because the job has gone.
-        """
-        job = self.journal.job
-        try:
-            for way in (self.there, self.back):
-                way.jar()
-        except NoAnswer:
-            raise
-        except StreamplaceError:
-            last = next(reversed(chain_states(self.rest, job)), "")
-            if last != job:
-                raise (moved_by_others(job, last) if last else forgotten(self.journal)) from None
-            raise
-        self.claim.save(asked=job)
-
-    def _cancel(self, state: str) -> FlinkMoved:
+    def _cancel(self) -> FlinkMoved:
         """End a job that has lost devices, and start it from the last state that outlives it."""
-        job, is_asked = self.journal.job, bool(self.journal.asked)
-        if is_asked and state not in (*ENDED, *CANCELLED):  # Flink may run it again by now
-            raise FlinkError(f"job {job} was not cancelled yet, and is {state}")
-        if not is_asked:
+        job = self.journal.job
+        if self.journal.asked:
+            state = self._first_state()
+            if state not in (*ENDED, *CANCELLED):  # Flink may run it again by now
+                raise FlinkError(f"job {job} was not cancelled yet, and is {state}")
+        else:
+            self._prepare()
+            state = self._first_state()
             if state in (FINISHED, *CANCELLED):
                 raise self._not_stopped(state)
-            self._begin()
+            self.claim.save(asked=job)
         if state not in ENDED:
             self.tell(f"cancelling job {job}")
             try:
@@ -254,6 +239,33 @@ class Transaction:
         assert path is not None  # it was known when this began
         self._save(savepoint=path)
         return self._proceed(path)
+
+    def _first_state(self) -> str:
+        """State of the moved job; Forgotten if the JobManager does not know it any more."""
+        if (state := self.rest.state(self.journal.job)) is None:
+            raise forgotten(self.journal)
+        return state
+
+    def _stop_is_known(self) -> bool:
+        """Whether Flink knows that the moved job was asked to stop, which takes a while."""
+        return stop_status(self.rest, self.journal.job, self.journal.trigger) is not None
+
+    def _prepare(self) -> None:
+        """Upload both jars while the job runs, so that whatever they lack is found before.
+
+        Raises MoveUnderWay or Forgotten when that fails because the job has gone meanwhile.
+        """
+        job = self.journal.job
+        try:
+            for way in (self.there, self.back):
+                way.jar()
+        except NoAnswer:
+            raise
+        except StreamplaceError:
+            last = next(reversed(chain_states(self.rest, job)), "")
+            if last != job:
+                raise (moved_by_others(job, last) if last else forgotten(self.journal)) from None
+            raise
 
     def _await_stop(self) -> str:
         """Path of the savepoint of a job that was asked to stop before."""
