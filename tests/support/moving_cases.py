@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,8 @@ class MoveCase:
         ).model_copy(update=facts)
         forget(OLD)
         program = Program(Path("a.jar"))
-        there = Way(program, journal.after, lambda: cluster_jar(rest, "there"))
-        here = Way(program, journal.before, lambda: cluster_jar(rest, "here"))
+        there = Way(program, journal.after, lambda: nullcontext(cluster_jar(rest, "there")))
+        here = Way(program, journal.before, lambda: nullcontext(cluster_jar(rest, "here")))
         return Transaction(
             rest,
             MoveClaim.begin(journal),

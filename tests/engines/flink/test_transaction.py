@@ -540,7 +540,7 @@ def test_a_resumed_move_does_not_wait_for_a_lost_device_of_a_job_that_restarts(
     moving = case.move(asked=OLD)
     uploads = Mock()
     with pytest.raises(FlinkError, match=f"job {OLD} is RESTARTING, not RUNNING any more"):
-        replace(moving, there=replace(moving.there, jar=uploads)).run()
+        replace(moving, there=replace(moving.there, upload=uploads)).run()
     uploads.assert_not_called()
 
 

@@ -2,10 +2,9 @@
 
 import logging
 import shlex
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import count
 
 from streamplace.engines.flink.layout import Layout
@@ -234,7 +233,7 @@ class FlinkMove:
     def _carry_out(
         self, journal: Journal, claim: Callable[[], MoveClaim], rate: SourceFlow | None = None
     ) -> FlinkMoved:
-        """Claim a move, and carry it out; its jars stay on the cluster meanwhile."""
+        """Claim a move, and carry it out."""
         remember(journal.job, self.program)  # so that the command that is printed needs no jar
         program = replace(self.program, entry_class=self.program.entry)
         back = program.with_settings(journal.settings)
@@ -243,29 +242,28 @@ class FlinkMove:
         if self.without_lost is not None:
             places = self.without_lost(journal)
         rest = self.rest.patient(SILENCE_SECONDS, self.tell)
-        with ExitStack() as uploads:
 
-            def way(program: Program, layout: Layout) -> Way:
-                @cache
-                def jar() -> ClusterJar:
-                    await_devices(rest, layout.devices, self.settings.seconds, self.tell)
-                    managers = left_without(rest, *chain_of(journal.job))
-                    pinning, managed = fitted(rest, layout, program.managed_mb, managers)
-                    made = placed_upload(rest, self.flink, program, pinning, managed)
-                    return uploads.enter_context(made)
+        def way(program: Program, layout: Layout) -> Way:
+            @contextmanager
+            def upload() -> Iterator[ClusterJar]:
+                await_devices(rest, layout.devices, self.settings.seconds, self.tell)
+                managers = left_without(rest, *chain_of(journal.job))
+                pinning, managed = fitted(rest, layout, program.managed_mb, managers)
+                with placed_upload(rest, self.flink, program, pinning, managed) as jar:
+                    yield jar
 
-                return Way(program, layout, jar)
+            return Way(program, layout, upload)
 
-            return Transaction(
-                rest,
-                claim(),
-                way(forward, places[0]),
-                way(back, places[1]),
-                self.tell,
-                self.settings,
-                rate,
-                awaits_lost=awaits_lost,
-            ).run()
+        return Transaction(
+            rest,
+            claim(),
+            way(forward, places[0]),
+            way(back, places[1]),
+            self.tell,
+            self.settings,
+            rate,
+            awaits_lost=awaits_lost,
+        ).run()
 
     def savepoint_folder(self) -> str:
         """Folder of savepoints: the one given, else that of the job's or the cluster's settings.

@@ -9,8 +9,8 @@ Flink accepts each of these ids once, so no two copies can run.
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from streamplace.engines.flink.layout import Layout
@@ -109,13 +109,27 @@ class FlinkMoved:
     savepoint: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Way:
     """Program and devices for a submission: with the new placement, or with the previous one."""
 
     program: Program
     places: Layout
-    jar: Callable[[], ClusterJar]  # waits for its devices, and uploads the jar for them once
+    # Waits for its devices, and uploads the jar for them, which is removed in the end.
+    upload: Callable[[], AbstractContextManager[ClusterJar]]
+    _uploads: ExitStack = field(default_factory=ExitStack, init=False)
+    _jar: ClusterJar | None = field(default=None, init=False)
+
+    def jar(self) -> ClusterJar:
+        """The jar on the cluster; it is uploaded when it is first needed."""
+        if self._jar is None:
+            self._jar = self._uploads.enter_context(self.upload())
+        return self._jar
+
+    def remove_jar(self) -> None:
+        """Remove the jar from the cluster."""
+        self._jar = None
+        self._uploads.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +162,11 @@ class Transaction:
 
     def _run(self) -> FlinkMoved:
         """Do what is left to do; raise Forgotten if the JobManager forgets the job meanwhile."""
-        moved = self._go_on()
+        try:
+            moved = self._go_on()
+        finally:
+            self.there.remove_jar()
+            self.back.remove_jar()
         if not chain_states(self.rest, self.journal.job):
             raise forgotten(self.journal)
         return moved
