@@ -17,9 +17,9 @@ from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
+from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.module import GiphModule
 from streamplace.papers.giph.network import network_of, scores, shapes
-from streamplace.papers.giph.options import GiphConfig
 from streamplace.papers.giph.placing import GiphImprover, GiphWalker
 from streamplace.papers.walks.graph import WalkRecord, node_graph_of
 from streamplace.papers.walks.module import NodeGraphBatch

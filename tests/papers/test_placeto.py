@@ -18,9 +18,9 @@ from streamplace.learn.walker import Walked
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.placeto.model import PlacetoConfig
 from streamplace.papers.placeto.module import PlacetoPolicy
 from streamplace.papers.placeto.network import shapes
-from streamplace.papers.placeto.options import PlacetoConfig
 from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]

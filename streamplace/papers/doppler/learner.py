@@ -24,8 +24,8 @@ from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.features import FEATURES
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.module import DopplerModule, choices
-from streamplace.papers.doppler.options import DopplerConfig
 from streamplace.papers.doppler.policy import PreparedProblem, numbers_of
 
 

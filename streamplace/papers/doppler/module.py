@@ -27,7 +27,7 @@ from streamplace.papers.doppler.features import (
     DopplerFeatures,
     members_of_paths,
 )
-from streamplace.papers.doppler.options import DopplerConfig
+from streamplace.papers.doppler.model import DopplerConfig
 
 N_EDGE = 2
 ALMOST = 1 - 1e-6

@@ -22,8 +22,8 @@ from streamplace.papers.doppler.episode import (
     new_record,
 )
 from streamplace.papers.doppler.features import FEATURES, DopplerFeatures, features_of
+from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.module import DopplerModule, GraphTensors, NetworkOutputs
-from streamplace.papers.doppler.options import DopplerConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from streamplace.papers.giph.features import (
     look,
     update_criticality,
 )
+from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.network import GiphNetwork, network_of, scores, shapes
-from streamplace.papers.giph.options import GiphConfig
 from streamplace.papers.walks.graph import (
     NodeFeatures,
     NodeGraph,

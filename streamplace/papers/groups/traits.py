@@ -19,8 +19,8 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.learn.constructive.policy import scale_of
 from streamplace.model.arrays import Floats
+from streamplace.papers.groups import Trait
 from streamplace.papers.groups.nodes import Nodes
-from streamplace.papers.groups.options import Trait
 
 WAVES = 16
 """Size of the embedding of a position."""

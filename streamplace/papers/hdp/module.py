@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.parameters import normal
 from streamplace.learn.tensors.draws import gumbel
-from streamplace.papers.hdp.options import HdpConfig
+from streamplace.papers.hdp.model import HdpConfig
 
 CLOSED = -1e9
 

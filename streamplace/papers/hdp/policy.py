@@ -14,12 +14,12 @@ from streamplace.learn.constructive.recurrence import one_hot
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
+from streamplace.papers.groups import Trait
 from streamplace.papers.groups.nodes import Nodes
-from streamplace.papers.groups.options import Trait
 from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
+from streamplace.papers.hdp.model import HdpConfig
 from streamplace.papers.hdp.module import HdpModule, ReadSequences, Sequences
-from streamplace.papers.hdp.options import HdpConfig
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
 BATCH = 64

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from streamplace.model.arrays import Longs, Singles
-from streamplace.papers.hsdag.options import HsdagConfig
+from streamplace.papers.hsdag.model import HsdagConfig
 
 CLOSED = -1e9
 

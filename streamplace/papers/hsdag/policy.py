@@ -16,8 +16,8 @@ from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
+from streamplace.papers.hsdag.model import HsdagConfig
 from streamplace.papers.hsdag.module import GraphsSideBySide, GroupingRound, HsdagModule
-from streamplace.papers.hsdag.options import HsdagConfig
 
 BATCH = 256
 """Problems that are placed at once."""

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
+from streamplace.papers.placeto.model import PlacetoConfig
 from streamplace.papers.placeto.network import GROUPS, HIDDEN, SUMMARY, network_of
-from streamplace.papers.placeto.options import PlacetoConfig
 from streamplace.papers.placeto.placing import (
     FEATURES,
     N_OPERATOR,

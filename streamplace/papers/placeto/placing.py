@@ -25,8 +25,8 @@ from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
+from streamplace.papers.placeto.model import PlacetoConfig
 from streamplace.papers.placeto.network import PlacetoNetwork, network_of, scores, shapes
-from streamplace.papers.placeto.options import PlacetoConfig
 from streamplace.papers.walks.graph import (
     NodeFeatures,
     NodeGraph,

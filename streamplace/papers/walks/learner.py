@@ -27,7 +27,7 @@ from streamplace.learn.reward import judge_of
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Improver, Walked, Walker, walks
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem, random_placements
-from streamplace.papers.walks.options import ImprovingConfig
+from streamplace.papers.walks import ImprovingConfig
 
 LEAST = 1e-12
 """Smallest reward whose logarithm is taken."""
