@@ -19,10 +19,9 @@ from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
 from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.module import GiphModule
-from streamplace.papers.giph.network import network_of, scores, shapes
-from streamplace.papers.giph.placing import GiphImprover, GiphWalker
+from streamplace.papers.giph.placing import GiphImprover, GiphWalker, network_of, scores, shapes
 from streamplace.papers.walks.graph import WalkRecord, node_graph_of
-from streamplace.papers.walks.module import NodeGraphBatch
+from streamplace.papers.walks.messages import NodeGraphBatch
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""

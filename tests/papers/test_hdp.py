@@ -20,7 +20,7 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.tensors.draws import child
 from streamplace.model import Problem
 from streamplace.papers.groups.placing import TraitPolicy
-from streamplace.papers.hdp.module import HdpModule
+from streamplace.papers.hdp.policy import HdpModule
 
 Floats = NDArray[np.float64]
 

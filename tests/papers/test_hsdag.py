@@ -27,8 +27,13 @@ from streamplace.learn.registry import MODELS, configured
 from streamplace.learn.tensors.draws import child, uniform
 from streamplace.model import Problem
 from streamplace.papers.groups.traits import Traits
-from streamplace.papers.hsdag.module import ALONE, HsdagModule, parse
-from streamplace.papers.hsdag.policy import DescribedNodes, GroupingRounds
+from streamplace.papers.hsdag.policy import (
+    ALONE,
+    DescribedNodes,
+    GroupingRounds,
+    HsdagModule,
+    parse,
+)
 
 Floats = NDArray[np.float64]
 Groups = list[set[int]]

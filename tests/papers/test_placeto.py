@@ -20,8 +20,7 @@ from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto.model import PlacetoConfig
 from streamplace.papers.placeto.module import PlacetoPolicy
-from streamplace.papers.placeto.network import shapes
-from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker
+from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker, shapes
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""

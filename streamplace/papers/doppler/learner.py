@@ -25,8 +25,7 @@ from streamplace.model.problem import Problem
 from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.features import FEATURES
 from streamplace.papers.doppler.model import DopplerConfig
-from streamplace.papers.doppler.module import DopplerModule, choices
-from streamplace.papers.doppler.policy import PreparedProblem, numbers_of
+from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
 
 
 class DopplerLearner(PolicyLearner[DopplerConfig]):

@@ -1,11 +1,25 @@
-"""Doppler's two policies on one problem: for training, and from a weights file."""
+"""Doppler's networks in torch: their outputs for an episode, and the likelihood of its choices.
 
+With N(v) the neighbours of v, e the seconds of the stream between and whether it leads away or
+here, and FFNN a linear map with a bias, section 5.2 of the paper reads
+
+    h_v ← LeakyReLU(W [h_v : mean over u in N(v) of LeakyReLU(W [h_u : h_v : e_uv])])
+    SEL = softmax over ready v of w · LeakyReLU(W [h_v : Σ h on b-path : Σ h on t-path : FFNN(x_v)])
+    PLC = softmax over open d of w · LeakyReLU(W [h_v : Σ h of tasks on d : FFNN(y_d) : FFNN(x_v)])
+
+where every W and w is another one, but the same in all rounds; h begins as a linear map of x_v.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu, linear, one_hot
 
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.parameters import fill
@@ -15,15 +29,187 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.papers.doppler.episode import (
     LIKELIEST,
+    SLOPE,
     DecisionRules,
     DopplerHeads,
     EpisodeRecord,
     episodes,
     new_record,
 )
-from streamplace.papers.doppler.features import FEATURES, DopplerFeatures, features_of
+from streamplace.papers.doppler.features import (
+    FEATURES,
+    N_DEVICE,
+    N_TASK,
+    DopplerFeatures,
+    features_of,
+    members_of_paths,
+)
 from streamplace.papers.doppler.model import DopplerConfig
-from streamplace.papers.doppler.module import DopplerModule, GraphTensors, NetworkOutputs
+
+N_EDGE = 2
+ALMOST = 1 - 1e-6
+EACH = 0.1
+"""Factor of the members of a path or a device in sums, so that sums are as large as a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTensors:
+    """A problem as tensors (N tasks, E streams, each seen from both ends)."""
+
+    tasks: Tensor  # [N, 5]
+    source: Tensor  # [2 E]
+    target: Tensor  # [2 E]
+    edges: Tensor  # [2 E, 2]
+    degree: Tensor  # [N, 1]
+    before: tuple[Tensor, Tensor]  # pairs (v, u), u on the b-level path of v
+    after: tuple[Tensor, Tensor]  # the same of the t-level paths
+
+    @classmethod
+    def of(cls, features: DopplerFeatures, device: str = "cpu") -> "GraphTensors":
+        """Tensors of a problem."""
+        source, target = (_rows(ends) for ends in (features.tasks.source, features.tasks.target))
+        both = torch.cat([target, source])
+        seconds = torch.from_numpy(features.sending.astype(np.float32))
+        direction = torch.ones_like(seconds)
+        edges = torch.stack([seconds.repeat(2), torch.cat([direction, -direction])], 1)
+        degree = torch.bincount(both, minlength=features.tasks.n_tasks).clamp(min=1)[:, None]
+        return cls(
+            torch.from_numpy(features.of_task.astype(np.float32)).to(device),
+            torch.cat([source, target]).to(device),
+            both.to(device),
+            edges.to(device),
+            degree.to(device),
+            _paths(features.before, device),
+            _paths(features.after, device),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOutputs:
+    """`DopplerHeads` with gradients."""
+
+    score: Tensor
+    start: Tensor
+    carried: Tensor
+    seen: Tensor
+    out: Tensor
+
+    def heads(self) -> DopplerHeads:
+        """Return the same for the episodes."""
+        parts = (self.score, self.start, self.carried, self.seen, self.out)
+        return DopplerHeads(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in parts))
+
+
+class DopplerModule(nn.Module):
+    """Both policies."""
+
+    def __init__(self, config: DopplerConfig) -> None:
+        super().__init__()
+        width, hidden = config.width, config.hidden
+        self.rounds = config.rounds
+        self.enter = nn.Linear(N_TASK, width)
+        self.message = nn.Linear(2 * width + N_EDGE, width)
+        self.update = nn.Linear(2 * width, width)
+        self.sel_task, self.plc_task = nn.Linear(N_TASK, width), nn.Linear(N_TASK, width)
+        self.plc_device = nn.Linear(N_DEVICE, width)
+        self.sel_hidden, self.plc_hidden = (nn.Linear(4 * width, hidden) for _ in "ab")
+        self.sel_out, self.plc_out = (nn.Linear(hidden, 1, bias=False) for _ in "ab")
+
+    def forward(self, graph: GraphTensors) -> NetworkOutputs:
+        """Outputs of both networks for a problem."""
+        states = self.states(graph)
+        parts = [states, *(_summed(states, path) for path in (graph.before, graph.after))]
+        joined = torch.cat([*parts, self.sel_task(graph.tasks)], 1)
+        score = self.sel_out(leaky_relu(self.sel_hidden(joined), SLOPE))[:, 0]
+        of_task, of_placed, of_device, of_features = self.plc_hidden.weight.chunk(4, 1)
+        start = linear(states, of_task, self.plc_hidden.bias)
+        start = start + linear(self.plc_task(graph.tasks), of_features)
+        start = start + linear(self.plc_device.bias, of_device)
+        seen = linear(self.plc_device.weight.T, of_device)
+        return NetworkOutputs(
+            score, start, EACH * linear(states, of_placed), seen, self.plc_out.weight[0]
+        )
+
+    def states(self, graph: GraphTensors) -> Tensor:
+        """States of all tasks [N, W] after the messages."""
+        states = self.enter(graph.tasks)
+        for _ in range(self.rounds):
+            ends = states[graph.source], states[graph.target], graph.edges
+            messages = leaky_relu(self.message(torch.cat(ends, 1)), SLOPE)
+            received = torch.zeros_like(states).index_add(0, graph.target, messages) / graph.degree
+            states = leaky_relu(self.update(torch.cat([states, received], 1)), SLOPE)
+        return states
+
+
+class Choices(NamedTuple):
+    """Log-probability and entropy [S, T] of the choices at every step of S episodes."""
+
+    log_p: Tensor
+    entropy: Tensor
+
+
+def choices(
+    outputs: NetworkOutputs, record: EpisodeRecord, config: DopplerConfig, exploration: float
+) -> Choices:
+    """Likelihood of the labelled choices of a record by the policies that are learned.
+
+    A share of the choices is uniform exploration, so the probability of a choice is
+    (1 - share) · π + share / open choices, whose logarithm has a floor.
+    """
+    both = []
+    if config.select == "learned":
+        both.append(_tasks(outputs, record, exploration))
+    if config.place == "learned":
+        both.append(_devices(outputs, record, exploration))
+    return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
+
+
+def _tasks(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
+    ready, task = torch.from_numpy(record.ready).to(outputs.score.device), _rows(record.task)
+    log_p = outputs.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
+    return _chosen(log_p, ready, task, exploration)
+
+
+def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
+    at = outputs.out.device
+    is_open, looks = (torch.from_numpy(part).to(at) for part in (record.open, record.looks))
+    start = outputs.start[_rows(record.task).to(at)][:, :, None]
+    logits = (
+        leaky_relu(start + _carried(outputs, record) + looks @ outputs.seen, SLOPE) @ outputs.out
+    )
+    log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
+    return _chosen(log_p, is_open, _rows(record.device), exploration)
+
+
+def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) -> Choices:
+    """Log-probability of the choices, and the entropy in nats over the open ones."""
+    chosen = log_p.gather(-1, choice.to(log_p.device)[..., None])[..., 0]
+    if exploration > 0:
+        any_of = math.log(exploration) - is_open.sum(-1).log()
+        chosen = torch.logaddexp(chosen + math.log1p(-min(exploration, ALMOST)), any_of)
+    return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
+
+
+def _carried(outputs: NetworkOutputs, record: EpisodeRecord) -> Tensor:
+    """Sum of the earlier tasks' parts on every device at every step [S, T, D, H]."""
+    at, d = outputs.score.device, record.open.shape[-1]
+    done = one_hot(_rows(record.done_device), d).to(at, outputs.carried.dtype)
+    added = outputs.carried[_rows(record.done_task).to(at)][:, :, None] * done[..., None]
+    return added.cumsum(1) - added
+
+
+def _summed(states: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
+    owner, member = pairs
+    return EACH * torch.zeros_like(states).index_add(0, owner, states[member])
+
+
+def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:
+    owner, member = members_of_paths(follower)
+    return _rows(owner).to(device), _rows(member).to(device)
+
+
+def _rows(numbers: Ints) -> Tensor:
+    return torch.from_numpy(numbers.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)

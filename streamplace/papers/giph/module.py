@@ -10,10 +10,18 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
 from streamplace.papers.giph.features import N_EDGE
 from streamplace.papers.giph.model import GiphConfig
-from streamplace.papers.giph.network import HIDDEN, SAGE, Form, n_features, network_of
-from streamplace.papers.giph.placing import FEATURES, GiphImprover, GiphWalker
+from streamplace.papers.giph.placing import (
+    FEATURES,
+    HIDDEN,
+    SAGE,
+    Form,
+    GiphImprover,
+    GiphWalker,
+    n_features,
+    network_of,
+)
 from streamplace.papers.walks.direction import WIDTH
-from streamplace.papers.walks.module import DirectionLayer, NodeGraphBatch, begin, mean_of
+from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 
 class SageLayer(nn.Module):

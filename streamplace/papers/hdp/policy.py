@@ -1,17 +1,32 @@
-"""The RNN placer as a constructive policy: problems as sequences of nodes."""
+"""The RNN placer in torch: a bidirectional LSTM reads, an LSTM with attention decides.
+
+Shapes: G graphs, N nodes (padded), S samples of a graph, R = G · S rows, W width, D devices,
+F features.
+
+    e_1 … e_N  = BiLSTM(x_1 … x_N)                        each [forward : backward]
+    s_t        = LSTM(s_(t-1), [e_t : device of node t - 1])     s_0 = [forward_N : backward_1]
+    α_tj       = softmax over nodes j of  v · tanh(W₁ e_j + W₂ s_t)
+    P(d_t)     = softmax over open devices of  C tanh(W₃ [s_t : Σ_j α_tj e_j] / T)
+
+Attention is that of Bahdanau et al.; C and T delay a deterministic softmax. Problems become
+sequences of nodes, in the order of the nodes' first operators.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import Likelihood
-from streamplace.learn.constructive.recurrence import one_hot
+from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.parameters import normal
+from streamplace.learn.tensors.draws import gumbel
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups import Trait
@@ -19,7 +34,110 @@ from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp.model import HdpConfig
-from streamplace.papers.hdp.module import HdpModule, ReadSequences, Sequences
+
+CLOSED = -1e9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences:
+    """G graphs as sequences of nodes."""
+
+    features: Tensor  # [G, N, F]
+    present: Tensor  # [G, N] false for padding, which comes last
+    open: Tensor  # [G, N, D] devices that a node may use; padding only the first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadSequences:
+    """Encoded sequences for the decoder, computed once for all samples and steps."""
+
+    nodes: Sequences
+    values: Tensor  # [G, N, W] e
+    inputs: Tensor  # [G, N, 4W] their part of the LSTM's input, and its bias
+    weight: Tensor  # [4W, W + D] maps the state and the previous device to the rest of it
+    keys: Tensor  # [G, N, W] W₁ e
+    hidden_from: Tensor  # [G, 1, N] 0 for nodes, -∞ for padding
+    start: Tensor  # [G, W] s_0
+
+
+class HdpModule(nn.Module):
+    """The policy."""
+
+    def __init__(self, features: int, config: HdpConfig) -> None:
+        super().__init__()
+        width, devices = config.width, config.devices
+        self.config = config
+        self.encoder = nn.LSTM(features, width // 2, batch_first=True, bidirectional=True)
+        self.devices = normal(devices, config.embedding)
+        self.read = nn.Linear(width, 4 * width)
+        self.read_previous = nn.Linear(config.embedding, 4 * width, bias=False)
+        self.recurrent = nn.Parameter(torch.empty(4 * width, width))
+        self.key = nn.Linear(width, width)
+        self.query = nn.Linear(width, width, bias=False)
+        self.attend = nn.Linear(width, 1, bias=False)
+        self.out = nn.Linear(2 * width, devices)
+        nn.init.orthogonal_(self.recurrent)
+
+    def encode(self, nodes: Sequences) -> ReadSequences:
+        """Encode sequences."""
+        lengths = nodes.present.sum(1).cpu()
+        packed = pack_padded_sequence(
+            nodes.features, lengths, batch_first=True, enforce_sorted=False
+        )
+        states, (last, _) = self.encoder(packed)
+        most = nodes.features.shape[1]
+        values, _ = pad_packed_sequence(states, batch_first=True, total_length=most)
+        padding = torch.zeros_like(nodes.present, dtype=values.dtype)
+        return ReadSequences(
+            nodes=nodes,
+            values=values,
+            inputs=self.read(values),
+            weight=torch.cat([self.recurrent, self.read_previous(self.devices).t()], dim=1),
+            keys=self.key(values),
+            hidden_from=padding.masked_fill(~nodes.present, -torch.inf)[:, None],
+            start=torch.cat([last[0], last[1]], dim=1),
+        )
+
+    def log_probabilities(self, read: ReadSequences, chosen: Tensor) -> Tensor:
+        """Log-probabilities [G, S, N, D] of all decisions, given devices [G, S, N] before each."""
+        graphs, samples, n = chosen.shape
+        before = one_hot(chosen, self.config.devices).roll(1, dims=2)
+        before[:, :, 0] = 0
+        start = read.start.repeat_interleave(samples, dim=0)
+        states = lstm_states(
+            read.inputs.transpose(0, 1), before.permute(2, 0, 1, 3), start, read.weight
+        )
+        by_graph = states.view(n, graphs, samples, -1).permute(1, 2, 0, 3).flatten(1, 2)
+        opened = read.nodes.open[:, None].expand(-1, samples, -1, -1).flatten(1, 2)
+        return self._decided(read, by_graph, opened).view(graphs, samples, n, -1)
+
+    @torch.no_grad()
+    def decide(self, read: ReadSequences, samples: int, keys: Tensor | None) -> Tensor:
+        """Devices [G, S, N], step by step: drawn by keys [G], or without the likeliest."""
+        graphs, n, devices = read.nodes.open.shape
+        noise = None if keys is None else gumbel(keys, samples, n, devices)
+        state = read.start.repeat_interleave(samples, dim=0)
+        cell, before = torch.zeros_like(state), state.new_zeros(len(state), devices)
+        decided = []
+        for t in range(n):
+            gates = read.inputs[:, t].repeat_interleave(samples, dim=0)
+            gates.addmm_(torch.cat([state, before], dim=1), read.weight.t())
+            state, cell = lstm_step(gates, cell)
+            opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
+            log_p = self._decided(read, state.view(graphs, samples, -1), opened)
+            decided.append((log_p if noise is None else log_p + noise[:, :, t]).argmax(-1))
+            before = one_hot(decided[-1].flatten(), devices)
+        return torch.stack(decided, dim=-1)
+
+    def _decided(self, read: ReadSequences, states: Tensor, opened: Tensor) -> Tensor:
+        """Attention and softmax: log-probabilities [G, X, D] from states [G, X, W]."""
+        mixed = torch.tanh(read.keys[:, None] + self.query(states)[:, :, None])
+        scores = self.attend(mixed).squeeze(-1) + read.hidden_from
+        context = scores.softmax(-1) @ read.values
+        logits = self.out(torch.cat([states, context], dim=-1)) / self.config.temperature
+        clipped = self.config.clip * torch.tanh(logits)
+        return clipped.masked_fill(~opened, CLOSED).log_softmax(-1)
+
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
 BATCH = 64

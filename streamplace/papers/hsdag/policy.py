@@ -1,23 +1,200 @@
-"""HSDAG as a constructive policy: problems as graphs side by side."""
+"""HSDAG in torch: graphs side by side, encoded, grouped and placed round after round.
+
+Shapes: V nodes of G graphs side by side, E edges (v, u) from v to u, C groups, W width, D devices,
+F features.
+
+    h      = MLP(x)                                                     before the first round
+    Z      = ReLU(D̂^(-1/2) Â D̂^(-1/2) · norm(h) · W)  with Â = A + I, D̂ its row sums  (equation 6)
+    S_vu   = σ(φ(z_v ⊙ z_u))  for every edge                                           (equation 7)
+    groups = components of the best edges of all nodes                           (equations 9, 10)
+    z'_c   = mean over nodes v of group c of  S(best edge of v) · z_v
+    P(d_c) = softmax over open devices of MLP(z'_c)
+    h_v    = h_v + z'_(group of v)                                              after every round
+
+The paper does not say how pooling lets gradients reach φ; here a node counts as much as the edge
+that it keeps, and one without edges fully. The norm without parameters keeps the sum of twenty
+rounds from growing without limit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from streamsim.jit import kernel
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.tensors.draws import child, children, gumbel, uniform
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag.model import HsdagConfig
-from streamplace.papers.hsdag.module import GraphsSideBySide, GroupingRound, HsdagModule
+
+CLOSED = -1e9
+
+
+@dataclass(frozen=True, eq=False)
+class GraphsSideBySide:
+    """G graphs side by side."""
+
+    features: Tensor  # [V, F]
+    owner: Tensor  # [V] graph of every node
+    edges: Tensor  # [2, E]
+    open: Tensor  # [V, D] devices that a node may use
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """[V] edges out of a node, and itself."""
+        source = self.edges[0]
+        return torch.ones(len(self.owner), device=source.device).index_add(
+            0, source, torch.ones(len(source), device=source.device)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupingRound:
+    """Result of one round."""
+
+    group: Tensor  # [V]
+    first: Tensor  # [C] first node of every group
+    owner: Tensor  # [C] graph of every group
+    log_p: Tensor  # [C, D]
+    scores: Tensor  # [E'] of the edges that may join groups in this round
+
+
+class HsdagModule(nn.Module):
+    """The policy."""
+
+    def __init__(self, features: int, config: HsdagConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.config = config
+        self.enter = two_layers(features, width, width)
+        self.hops = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(config.hops))
+        self.score = two_layers(width, width, 1)
+        self.place = two_layers(width, width, config.devices)
+
+    def rounds(self, graphs: GraphsSideBySide, present: list[Tensor]) -> list[GroupingRound]:
+        """Run an episode; in each round only the present edges [E] can join nodes."""
+        h, rounds = self.enter(graphs.features), []
+        for there in present:
+            z = self.encoded(graphs, h)
+            now, pooled = self._round(graphs, z, graphs.edges[:, there])
+            rounds.append(now)
+            h = h + pooled[now.group]
+        return rounds
+
+    def encoded(self, graphs: GraphsSideBySide, h: Tensor) -> Tensor:
+        """Z [V, W] of states h [V, W]."""
+        (source, target), scale = graphs.edges, graphs.degree.rsqrt()[:, None]
+        z = layer_norm(h, h.shape[1:])
+        for hop in self.hops:
+            sent = scale * hop(z)
+            z = torch.relu(scale * sent.index_add(0, source, sent[target]))
+        return z
+
+    def _round(
+        self, graphs: GraphsSideBySide, z: Tensor, edges: Tensor
+    ) -> tuple[GroupingRound, Tensor]:
+        """A round on embeddings [V, W], and the groups' embeddings [C, W]."""
+        scores = torch.sigmoid(self.score(z[edges[0]] * z[edges[1]]).squeeze(1))
+        parsed = parse(edges.cpu().numpy(), scores.detach().cpu().numpy(), len(z))
+        group = torch.from_numpy(parsed.group).to(z.device)
+        edge = torch.from_numpy(parsed.edge).to(z.device)
+        weight = z.new_ones(len(z))
+        joined = edge != ALONE
+        weight = weight.masked_scatter(joined, scores[edge[joined]])
+        count = torch.bincount(group)
+        pooled = z.new_zeros(len(count), z.shape[1]).index_add(0, group, weight[:, None] * z)
+        pooled = pooled / count[:, None]
+        first = torch.full_like(count, len(z)).scatter_reduce(
+            0, group, torch.arange(len(z), device=z.device), "amin"
+        )
+        logits = self.place(pooled).masked_fill(~_open(graphs, group, count), CLOSED)
+        now = GroupingRound(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
+        return now, pooled
+
+
+def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
+    """Build a perceptron with one hidden layer."""
+    return nn.Sequential(nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, n_out))
+
+
+def _open(graphs: GraphsSideBySide, group: Tensor, count: Tensor) -> Tensor:
+    """[C, D] devices that all nodes of a group may use, or if there is none that any may."""
+    may = graphs.open.to(torch.int64)
+    able = may.new_zeros(len(count), may.shape[1]).index_add(0, group, may)
+    together = able == count[:, None]
+    return torch.where(together.any(1, keepdim=True), together, able > 0)
+
+
+ALONE = -1
+
+
+class Parsed(NamedTuple):
+    """Groups of nodes."""
+
+    edge: Longs  # [V] edge of the highest score at every node, `ALONE` where it has none
+    group: Longs  # [V] group of every node, numbered by first node
+
+
+def parse(edges: Longs, scores: Singles, n_nodes: int) -> Parsed:
+    """Groups of nodes that are connected by the edges [2, E] that some node keeps (equation 9).
+
+    Every node keeps the edge of the highest score among those that touch it, of equals the first.
+    So a node with an edge is never alone in its group.
+
+    >>> parse(np.array([[0, 1, 2], [1, 2, 3]]), np.array([0.9, 0.1, 0.4], np.float32), 5)
+    Parsed(edge=array([ 0,  0,  2,  2, -1]), group=array([0, 0, 1, 1, 2]))
+    """
+    edge = _dominant(edges[0], edges[1], scores, n_nodes)
+    return Parsed(edge, _joined(edges[0], edges[1], edge))
+
+
+@kernel
+def _dominant(source: Longs, target: Longs, scores: Singles, n: int) -> Longs:
+    edge = np.full(n, ALONE, np.int64)
+    for e in range(len(source)):
+        for v in (source[e], target[e]):
+            if edge[v] == ALONE or scores[e] > scores[edge[v]]:
+                edge[v] = e
+    return edge
+
+
+@kernel
+def _joined(source: Longs, target: Longs, edge: Longs) -> Longs:
+    n = len(edge)
+    root = np.arange(n)
+    for v in range(n):
+        if edge[v] != ALONE:
+            a, b = _root(root, source[edge[v]]), _root(root, target[edge[v]])
+            root[max(a, b)] = min(a, b)
+    group, count = np.empty(n, np.int64), 0
+    for v in range(n):
+        first = _root(root, v)
+        if first == v:
+            group[v] = count
+            count += 1
+        else:
+            group[v] = group[first]
+    return group
+
+
+@kernel
+def _root(root: Longs, v: int) -> int:
+    while root[v] != v:
+        root[v] = root[root[v]]
+        v = root[v]
+    return v
+
 
 BATCH = 256
 """Problems that are placed at once."""

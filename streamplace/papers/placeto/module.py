@@ -11,17 +11,20 @@ from torch import Tensor, nn
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
 from streamplace.papers.placeto.model import PlacetoConfig
-from streamplace.papers.placeto.network import GROUPS, HIDDEN, SUMMARY, network_of
 from streamplace.papers.placeto.placing import (
     FEATURES,
+    GROUPS,
+    HIDDEN,
     N_OPERATOR,
+    SUMMARY,
     PlacetoImprover,
     PlacetoWalker,
     Tour,
     VisitRecord,
+    network_of,
 )
 from streamplace.papers.walks.graph import WalkRecord
-from streamplace.papers.walks.module import DirectionLayer, NodeGraphBatch, begin, mean_of
+from streamplace.papers.walks.messages import DirectionLayer, NodeGraphBatch, begin, mean_of
 
 
 @dataclass(frozen=True, slots=True)

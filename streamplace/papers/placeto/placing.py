@@ -1,4 +1,10 @@
-"""Placeto with fixed weights: its visits, and weights from a file; needs no torch.
+"""Placeto with fixed weights, in numba: its network, its visits, weights from a file.
+
+The embedding e_u of an operator is computed as in `streamplace.papers.walks.direction`, on the
+graph of the operators and without features of streams. With f and g a linear map and ReLU each, the
+scores of the devices for operator v are
+
+    MLP([e_v : g₁(mean f₁(e_u) upstream of v) : g₂(… downstream of v) : g₃(… all others)])
 
 Every operator is visited once, in an order, and goes to a device that the policy chooses. At each
 visit the features are those of the present placement. Only legal devices are open: the operator
@@ -6,6 +12,7 @@ and those colocated with it may run there, and none is there that must not share
 the last visit the tour begins again, and all operators count as not yet visited.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +25,7 @@ from streamsim.passes.run import run
 from streamsim.passes.state import State
 from streamsim.rows import copy_row, copy_rows
 
-from streamplace.learn.algorithms.kernels import drawn_open
+from streamplace.learn.algorithms.kernels import bias_of, drawn_open, matrix_of, product
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import check_devices
 from streamplace.learn.loading import check_shapes, loaded, read_model
@@ -26,7 +33,13 @@ from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.placeto.model import PlacetoConfig
-from streamplace.papers.placeto.network import PlacetoNetwork, network_of, scores, shapes
+from streamplace.papers.walks.direction import (
+    WIDTH,
+    DirectionWeights,
+    direction_of,
+    direction_sizes,
+    summaries,
+)
 from streamplace.papers.walks.graph import (
     NodeFeatures,
     NodeGraph,
@@ -37,6 +50,101 @@ from streamplace.papers.walks.graph import (
     put,
     scale,
 )
+
+HIDDEN = 32
+GROUPS = ("upstream", "downstream", "beside")
+SUMMARY = 2 * WIDTH
+
+
+class PoolWeights(NamedTuple):
+    """How operators are pooled; matrices as [in, out]."""
+
+    each: Singles  # f
+    each_bias: Singles
+    pooled: Singles  # g
+    pooled_bias: Singles
+
+
+class PlacetoNetwork(NamedTuple):
+    """All weights; matrices as [in, out]."""
+
+    along: DirectionWeights
+    against: DirectionWeights
+    groups: tuple[PoolWeights, PoolWeights, PoolWeights]
+    hidden: Singles
+    hidden_bias: Singles
+    out: Singles
+    out_bias: Singles  # [D] one for each device that the model knows
+
+
+def network_of(tensors: Mapping[str, Singles]) -> PlacetoNetwork:
+    """Network from named tensors; matrices there are [out, in], as torch has them."""
+
+    def linear(name: str) -> tuple[Singles, Singles]:
+        return matrix_of(tensors, name), bias_of(tensors, name)
+
+    def pool(name: str) -> PoolWeights:
+        return PoolWeights(*linear(f"{name}.each"), *linear(f"{name}.pooled"))
+
+    upstream, downstream, beside = map(pool, GROUPS)
+    return PlacetoNetwork(
+        along=direction_of(tensors, "along"),
+        against=direction_of(tensors, "against"),
+        groups=(upstream, downstream, beside),
+        hidden=matrix_of(tensors, "hidden"),
+        hidden_bias=bias_of(tensors, "hidden"),
+        out=matrix_of(tensors, "out"),
+        out_bias=bias_of(tensors, "out"),
+    )
+
+
+def shapes(features: int, devices: int) -> dict[str, tuple[int, ...]]:
+    """Shape of every parameter of a network, by name; matrices as [out, in]."""
+    linear = direction_sizes(features, 0)
+    linear |= {f"{g}.{name}": (SUMMARY, SUMMARY) for g in GROUPS for name in ("each", "pooled")}
+    linear |= {"hidden": (HIDDEN, (1 + len(GROUPS)) * SUMMARY), "out": (devices, HIDDEN)}
+    biases = {f"{name}.bias": shape[:1] for name, shape in linear.items()}
+    return {**{f"{name}.weight": shape for name, shape in linear.items()}, **biases}
+
+
+@kernel
+def scores(
+    network: PlacetoNetwork, graph: NodeGraph, features: NodeFeatures, upstream: Bools, v: int
+) -> Singles:
+    """Score of every device [D] for operator v."""
+    along = summaries(network.along, 0, graph, features, False)
+    against = summaries(network.against, 0, graph, features, True)
+    states = np.concatenate((along, against), axis=1)
+    n = len(states)
+    group = np.full(n, 2, np.int64)
+    for u in range(n):
+        if upstream[v, u]:
+            group[u] = 0
+        elif upstream[u, v]:
+            group[u] = 1
+    group[v] = -1
+    joined = np.zeros((1, (1 + len(GROUPS)) * states.shape[1]), np.float32)
+    copy_row(joined[0, : states.shape[1]], states[v])
+    size = states.shape[1]
+    for g, part in enumerate(network.groups):
+        copy_row(joined[0, (1 + g) * size : (2 + g) * size], _pooled(part, states, group, g))
+    hidden = np.maximum(product(joined, network.hidden) + network.hidden_bias, np.float32(0))
+    return (product(hidden, network.out) + network.out_bias)[0]
+
+
+@kernel
+def _pooled(part: PoolWeights, states: Singles, group: Longs, g: int) -> Singles:
+    """Pooled embedding of a group of operators."""
+    each = np.maximum(product(states, part.each) + part.each_bias, np.float32(0))
+    mean, count = np.zeros((1, each.shape[1]), np.float32), 0
+    for u in range(len(each)):
+        if group[u] == g:
+            count += 1
+            for k in range(each.shape[1]):
+                mean[0, k] += each[u, k]
+    mean /= np.float32(max(1, count))
+    return np.maximum(product(mean, part.pooled) + part.pooled_bias, np.float32(0))[0]
+
 
 OPERATOR_FEATURES = ("seconds", "bytes out", "visited", "current", "start")
 """Features of an operator, besides one for each device that the model supports."""
