@@ -31,11 +31,13 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups import Trait
 from streamplace.papers.groups.nodes import Nodes
-from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
+from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp.model import HdpConfig
 
-CLOSED = -1e9
+TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
+BATCH = 64
+"""Problems that are placed at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,11 +139,6 @@ class HdpModule(nn.Module):
         logits = self.out(torch.cat([states, context], dim=-1)) / self.config.temperature
         clipped = self.config.clip * torch.tanh(logits)
         return clipped.masked_fill(~opened, CLOSED).log_softmax(-1)
-
-
-TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
-BATCH = 64
-"""Problems that are placed at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,11 +34,12 @@ from streamplace.learn.tensors.draws import child, children, gumbel, uniform
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
-from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
+from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag.model import HsdagConfig
 
-CLOSED = -1e9
+BATCH = 256
+"""Problems that are placed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +195,6 @@ def _root(root: Longs, v: int) -> int:
         root[v] = root[root[v]]
         v = root[v]
     return v
-
-
-BATCH = 256
-"""Problems that are placed at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
