@@ -25,7 +25,7 @@ from streamplace.model import (
 )
 from streamplace.objectives.conditions import subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
-from streamplace.papers.families.nmt import Nmt
+from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.auto import with_least_peak
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
@@ -220,7 +220,7 @@ def test_interrupted_in_a_search_by_another_objective_it_claims_no_bound(
 @pytest.mark.parametrize("scheduler", ["foresight", "heft", "etf"])
 def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler: str) -> None:
     """However few evaluations there are; on translation networks ETF is hard to beat."""
-    (problem,) = FAMILIES["nmt"].generate(Nmt(count=1), seed=0)
+    (problem,) = FAMILIES["nmt"].generate(NeuralNets(count=1), seed=0)
     makespan, few = OBJECTIVES["makespan"], Budget(0.1, 10)
     listed = PLACERS[scheduler].place(problem, makespan, budget=few)
     assert AUTO.place(problem, makespan, budget=few).value <= listed.value

@@ -6,7 +6,6 @@ published graphs are lost; sizes are those of Table I of the traversal-order stu
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +25,6 @@ READS_BEFORE = 0.8
 """Share of operations that read one of the two cells before, others any earlier result."""
 LONGEST_PATH = range(74, 155)
 """Edges of the longest path, as in Table I; other networks are drawn again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cifar10(NeuralNets):
-    """Parameters of the cifar10 family."""
 
 
 class Shape(NamedTuple):
@@ -56,8 +50,8 @@ ConvCell = list[tuple[int, str, int, str]]
 """For every node: an earlier result and an operation, twice."""
 
 
-@family("cifar10", Cifar10)
-def cifar10(parameters: Cifar10, seed: int) -> Iterator[Problem]:
+@family("cifar10", NeuralNets)
+def cifar10(parameters: NeuralNets, seed: int) -> Iterator[Problem]:
     """Image classifiers of random ENAS cells on equal devices, after the traversal-order study."""
     for number in range(parameters.count):
         net, cells = _drawn_network(generator(seed, number))

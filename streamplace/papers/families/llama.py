@@ -98,13 +98,8 @@ def rms_norm(program: TensorProgram, name: str, labels: str, x: ShardedTensor) -
     return program.each(f"{name}.scale", f"{labels},{labels[-1]}->{labels}", even, weight)
 
 
-@dataclass(frozen=True, slots=True)
-class LlamaBlock(Llama):
-    """Parameters of the llama-block family."""
-
-
-@family("llama-block", LlamaBlock)
-def llama_block(parameters: LlamaBlock, seed: int) -> Iterator[Problem]:
+@family("llama-block", Llama)
+def llama_block(parameters: Llama, seed: int) -> Iterator[Problem]:
     """A sharded transformer block of Llama 7B on equal GPUs, after Doppler; deterministic."""
     program = TensorProgram(parameters.labels())
     transformer_block(program, program.input("x", "sd"))

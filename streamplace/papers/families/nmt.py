@@ -7,7 +7,6 @@ graphs are lost; sizes are those of Table I of the study: 16 to 30 steps give it
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from streamplace.families.draws import generator
 from streamplace.families.registry import family
@@ -23,13 +22,8 @@ STATE = BATCH * HIDDEN
 CELL_FLOPS = 2.0 * BATCH * 2 * HIDDEN * 4 * HIDDEN
 
 
-@dataclass(frozen=True, slots=True)
-class Nmt(NeuralNets):
-    """Parameters of the nmt family."""
-
-
-@family("nmt", Nmt)
-def nmt(parameters: Nmt, seed: int) -> Iterator[Problem]:
+@family("nmt", NeuralNets)
+def nmt(parameters: NeuralNets, seed: int) -> Iterator[Problem]:
     """Translation networks of 1 or 2 layers on equal devices, after the traversal-order study."""
     for number in range(parameters.count):
         draws = generator(seed, number).integers(*STEPS, size=DRAWS, endpoint=True)

@@ -14,7 +14,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.ffnn import Ffnn
-from streamplace.papers.families.llama import LlamaBlock
+from streamplace.papers.families.llama import Llama
 from streamplace.papers.families.sharded import Gpus, TensorLabel, TensorProgram
 from streamplace.papers.families.tasks import ELEMENT_BYTES
 
@@ -170,7 +170,7 @@ def test_more_shards_than_rows_are_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "values", "error", "message"),
     [
-        (LlamaBlock, {"heads": 31}, SettingError, "heads is 31; it must divide the embedding"),
+        (Llama, {"heads": 31}, SettingError, "heads is 31; it must divide the embedding"),
         (Ffnn, {"memory": "much"}, UnitError, "much"),
         (Gpus, {"bandwidth": "16 bars"}, UnitError, "16 bars"),
     ],
