@@ -123,7 +123,10 @@ def episodes(
         state = _begin(features)
         buffers.carried[:] = 0.0
         for t in range(n):
-            v = _next(features, heads, rules.select, state, numbers[i, t, 0])
+            if rules.select:
+                v = _decided(heads.score, state.ready, numbers[i, t, 0])
+            else:
+                v = _first(heads.score, state.ready)
             if len(record.task):
                 judged = _first(features.to_exit, state.ready) if rules.taught else v
                 _look(features, state, buffers, judged)
@@ -164,16 +167,6 @@ def _begin(features: DopplerFeatures) -> EpisodeState:
     for v in range(n):
         state.ready[v] = state.waiting[v] == 0
     return state
-
-
-@kernel
-def _next(
-    features: DopplerFeatures, heads: DopplerHeads, learned: int, state: EpisodeState, number: float
-) -> int:
-    """Task that comes next."""
-    if not learned:
-        return _first(heads.score, state.ready)
-    return _decided(heads.score, state.ready, number)
 
 
 @borrowing_kernel

@@ -204,32 +204,6 @@ class WalkState(NamedTuple):
     features: NodeFeatures
 
 
-def begin(graph: NodeGraph, place: Ints, of_node: int) -> WalkState:
-    """Start a walk at a placement; nodes have so many features."""
-    return WalkState(
-        place=np.array(place, np.int32),
-        device=graph.device.copy(),
-        criticality=first_criticality(graph),
-        counters=np.array([0, NOTHING], np.int64),
-        ones=np.ones(graph.n_tasks),
-        state=new_buffers(graph.compiled, GIPH)[0],
-        features=new_features(graph, of_node, N_EDGE),
-    )
-
-
-def new_record(graph: NodeGraph, steps: int, of_node: int) -> WalkRecord:
-    """Empty record of so many steps."""
-    h, m = graph.n_nodes, graph.n_edges
-    return WalkRecord(
-        nodes=np.zeros((steps, h, of_node), np.float32),
-        edges=np.zeros((steps, m, N_EDGE), np.float32),
-        source=np.zeros((steps, m), np.int32),
-        target=np.zeros((steps, m), np.int32),
-        open=np.zeros((steps, h), np.bool_),
-        chosen=np.zeros(steps, np.int32),
-    )
-
-
 @kernel
 def go(
     graph: NodeGraph,
@@ -337,12 +311,29 @@ class GiphWalker(Walker):
 
     def begin(self, place: Ints) -> None:
         """Start a walk at a placement."""
-        self.walk = begin(self.graph, place, self.network.features)
+        graph = self.graph
+        self.walk = WalkState(
+            place=np.array(place, np.int32),
+            device=graph.device.copy(),
+            criticality=first_criticality(graph),
+            counters=np.array([0, NOTHING], np.int64),
+            ones=np.ones(graph.n_tasks),
+            state=new_buffers(graph.compiled, GIPH)[0],
+            features=new_features(graph, self.network.features, N_EDGE),
+        )
 
     def walked(self, uniform: Floats, *, recorded: int) -> Walked:
         """Move one task for every number."""
         assert self.walk is not None
-        record = new_record(self.graph, recorded, self.network.features)
+        h, m = self.graph.n_nodes, self.graph.n_edges
+        record = WalkRecord(
+            nodes=np.zeros((recorded, h, self.network.features), np.float32),
+            edges=np.zeros((recorded, m, N_EDGE), np.float32),
+            source=np.zeros((recorded, m), np.int32),
+            target=np.zeros((recorded, m), np.int32),
+            open=np.zeros((recorded, h), np.bool_),
+            chosen=np.zeros(recorded, np.int32),
+        )
         places = go(self.graph, self.network, self.potential, self.walk, uniform, record)
         return Walked(places, record)
 

@@ -191,29 +191,6 @@ def tour_of(problem: Problem, order: str) -> Tour:
     return Tour(graph, sequence, _upstream(graph), total / np.maximum(count, 1))
 
 
-def begin(tour: Tour, place: Ints, devices: int) -> Visit:
-    """Start a tour at a placement."""
-    features = new_features(tour.graph, N_OPERATOR + devices, 0)
-    features.source[:], features.target[:] = tour.graph.tasks.source, tour.graph.tasks.target
-    return Visit(
-        place=np.array(place, np.int32),
-        counters=np.zeros(1, np.int64),
-        ones=np.ones(tour.graph.n_tasks),
-        state=new_buffers(tour.graph.compiled, GIPH)[0],
-        features=features,
-    )
-
-
-def new_record(tour: Tour, visits: int, devices: int) -> VisitRecord:
-    """Empty record of so many visits."""
-    return VisitRecord(
-        nodes=np.zeros((visits, tour.graph.n_tasks, N_OPERATOR + devices), np.float32),
-        current=np.zeros(visits, np.int32),
-        open=np.zeros((visits, devices), np.bool_),
-        chosen=np.zeros(visits, np.int32),
-    )
-
-
 @kernel
 def _upstream(graph: NodeGraph) -> Bools:
     n = len(graph.tasks.order)
@@ -288,12 +265,27 @@ class PlacetoWalker(Walker):
 
     def begin(self, place: Ints) -> None:
         """Start a walk at a placement."""
-        self.visit = begin(self.tour, place, self.devices)
+        graph = self.tour.graph
+        features = new_features(graph, N_OPERATOR + self.devices, 0)
+        features.source[:], features.target[:] = graph.tasks.source, graph.tasks.target
+        self.visit = Visit(
+            place=np.array(place, np.int32),
+            counters=np.zeros(1, np.int64),
+            ones=np.ones(graph.n_tasks),
+            state=new_buffers(graph.compiled, GIPH)[0],
+            features=features,
+        )
 
     def walked(self, uniform: Floats, *, recorded: int) -> Walked:
         """Visit one operator for every number."""
         assert self.visit is not None
-        record = new_record(self.tour, recorded, self.devices)
+        n, d = self.tour.graph.n_tasks, self.devices
+        record = VisitRecord(
+            nodes=np.zeros((recorded, n, N_OPERATOR + d), np.float32),
+            current=np.zeros(recorded, np.int32),
+            open=np.zeros((recorded, d), np.bool_),
+            chosen=np.zeros(recorded, np.int32),
+        )
         return Walked(go(self.tour, self.network, self.visit, uniform, record), record)
 
 
