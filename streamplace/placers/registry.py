@@ -125,17 +125,25 @@ class Placer:
 
         An illegal placement, or one that misses a condition, raises PlacementError.
         """
-        answer, seconds = self._answer(problem, objective, seed, budget)
-        bound = objective.bound(problem) if answer.bound is None else answer.bound
-        value, bound = verified(problem, objective, answer.placement, answer.value, bound)
-        return self._result(problem, objective, seed, seconds, answer, value, bound)
+        return verified(self.attempt(problem, objective, seed=seed, budget=budget))
 
     def attempt(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
         """Place without the independent evaluation, as part of a larger search."""
-        answer, seconds = self._answer(problem, objective, seed, budget)
-        return self.believed(problem, objective, seed, seconds, answer)
+        self.check(problem, objective)
+        start = now()
+        limits = self.budget or budget or USUAL_BUDGET
+        answer = self.function(problem, objective, seed=seed, budget=limits, **self.options)
+        seconds = now() - start
+        found = answer if isinstance(answer, Found) else Found(answer)
+        try:
+            problem.check(found.placement)
+        except PlacementError as error:
+            raise PlacementError(
+                f"placer {self.name!r} does not support this problem: {error}"
+            ) from None
+        return self.believed(problem, objective, seed, seconds, found)
 
     def believed(
         self, problem: Problem, objective: Objective, seed: int, seconds: float, answer: Found
@@ -144,38 +152,6 @@ class Placer:
         value = answer.value
         if value is None:
             value = objective.value(problem, answer.placement)
-        bound = objective.bound(problem) if answer.bound is None else answer.bound
-        return self._result(problem, objective, seed, seconds, answer, value, bound)
-
-    def _answer(
-        self, problem: Problem, objective: Objective, seed: int, budget: Budget | None
-    ) -> tuple[Found, float]:
-        """Return a legal placement, and the seconds that it took."""
-        self.check(problem, objective)
-        start = now()
-        limits = self.budget or budget or USUAL_BUDGET
-        answer = self.function(problem, objective, seed=seed, budget=limits, **self.options)
-        seconds = now() - start
-        if not isinstance(answer, Found):
-            answer = Found(answer)
-        try:
-            problem.check(answer.placement)
-        except PlacementError as error:
-            raise PlacementError(
-                f"placer {self.name!r} does not support this problem: {error}"
-            ) from None
-        return answer, seconds
-
-    def _result(
-        self,
-        problem: Problem,
-        objective: Objective,
-        seed: int,
-        seconds: float,
-        answer: Found,
-        value: float,
-        bound: float | None,
-    ) -> Result:
         LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * seconds)
         return Result(
             answer.placement,
@@ -184,7 +160,7 @@ class Placer:
             self.name,
             seed,
             seconds,
-            bound,
+            objective.bound(problem) if answer.bound is None else answer.bound,
             answer.trace,
             problem=problem,
             judge=objective,
@@ -234,20 +210,15 @@ class Placer:
         return replace(self, options={**self.options, **options})
 
 
-def verified(
-    problem: Problem,
-    objective: Objective,
-    placement: Placement,
-    claimed: float | None,
-    bound: float | None,
-) -> tuple[float, float | None]:
-    """Return the value of a placement, and its bound unless the value refutes it.
+def verified(result: Result) -> Result:
+    """Return a result with the value by the objective, and its bound unless the value refutes it.
 
-    ``claimed`` is the value by the search that found the placement, if it has one. A placement that
-    misses a condition raises PlacementError, and so does one whose value is no finite number.
+    A placement that misses a condition raises PlacementError, and so does one whose value is no
+    finite number.
     """
-    require_conditions(problem, objective, placement)
-    value = objective.value(problem, placement)
+    problem, objective, bound = result.problem, result.judge, result.bound
+    require_conditions(problem, objective, result.placement)
+    value = objective.value(problem, result.placement)
     if not isfinite(value):
         raise PlacementError(
             f"the {objective.name} of the placement is {value}; the numbers of the problem are too "
@@ -256,12 +227,14 @@ def verified(
     if bound is not None and not isfinite(bound):
         LOG.error("the bound of %s is %s", objective.name, bound)
         bound = None
-    if claimed is not None and abs(value - claimed) > CLOSE * max(abs(value), abs(claimed)):
-        LOG.error("%s is %.9g, and not %.9g as its search says", objective.name, value, claimed)
+    if not _equal(value, result.value):
+        LOG.error(
+            "%s is %.9g, and not %.9g as its search says", objective.name, value, result.value
+        )
     if bound is not None and objective.better(value, bound) and not _equal(value, bound):
         LOG.error("%s of %.9g is better than the bound %.9g", objective.name, value, bound)
-        return value, None
-    return value, bound
+        bound = None
+    return replace(result, value=value, bound=bound)
 
 
 def _equal(a: float, b: float) -> bool:
