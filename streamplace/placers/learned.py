@@ -1,4 +1,7 @@
-"""Learned placers: registers every trainable model that allocates operators as a placer."""
+"""Learned placers: registers every trainable model as a placer.
+
+Models that allocate operators place at once; models that improve placements walk step by step.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +11,25 @@ import numpy as np
 from streamplace.errors import SettingError
 from streamplace.io.extras import importing_torch
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
-from streamplace.model.problem import Problem
+from streamplace.learn.walker import CHUNK, Improver, walks
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now, starting_up
 
+RANDOM = "random"
+BEGINNING = 0.5
+"""Share of the budget for the placer whose placement a walk starts from."""
+LEAST = 200_000
+"""Pairs of tasks and devices to examine even if the clock is over: a tenth of a second."""
 
-def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
+
+def placer_that_allocates(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
     """Return the placer of a model, for the model's objectives."""
 
     def place(
@@ -57,6 +71,106 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
     return Placer(model.name, model.summary, place, model.objectives)
 
 
+def placer_that_walks(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
+    """Return the placer that walks with a model."""
+
+    def place(
+        problem: Problem,
+        objective: Objective,
+        *,
+        seed: int,
+        budget: Budget,
+        weights: str = "",
+        start: str | tuple[Placement, ...] = RANDOM,
+    ) -> Found:
+        """Walk from a placement; the best one met counts, of equals the first.
+
+        One whole walk, or where evaluations are counted as many walks as they allow, each from the
+        best placement met before.
+
+        Parameters
+        ----------
+        weights
+            File of trained weights; those that come with streamplace where empty.
+        start
+            Placer whose answer the walk begins with, such as ``heft``, within half of the budget;
+            by default a random placement.
+        """
+        from streamplace.learn.loading import shipped
+
+        with starting_up(), importing_torch():
+            improver = read(Path(weights) if weights else shipped(model.name))
+        rng = np.random.default_rng(seed)
+        search = WalkSearch(problem, objective, Meter(budget, _least_steps(problem)))
+        for placement in _beginnings(problem, objective, start, rng, search.meter):
+            search.meet(placement)
+        search.walk(improver, rng, endless=budget.evaluations is not None)
+        return search.best.answer(search.best.solution)
+
+    return Placer(model.name, model.summary, place, model.objectives)
+
+
+class WalkSearch:
+    """Walks of a model, and the best placement that they visited."""
+
+    def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
+        self._problem, self._objective, self.meter = problem, objective, meter
+        self.best = Incumbent[Placement](objective.better, meter)
+
+    def meet(self, placement: Placement) -> None:
+        """Evaluate a placement within the budget; the first regardless of it."""
+        if not (self.best.empty or self.meter.chunk(1)):
+            return
+        self._take(placement, self._objective.value(self._problem, placement))
+
+    def walk(self, improver: Improver, rng: np.random.Generator, *, endless: bool) -> None:
+        """Walk from the best placement, once or until the budget ends."""
+        walker, chunk = improver.on(self._problem), min(CHUNK, _least_steps(self._problem))
+        while self.meter.chunk(1):
+            for rows in walks(walker, self.best.solution.index, rng, walker.length, chunk):
+                rows = rows[: self.meter.chunk(len(rows))]
+                for row, value in zip(rows, self._values(rows), strict=True):
+                    self._take(self._problem.placement(row), float(value))
+                if not self.meter.chunk(1):
+                    return
+            if not endless:
+                return
+
+    def _values(self, rows: Ints) -> Floats:
+        return self._objective.evaluate(self._problem, rows) if len(rows) else np.empty(0)
+
+    def _take(self, placement: Placement, value: float) -> None:
+        self.meter.spend(1)
+        self.best.offer(placement, value)
+
+
+def _least_steps(problem: Problem) -> int:
+    """Number of steps that take little time."""
+    return max(1, LEAST // (problem.n_operators * problem.n_devices))
+
+
+def _beginnings(
+    problem: Problem,
+    objective: Objective,
+    start: str | tuple[Placement, ...],
+    rng: np.random.Generator,
+    meter: Meter,
+) -> tuple[Placement, ...]:
+    """Placements to start from; the walk continues from the best."""
+    if start == RANDOM or not start:
+        return (problem.placement(random_placements(problem, 1, rng)[0]),)
+    if isinstance(start, str):
+        first, part = PLACERS[start], meter.part(BEGINNING) or meter.up_to(1)
+        result = first.attempt(problem, objective, seed=int(rng.integers(2**31)), budget=part)
+        meter.spend(max((step.evaluations for step in result.trace), default=0))
+        return (result.placement,)
+    for placement in start:
+        problem.check(placement)
+    return start
+
+
 for _model in map(MODELS.__getitem__, MODELS):
     if _model.allocator is not None:
-        PLACERS.add(_model.name, placer_of(_model, _model.allocator))
+        PLACERS.add(_model.name, placer_that_allocates(_model, _model.allocator))
+    elif _model.improver is not None:
+        PLACERS.add(_model.name, placer_that_walks(_model, _model.improver))

@@ -16,7 +16,7 @@ from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.placers import stopwatch
-from streamplace.placers.improving import placer_of
+from streamplace.placers.learned import placer_that_walks
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -131,7 +131,7 @@ def test_the_clock_stands_still_while_weights_are_read(monkeypatch: pytest.Monke
         clock[0] += 100.0
         return model.improver(path)
 
-    result = placer_of(model, read).place(TEST[0], MAKESPAN, budget=Budget(None, 5))
+    result = placer_that_walks(model, read).place(TEST[0], MAKESPAN, budget=Budget(None, 5))
     assert result.seconds < 100
 
 
@@ -139,4 +139,4 @@ def test_a_model_that_comes_without_weights_says_so() -> None:
     model = replace(MODELS["giph"], name="unshipped")
     assert model.improver is not None
     with pytest.raises(SettingError, match="no weights"):
-        placer_of(model, model.improver).place(TEST[0], MAKESPAN)
+        placer_that_walks(model, model.improver).place(TEST[0], MAKESPAN)
