@@ -13,8 +13,7 @@ from problems import layered
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers import stopwatch
-from streamplace.placers.exact.rate.prover import MOVES
-from streamplace.placers.exact.rate.sources import BATCH
+from streamplace.placers.exact.rate.prover import MOVES, SLICE
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Placer
@@ -109,7 +108,7 @@ def test_trying_all_placements_ends_with_the_time(monkeypatch: pytest.MonkeyPatc
     rows = list[int]()
     monkeypatch.setattr(stopwatch, "clock", lambda: sum(rows) / 1000)
     result = EXACT.place(two_chains(), counted(rows), budget=Budget(seconds=1))
-    assert sum(rows) <= BATCH + MOVES
+    assert sum(rows) <= SLICE + MOVES
     assert result.bound is not None
     assert result.bound >= 0.5 - 1e-9
 
