@@ -178,7 +178,7 @@ def small_branched(draw: Callable[..., Any]) -> Problem:
 @given(small_branched(), st.floats(1.001, 2.0))
 def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stretch: float) -> None:
     """Every bound and the search itself, at a cut near the optimum, against all placements."""
-    from streamplace.placers.exact.rate import bounds, branch_and_bound, patterns
+    from streamplace.placers.exact.rate import bounds, branch_and_bound
     from streamplace.placers.exact.rate.units import contracted, units_of
 
     optimum = 1 / best_of_all(problem)
@@ -194,8 +194,8 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stre
         limits = bounds.limits_below(smaller[0], cut)
         if bounds.hopeless(limits):
             assert not possible
-        for hub in patterns.hubs_of(smaller[0]):
-            if patterns.spread(hub, cut, units.n_devices, 100_000)[0] == patterns.NO:
+        for hub in bounds.hubs_of(smaller[0]):
+            if bounds.spread(hub, cut, units.n_devices, 100_000)[0] == bounds.NO:
                 assert not possible
         outcome = branch_and_bound.run(
             smaller[0], limits, branch_and_bound.new_search(smaller[0]), 10**7

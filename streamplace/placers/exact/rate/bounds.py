@@ -1,23 +1,298 @@
 """Lower bounds on the largest load, and the limits that a better placement must respect.
 
-Whether the CPU work fits the devices, without the network, is a question of bin packing. It is
-answered by dynamic programming over the numbers of packed items of each kind, that is, of each
-size. Of all ways to pack the same items into the devices in order, the one that ends on the
+*Packing.* Whether the CPU work fits the devices, without the network, is a question of bin packing.
+It is answered by dynamic programming over the numbers of packed items of each kind, that is, of
+each size. Of all ways to pack the same items into the devices in order, the one that ends on the
 earliest device with the least work there dominates. The number of states is the product of
 (items of a kind + 1).
+
+A *hub* is a unit with many streams, such as the source of a graph with many branches. Units with
+equal work and equal streams from and to the hub are of one kind: if of the network only the links
+between the hub's device and the others are kept, they are interchangeable. A *pattern* is a
+combination of units on one device, by the counts of each kind.
+
+*Spreading.* One device holds the hub and a pattern of units, every other device a pattern whose
+streams also fit one link. Only maximal patterns matter, because covering more units than necessary
+is never harder than covering them exactly.
+
+*Tight devices.* If D equal devices must carry all work with loads below a cut, each must carry at
+least the work that the others cannot. Few patterns lie between these limits; branch and bound keeps
+every device within them. Counts are packed into one word, a field per kind with a guard bit on top,
+so that comparing all fields is one subtraction: (b | guards) - a keeps all guards if and only if
+a ≤ b in every field.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from streamsim.equation import link_loads
 from streamsim.jit import kernel
 
-from streamplace.model.arrays import Floats, Longs
-from streamplace.placers.exact.rate.branch_and_bound import Limits
-from streamplace.placers.exact.rate.patterns import patterns_below
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.placers.exact.rate.units import Units
 
 MOST_STATES = 200_000
+"""Most states of a packing."""
 SAME = 1e-12
 RESOLUTION = 1 << 16
+FEWEST_STREAMS = 3
+MOST_HUBS = 2
+MOST_COVERINGS = 50_000
+"""Most numbers of covered units of each kind."""
+MOST_PATTERNS = 2_000
+DIGITS = 12
+NO, YES, UNKNOWN = 0, 1, -1
+MARGIN = 1e-9
+"""Margin of sums of work for rounding, as a share of the cut."""
+MOST_BITS, MOST_WORDS, MOST_STEPS = 62, 4_000, 200_000
+"""Limits of the words of patterns: bits, words, and steps to enumerate them."""
+
+
+class Hub(NamedTuple):
+    """A hub, and the other units by kind (K): equal work, equal streams from and to the hub."""
+
+    kind: Ints  # [U] kind of every unit, -1 for the hub
+    counts: Longs  # [K]
+    work: Floats  # [K] CPU load
+    sent: Floats  # [K] load of a link from the hub
+    taken: Floats  # [K] load of a link to the hub
+    own: float  # CPU load of the hub
+
+
+def hubs_of(units: Units) -> list[Hub]:
+    """Hubs with the most streams, on devices of one class, if their units are of few kinds."""
+    if not units.one_class or units.n_devices < 2:
+        return []
+    degree = np.diff(units.start)
+    chosen = [u for u in np.argsort(-degree, kind="stable") if degree[u] >= FEWEST_STREAMS]
+    hubs = [_hub(units, int(u)) for u in chosen[:MOST_HUBS]]
+    return [hub for hub in hubs if np.prod(hub.counts + 1.0) <= MOST_COVERINGS]
+
+
+def placed(hub: Hub, taken: Longs) -> Ints:
+    """Placement that distributes the units of every kind to devices by their patterns."""
+    place = np.zeros(len(hub.kind), np.int32)
+    for kind, count in enumerate(hub.counts):
+        devices = np.repeat(np.arange(len(taken)), taken[:, kind])
+        place[hub.kind == kind] = devices[:count]
+    return place
+
+
+def _hub(units: Units, hub: int) -> Hub:
+    n = units.n_units
+    load = units.load[:, 0]
+    distinct = ~np.eye(units.n_devices, dtype=bool)
+    per_byte = units.seconds_per_byte[distinct].min()
+    link = link_loads(units.traffic, units.tuples, per_byte, units.gap)
+    out, back = units.source == hub, units.target == hub
+    sent = np.bincount(units.target[out], link[out], minlength=n)
+    taken = np.bincount(units.source[back], link[back], minlength=n)
+    facts = np.stack((load, sent, taken), axis=1)
+    others = np.arange(n) != hub
+    rows, kind, count = np.unique(
+        np.round(facts[others], DIGITS), axis=0, return_inverse=True, return_counts=True
+    )
+    safe = np.maximum(rows - 10.0**-DIGITS, 0.0).T.copy()
+    kinds = np.full(n, -1, np.int32)
+    kinds[others] = kind.ravel()
+    return Hub(kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
+
+
+@kernel
+def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
+    """Whether all loads can be at most ``limit``, and if so the pattern of each device.
+
+    The units are covered device by device; a state is the number of covered units of each kind.
+    """
+    n = len(hub.counts)
+    chosen = np.zeros((n_devices, n), np.int64)
+    radix = np.ones(n + 1, np.int64)
+    for k in range(n):
+        radix[k + 1] = radix[k] * (hub.counts[k] + 1)
+    home = _patterns(hub, limit - hub.own, np.inf)
+    away = _patterns(hub, limit, limit)
+    if len(home) > MOST_PATTERNS or len(away) > MOST_PATTERNS:
+        return UNKNOWN, chosen
+    seen = np.zeros(radix[n], np.bool_)
+    states = np.zeros((radix[n] + len(home) + 1, n), np.int64)
+    origin = np.zeros((len(states), 2), np.int64)
+    size, first = 1, 0
+    for device in range(n_devices):
+        last = size
+        options = home if device == 0 else away
+        for s in range(first, last):
+            steps -= len(options)
+            if steps < 0:
+                return UNKNOWN, chosen
+            for p in range(len(options)):
+                code = 0
+                for k in range(n):
+                    states[size, k] = min(states[s, k] + options[p, k], hub.counts[k])
+                    code += states[size, k] * radix[k]
+                if seen[code]:
+                    continue
+                seen[code] = True
+                origin[size, 0], origin[size, 1] = s, p
+                size += 1
+                if code == radix[n] - 1:
+                    _trace(states, origin, size - 1, device, chosen)
+                    return YES, chosen
+        first = last
+    return NO, chosen
+
+
+@kernel
+def _trace(states: Longs, origin: Longs, s: int, device: int, chosen: Longs) -> None:
+    """Write the units that each device newly covers on the path to state s."""
+    while device >= 0:
+        before = origin[s, 0]
+        for k in range(chosen.shape[1]):
+            chosen[device, k] = states[s, k] - states[before, k]
+        s = before
+        device -= 1
+
+
+@kernel
+def _patterns(hub: Hub, room: float, link: float) -> Longs:
+    """Maximal patterns of one device, shape [P, K]; at most MOST_PATTERNS + 1 of them."""
+    n = len(hub.counts)
+    patterns = np.empty((MOST_PATTERNS + 1, n), np.int64)
+    size = 0
+    now = np.zeros(n, np.int64)
+    more = True
+    while more and size <= MOST_PATTERNS:
+        fits = _within(hub, now, -1, room, link)
+        maximal = fits
+        for k in range(n):
+            if now[k] < hub.counts[k] and _within(hub, now, k, room, link):
+                maximal = False
+        if maximal:
+            for k in range(n):
+                patterns[size, k] = now[k]
+            size += 1
+        more = _advance(now, hub.counts, fits)
+    return patterns[:size]
+
+
+@kernel
+def _advance(now: Longs, counts: Longs, fits: bool) -> bool:
+    """Step to the next combination in place, skipping larger ones than one that does not fit."""
+    k, n = 0, len(now)
+    if not fits:
+        while k < n and now[k] == 0:
+            k += 1
+        if k < n:
+            now[k] = 0
+            k += 1
+    while k < n and now[k] == counts[k]:
+        now[k] = 0
+        k += 1
+    if k < n:
+        now[k] += 1
+    return k < n
+
+
+@kernel
+def _within(hub: Hub, now: Longs, extra: int, room: float, link: float) -> bool:
+    """Whether a pattern, with one more of kind ``extra`` if that is not -1, fits a device."""
+    work, sent, taken = 0.0, 0.0, 0.0
+    for k in range(len(now)):
+        m = now[k] + (1 if k == extra else 0)
+        work += m * hub.work[k]
+        sent += m * hub.sent[k]
+        taken += m * hub.taken[k]
+    return work <= room and sent <= link and taken <= link
+
+
+class Patterns(NamedTuple):
+    """Combinations of units on a device (P), and the encoding of units in them."""
+
+    word: Longs  # [P] counts of every kind
+    work: Floats  # [P] their work
+    single: Longs  # [U] one unit of the kind of u
+    field: Longs  # [U] the field of that kind
+    guards: int
+    total: float  # work of all units
+
+
+def _no_patterns() -> Patterns:
+    nothing = np.zeros(0, np.int64)
+    return Patterns(nothing, np.zeros(0), nothing, nothing, 0, 0.0)
+
+
+def patterns_below(units: Units, cut: float) -> Patterns:
+    """Patterns for equal devices with all loads below the cut, if they are few; else none."""
+    hub = min(hubs_of(units), key=lambda hub: np.prod(hub.counts + 1.0), default=None)
+    if hub is None or units.handles:
+        return _no_patterns()
+    hub = _with_itself(hub)
+    bits = [int(count).bit_length() + 1 for count in hub.counts]
+    if sum(bits) > MOST_BITS:
+        return _no_patterns()
+    shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
+    least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - MARGIN * cut
+    word, work = _enumerate(hub, shift, least, cut)
+    if len(word) > MOST_WORDS:
+        return _no_patterns()
+    kind = hub.kind
+    return Patterns(
+        word,
+        work,
+        np.left_shift(np.int64(1), shift[kind]),
+        np.array([((1 << (b - 1)) - 1) << int(s) for b, s in zip(bits, shift, strict=True)])[kind],
+        sum(1 << (int(s) + b - 1) for b, s in zip(bits, shift, strict=True)),
+        float(hub.work @ hub.counts),
+    )
+
+
+def _with_itself(hub: Hub) -> Hub:
+    """Add the hub itself as the last kind."""
+    last = len(hub.counts)
+    return hub._replace(
+        kind=np.where(hub.kind < 0, last, hub.kind),
+        counts=np.append(hub.counts, 1),
+        work=np.append(hub.work, hub.own),
+        sent=np.append(hub.sent, 0.0),
+        taken=np.append(hub.taken, 0.0),
+    )
+
+
+@kernel
+def _enumerate(hub: Hub, shift: Longs, least: float, cut: float) -> tuple[Longs, Floats]:
+    """Words and work of all patterns from ``least`` to the cut, more than the limit if too many."""
+    n = len(hub.counts)
+    words = np.empty(MOST_WORDS + 1, np.int64)
+    works = np.empty(MOST_WORDS + 1)
+    now = np.zeros(n, np.int64)
+    size, steps, more = 0, 0, True
+    while more and size <= MOST_WORDS:
+        steps += 1
+        if steps > MOST_STEPS:
+            return words, works
+        word, work, sent, taken = np.int64(0), 0.0, 0.0, 0.0
+        for k in range(n):
+            word += now[k] << shift[k]
+            work += now[k] * hub.work[k]
+            sent += now[k] * hub.sent[k]
+            taken += now[k] * hub.taken[k]
+        linked = now[n - 1] == 1 or (sent <= cut and taken <= cut)
+        if least <= work <= cut and linked:
+            words[size], works[size] = word, work
+            size += 1
+        more = _advance(now, hub.counts, work <= cut)
+    return words[:size], works[:size]
+
+
+class Limits(NamedTuple):
+    """Limits of the loads of a placement, and the needs of units."""
+
+    full: Floats  # [D] limit of CPU loads
+    cut: float  # limit of every other load
+    work: Floats  # [U] CPU work, at most load · power on every device
+    power: Floats  # [D]
+    wire: float  # seconds per byte of the slowest link
+    patterns: Patterns  # allowed final combinations of units on devices; none for no restriction
+    rank: Floats  # [U] rank that decides between units with equally few devices, largest first
 
 
 def simple_bound(units: Units) -> float:

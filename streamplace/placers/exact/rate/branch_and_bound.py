@@ -25,7 +25,7 @@ from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
-from streamplace.placers.exact.rate.patterns import MARGIN, Patterns
+from streamplace.placers.exact.rate.bounds import MARGIN, Limits, Patterns
 from streamplace.placers.exact.rate.units import Units, unit_handling
 
 EXHAUSTED, IMPROVED, PAUSED = 0, 1, 2
@@ -47,18 +47,6 @@ class Search(NamedTuple):
     most: Floats  # [D] largest work of the patterns still open to a device
     grows: Longs  # [D] fields of the kinds of which a device may still receive units
     beside: Floats  # [4, D] bytes/s out, in, tuples/s out, in between a unit and each device
-
-
-class Limits(NamedTuple):
-    """Limits of the loads of a placement, and the needs of units."""
-
-    full: Floats  # [D] limit of CPU loads
-    cut: float  # limit of every other load
-    work: Floats  # [U] CPU work, at most load · power on every device
-    power: Floats  # [D]
-    wire: float  # seconds per byte of the slowest link
-    patterns: Patterns  # allowed final combinations of units on devices; none for no restriction
-    rank: Floats  # [U] rank that decides between units with equally few devices, largest first
 
 
 def new_search(units: Units) -> Search:

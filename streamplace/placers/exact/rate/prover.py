@@ -32,7 +32,6 @@ from streamplace.placers.exact.rate.branch_and_bound import (
     new_search,
     run,
 )
-from streamplace.placers.exact.rate.patterns import NO, YES, hubs_of, placed, spread
 from streamplace.placers.exact.rate.units import Units, are_legal, contracted, unit_handling
 from streamplace.placers.exact.solver import effort_of
 from streamplace.placers.incumbent import Incumbent
@@ -206,7 +205,10 @@ class Prover:
         if smaller is None or bounds.hopeless(bounds.limits_below(smaller[0], cut)):
             return True
         units, _ = smaller
-        return any(spread(hub, cut, units.n_devices, steps)[0] == NO for hub in hubs_of(units))
+        return any(
+            bounds.spread(hub, cut, units.n_devices, steps)[0] == bounds.NO
+            for hub in bounds.hubs_of(units)
+        )
 
     def _name_patterns(self, cut: float, steps: int) -> None:
         """Anneal from the patterns that fit the cut, swapping only units of one kind."""
@@ -214,10 +216,10 @@ class Prover:
         if smaller is None:
             return
         units, group = smaller
-        for hub in hubs_of(units):
-            answer, patterns = spread(hub, cut, units.n_devices, steps)
-            if answer == YES and not self._meter.over:
-                start = placed(hub, patterns)
+        for hub in bounds.hubs_of(units):
+            answer, patterns = bounds.spread(hub, cut, units.n_devices, steps)
+            if answer == bounds.YES and not self._meter.over:
+                start = bounds.placed(hub, patterns)
                 place = self._annealed(units, start, hub.kind, MOVES_NAMING)
                 self._adopt(place[group])
 
