@@ -13,8 +13,13 @@ from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.anneal.passes.forward_backward import reschedule
-from streamplace.placers.anneal.passes.non_delay import new_non_delay, non_delay_makespan
-from streamplace.placers.anneal.passes.sequence import follow, new_sequence, settle
+from streamplace.placers.anneal.passes.sequence import (
+    follow,
+    new_non_delay,
+    new_sequence,
+    non_delay_makespan,
+    settle,
+)
 from streamplace.placers.exact.passes.shortest import Proof
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter

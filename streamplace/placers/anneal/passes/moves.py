@@ -13,14 +13,15 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import Floats, Ints, Words
 from streamplace.model.devices import SLACK
-from streamplace.placers.anneal.passes.non_delay import NonDelay, non_delay_makespan
 from streamplace.placers.anneal.passes.sequence import (
     NOTHING,
+    NonDelay,
     Sequence,
     bring,
     earliest,
     follow,
     latest,
+    non_delay_makespan,
     restore,
     settle,
     tail_of,

@@ -26,8 +26,7 @@ from streamplace.placers.anneal.passes.moves import (
     restart,
     search,
 )
-from streamplace.placers.anneal.passes.non_delay import new_non_delay
-from streamplace.placers.anneal.passes.sequence import new_sequence, start_times
+from streamplace.placers.anneal.passes.sequence import new_non_delay, new_sequence, start_times
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
