@@ -43,8 +43,12 @@ def anneal(
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.usual and objective.kind == "pass":
-        from streamplace.placers.anneal.passes.forward_backward import reschedule
-        from streamplace.placers.anneal.passes.shortest import FIRST_ROUND, MOST_TASKS, shortest
+        from streamplace.placers.anneal.passes.shortest import (
+            FIRST_ROUND,
+            MOST_TASKS,
+            reschedule,
+            shortest,
+        )
 
         if problem.n_operators > MOST_TASKS:
             return reschedule(problem, objective, start, seed, Meter(budget, 1))

@@ -5,9 +5,17 @@ and each further round is twice as long, whatever the budget. Rounds alternate b
 schedule so far and, hotter, the next of the initial schedules. Devices hold the order of the best
 schedule or use it as priorities, whichever is better. The search times schedules exactly if the
 network is free. Contention is left to the simulator, which evaluates the resulting placements.
+
+Large graphs are scheduled again and again in the order of the best schedule's latest starts
+(forward-backward improvement, with devices chosen again): from the last task backward, each task
+gets its latest start that keeps the makespan, and tasks with early latest starts come first in the
+next schedule. The amount of look-ahead changes from one schedule to the next, and a little noise
+disturbs the order. If the pass splits into stages, these are searched one by one after every amount
+of look-ahead was tried. All stages in turn get a short search, then all a longer one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -15,6 +23,7 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.makespan.timeline import least_makespan
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.passes.moves import (
     BEST,
@@ -28,12 +37,18 @@ from streamplace.placers.anneal.passes.moves import (
 )
 from streamplace.placers.anneal.passes.sequence import new_non_delay, new_sequence, start_times
 from streamplace.placers.anneal.rate.walk import scrambled
-from streamplace.placers.incumbent import handing_on
+from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
-from streamplace.placers.scheduled import Judged
-from streamplace.scheduling.insertion import ListSchedule
-from streamplace.scheduling.lists import placed, quick_lists, quickest_device
+from streamplace.placers.scheduled import Judged, judge_schedule
+from streamplace.scheduling.insertion import (
+    NOWHERE,
+    ListSchedule,
+    insert_all,
+    latest_starts,
+    plain_choice,
+)
+from streamplace.scheduling.lists import looking, placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import (
     by_rank,
     by_start,
@@ -41,11 +56,11 @@ from streamplace.scheduling.ranks import (
     least_after,
     upward,
 )
-from streamplace.scheduling.stages import Stage
+from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
-"""Most tasks; with more, a move, which times all later tasks, is too slow (`forward_backward`)."""
+"""Most tasks; with more, a move, which times all later tasks, is too slow (`reschedule`)."""
 FIRST_ROUND = 1000
 CHUNK = 1000
 """Moves between two readings of the clock."""
@@ -55,6 +70,14 @@ A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
 """First temperature of a small graph, as a multiple of a task's share of the makespan; its limit;
 and the number of parts of the first round. The fewer the tasks, the more a move changes."""
 ENOUGH = 1 + 1e-12
+LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
+"""Amounts of look-ahead, as shares of the least time to the end, in turn."""
+NOISE = (0.0, 0.002, 0.01)
+"""Noise in the order, as shares of the makespan, in turn."""
+MOST_CELLS = 2_000_000_000
+"""Most streams times pairs of devices for which schedules look ahead."""
+FIRST_MOVES, GROWTH = 1000, 2
+"""Moves of the first search of a stage, and growth from one search to the next."""
 
 
 class PassPlan(NamedTuple):
@@ -75,8 +98,6 @@ def shortest(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
     """Search until the budget ends or the bound is met."""
-    from streamplace.objectives.makespan.timeline import least_makespan
-
     tasks = tasks_of(problem)
     after = least_after(tasks)
     plans = list(first_plans(problem, objective, tasks, after, start))
@@ -113,10 +134,7 @@ def _improve(
     """Search in rounds until the budget ends or the bound is met."""
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
-        if plan is not None:
-            restart(tasks, anneal, *plan)
-        else:
-            restart(tasks, anneal, *best_plan(anneal))
+        restart(tasks, anneal, *(best_plan(anneal) if plan is None else plan))
         anneal.numbers[TEMPERATURE] = hot * anneal.numbers[CURRENT]
         anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
         if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
@@ -271,3 +289,93 @@ def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) 
         meter.note(float(anneal.numbers[BEST]))
         steps -= chunk
     return True
+
+
+def reschedule(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
+    """Make schedules until the budget ends, and return the best."""
+    best = Incumbent[Placement](objective.better, meter)
+    bound = least_makespan(problem)
+    tasks = tasks_of(problem)
+    stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
+    given = (Judged(placement, objective.value(problem, placement)) for placement in start)
+    schedules: Iterator[Judged] = chain(given, _schedules(problem, objective, tasks, seed))
+    if stages is not None:
+        bound = max(bound, float(sum(least_by_work(stage).min() for stage in stages.stages)))
+        schedules = islice(schedules, len(start) + len(LOOKS))
+
+    def take_all(answers: Iterable[Judged]) -> bool:
+        """Keep the best of the answers; False if the budget ended or the bound was met."""
+        for placement, value in answers:
+            meter.spend(1)
+            best.offer(placement, value)
+            if meter.over or best.value <= bound * ENOUGH:
+                return False
+        return True
+
+    with handing_on(lambda: None if best.empty else best.answer(best.solution, bound)):
+        if take_all(schedules) and stages is not None:
+            rank = by_rank(tasks, upward(tasks))
+            plan = plan_from(problem, tasks, rank, best.solution)
+            plans = _improved(stages, plan, seed, meter)
+            take_all(judge_plan(problem, objective, tasks, plan) for plan in plans)
+    return best.answer(best.solution, bound)
+
+
+def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:
+    """Yield placements of schedules without end."""
+    rng = np.random.default_rng(seed)
+    looks = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
+    after = least_after(tasks) if len(looks) > 1 else np.zeros((0, 0))
+    rank, least, best = upward(tasks), np.inf, None
+    number = 0
+    while True:
+        order = by_rank(tasks, rank)
+        for look in looks:
+            choice = looking(look * after) if look else plain_choice(len(order), True)
+            schedule = insert_all(tasks, order, choice)
+            yield judge_schedule(problem, objective, schedule)
+            if schedule.complete and (best is None or schedule.finish.max() < least):
+                best, least = schedule, float(schedule.finish.max())
+        if best is not None:
+            number += 1
+            noise = NOISE[number % len(NOISE)] * least * rng.random(len(rank))
+            rank = least - latest_starts(tasks, best) + noise
+
+
+def _improved(stages: Stages, plan: PassPlan, seed: int, meter: Meter) -> Iterator[PassPlan]:
+    """Yield a plan that is no worse after every round through the stages, until the budget ends.
+
+    The devices of cut tasks are kept, so that an improvement of one stage improves the pass.
+    """
+    parts = [plan.within(stage) for stage in stages.stages]
+    moves = FIRST_MOVES
+    while not meter.over:
+        for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
+            if meter.over:
+                break
+            own = Meter(meter.up_to(moves), 1)
+            parts[i] = _search_stage(stage, part, moves == FIRST_MOVES, seed, own)
+            meter.spend(own.spent)
+        yield _whole(stages, parts, len(plan.order))
+        moves *= GROWTH
+
+
+def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: Meter) -> PassPlan:
+    """Search a stage with its cut tasks on fixed devices."""
+    begin = int(part.place[0]) if stage.begins else NOWHERE
+    tasks = stage.between(begin, int(part.place[-1]) if stage.ends else NOWHERE)
+    after = least_after(tasks)
+    plans = [part, *(listed_plans(tasks, after) if first else ())]
+    least = float(after[0, begin]) if stage.begins else 0.0
+    return best_plan(anneal_plans(tasks, plans, after, least, seed, meter))
+
+
+def _whole(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:
+    place = np.full(n, NOWHERE, np.int32)
+    orders = []
+    for stage, part in zip(stages.stages, parts, strict=True):
+        place[stage.rows] = part.place
+        orders.append(stage.rows[part.order[int(stage.begins) :]])
+    return PassPlan(np.concatenate(orders), place)
