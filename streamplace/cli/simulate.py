@@ -150,11 +150,14 @@ def _write(output: Path, simulated: _Simulated) -> None:
     """Write the format of the file's suffix: a trace, the document, or a picture of the run."""
     if output.name.endswith(TRACE):
         judge = simulated.judge
-        if judge.trace is None:
+        if judge.timeline is None:
             raise SettingError(
                 f"{judge.name} has no trace; add --objective makespan for the trace of a pass"
             )
-        save_json(judge.trace(simulated.problem, simulated.placement), output)
+        from streamplace.drawing.gantt import trace
+
+        case = simulated.problem, simulated.placement
+        save_json(trace(*case, judge.timeline(*case)), output)
         say(f"trace → {output} (open it in https://ui.perfetto.dev)")
     elif output.suffix == ".html":
         _save_report(simulated, output)
@@ -181,16 +184,17 @@ def _save_report(simulated: _Simulated, output: Path) -> None:
 
 
 def _picture(simulated: _Simulated) -> "Figure":
-    """Draw the queues over time, or the objective's chart of the run without the engine."""
+    """Draw the queues over time, or without the engine one pass."""
     judge = simulated.judge
     if simulated.figure is not None:
         return simulated.figure
-    if judge.chart is None:
+    if judge.timeline is None:
         raise SettingError(
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
             "--objective makespan for the Gantt chart of a pass"
         )
     from streamplace.drawing.figures import empty_figure, finish
+    from streamplace.drawing.gantt import gantt
 
-    figure = empty_figure()
-    return finish(figure, judge.chart(simulated.problem, simulated.placement, figure))
+    figure, case = empty_figure(), (simulated.problem, simulated.placement)
+    return finish(figure, gantt(*case, judge.timeline(*case), figure))

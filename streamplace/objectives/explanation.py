@@ -1,7 +1,7 @@
 """Explanations of placements: their value and its causes, for people, machines and drawings."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from streamplace.display.assumptions import assumed
 from streamplace.display.report import Names, Report, Sheet, brief_and_detail
@@ -14,6 +14,7 @@ from streamplace.model.placement import Placement
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from streamsim.passes import Schedule
 
 
 class Explanation(Protocol):
@@ -114,3 +115,10 @@ class Picture:
     operators: Bools  # [N] operators with a red frame
     streams: Bools  # [M] streams in red, in the graph's order
     devices: tuple[str, ...] = ()  # [D] text of the legend for every device; empty without any
+
+
+class PassTimeline(NamedTuple):
+    """One pass under a placement, and the rule by which a free core chooses."""
+
+    schedule: "Schedule"
+    queue: str  # as in `streamsim.passes.Rules`

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
@@ -21,11 +21,8 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import exact_digits, seconds
-from streamplace.objectives.explanation import Explanation, Picture, PlainExplanation
+from streamplace.objectives.explanation import Explanation, PassTimeline, Picture, PlainExplanation
 from streamplace.registry import Registry
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Sense = Literal["max", "min"]
 Kind = Literal["rate", "pass", "devices", ""]
@@ -63,8 +60,8 @@ class Objective:
         Reason why it cannot evaluate a problem, in one sentence; None if it can.
     picture
         Function that marks operators and streams in a drawing.
-    chart, trace
-        Functions that draw a run onto an empty figure, and that write it in the Trace Event Format.
+    timeline
+        Function that returns one pass in time, to be drawn or written as a trace.
     measures
         Further numbers by name that a comparison averages, computed from a value.
     variant
@@ -101,8 +98,7 @@ class Objective:
     limit: float | None = None
     refuses: Callable[[Problem], str | None] = lambda problem: None
     picture: Callable[[Problem, Placement], Picture] | None = None
-    chart: "Callable[[Problem, Placement, Figure], str] | None" = None
-    trace: Callable[[Problem, Placement], dict[str, Any]] | None = None
+    timeline: Callable[[Problem, Placement], PassTimeline] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None
     kind: Kind = ""

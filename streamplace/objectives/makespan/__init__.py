@@ -3,20 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.explanation import Explanation, PassTimeline
 from streamplace.objectives.makespan.options import USUAL, PassOptions
-from streamplace.objectives.makespan.timeline import least_makespan, picture
+from streamplace.objectives.makespan.timeline import least_makespan, pass_schedule, picture
 from streamplace.objectives.registry import OBJECTIVES, Objective, objective
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def _explain(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Explanation:
@@ -25,18 +21,9 @@ def _explain(problem: Problem, placement: Placement, options: PassOptions = USUA
     return explain(problem, placement, options)
 
 
-def _chart(
-    problem: Problem, placement: Placement, figure: "Figure", options: PassOptions = USUAL
-) -> str:
-    from streamplace.objectives.makespan.gantt import gantt
-
-    return gantt(problem, placement, options, figure)
-
-
-def _trace(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> dict[str, Any]:
-    from streamplace.objectives.makespan.lanes import trace
-
-    return trace(problem, placement, options)
+def _timeline(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> PassTimeline:
+    queue = options.rules_of(placement)[0].queue
+    return PassTimeline(pass_schedule(problem, placement, options), queue)
 
 
 def _measures(problem: Problem, value: float) -> dict[str, float]:
@@ -54,8 +41,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
         ordered=options.heeds_priorities,
         explain=partial(_explain, options=options),
         picture=partial(picture, options=options),
-        chart=partial(_chart, options=options),
-        trace=partial(_trace, options=options),
+        timeline=partial(_timeline, options=options),
     )
 
 
@@ -66,8 +52,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     bound=least_makespan,
     explain=_explain,
     picture=picture,
-    chart=_chart,
-    trace=_trace,
+    timeline=_timeline,
     measures=_measures,
     variant=_variant,
     kind="pass",

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from streamplace.api import simulate
 from streamplace.drawing.figures import empty_figure
+from streamplace.drawing.gantt import common_prefixes, gantt, shortened, trace
 from streamplace.io.problems import write_problem
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.makespan.gantt import common_prefixes, gantt, shortened
-from streamplace.objectives.makespan.lanes import trace
-from streamplace.objectives.makespan.options import PassOptions
+from streamplace.model import Cluster, Device, Operator, Placement, Problem, Stream, StreamGraph
+from streamplace.objectives.explanation import PassTimeline
+from streamplace.objectives.registry import named_objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +41,13 @@ def tangle(n: int, seed: int, cores: int = 2) -> Problem:
     return Problem(graph, Cluster.of(devices, bandwidth="30 bps"))
 
 
+def timeline(problem: Problem, placement: Placement, options: str = "") -> PassTimeline:
+    """One pass by the objective."""
+    passed = named_objective(f"makespan{options}").timeline
+    assert passed is not None
+    return passed(problem, placement)
+
+
 @settings(max_examples=30)
 @given(st.integers(1, 25), st.integers(0, 99), st.sampled_from(["free", "sender", "shared"]))
 def test_a_trace_is_the_schedule(n: int, seed: int, network: str) -> None:
@@ -48,7 +55,7 @@ def test_a_trace_is_the_schedule(n: int, seed: int, network: str) -> None:
     problem = tangle(n, seed)
     placement = problem.placement(np.random.default_rng(seed).integers(0, 3, n))
     told: Any = simulate(problem, placement, objective=f"makespan:network={network}")
-    document = trace(problem, placement, PassOptions(network=network))
+    document = trace(problem, placement, timeline(problem, placement, f":network={network}"))
     events = document["traceEvents"]
     assert {event["ph"] for event in events} <= {"M", "X", "s", "f"}
     assert all({"ph", "pid", "tid", "name"} <= event.keys() for event in events)
@@ -146,7 +153,7 @@ def drawn(payload: float, work: float = 2.5e9, n: int = 6) -> "tuple[str, Figure
     problem = Problem(graph, Cluster.uniform(2))
     figure = empty_figure()
     placement = problem.placement([i % 2 for i in range(n)])
-    return gantt(problem, placement, PassOptions(), figure), figure
+    return gantt(problem, placement, timeline(problem, placement), figure), figure
 
 
 def test_every_device_and_every_link_with_something_to_do_has_a_row() -> None:
@@ -197,7 +204,8 @@ def test_links_of_which_nothing_could_be_seen_are_left_out() -> None:
     problem = Problem(graph, Cluster.uniform(3))
     figure = empty_figure()
     row = [0, 0, *(1 + i % 2 for i in range(10))]
-    title = gantt(problem, problem.placement(row), PassOptions(), figure)
+    placement = problem.placement(row)
+    title = gantt(problem, placement, timeline(problem, placement), figure)
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     assert labels == ["d0", "d1", "d2"]
     assert "2 links with little to do left out" in title
