@@ -1,16 +1,16 @@
 """CPOP: the critical path on one device, other tasks where they finish earliest."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
-
-if TYPE_CHECKING:
-    from streamplace.scheduling.tasks import Tasks
+from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.insertion import plain_choice
+from streamplace.scheduling.lists import tied
+from streamplace.scheduling.ranks import downward, upward
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 
 @placer("cpop", objectives=("makespan",))
@@ -31,12 +31,6 @@ def cpop(
     tries
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.insertion import plain_choice
-    from streamplace.scheduling.lists import tied
-    from streamplace.scheduling.ranks import downward, upward
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     priority, anywhere = upward(tasks) + downward(tasks), plain_choice(tasks.n_tasks, True)
     choice = anywhere._replace(forced=_on_one_device(tasks, priority))
@@ -46,7 +40,7 @@ def cpop(
     return best_answer(problem, objective, schedules)
 
 
-def _on_one_device(tasks: "Tasks", priority: Floats) -> Ints:
+def _on_one_device(tasks: Tasks, priority: Floats) -> Ints:
     """Device of every task of the critical path; -1 for all others."""
     forced = np.full(tasks.n_tasks, -1, np.int32)
     left = _critical_path(tasks, priority)
@@ -60,7 +54,7 @@ def _on_one_device(tasks: "Tasks", priority: Floats) -> Ints:
     return forced
 
 
-def _critical_path(tasks: "Tasks", priority: Floats) -> Ints:
+def _critical_path(tasks: Tasks, priority: Floats) -> Ints:
     """Path of highest priorities from a source to a sink."""
     sources = np.flatnonzero(np.diff(tasks.in_start) == 0)
     path = [int(sources[np.argmax(priority[sources])])]

@@ -11,6 +11,9 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import judge_schedule
+from streamplace.scheduling.lists import critical_paths
+from streamplace.scheduling.tasks import tasks_of
 
 
 @placer("critical-path", objectives=("makespan",))
@@ -27,10 +30,6 @@ def critical_path(
     runs
         Schedules made; the best of them counts.
     """
-    from streamplace.placers.scheduled import judge_schedule
-    from streamplace.scheduling.lists import critical_paths
-    from streamplace.scheduling.tasks import tasks_of
-
     if runs < 1:
         raise SettingError(f"runs is {runs}; it must be at least 1")
     meter = Meter(budget, 1)

@@ -3,6 +3,7 @@
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_by_batches
 
 
 @placer("duplex", objectives=("makespan",))
@@ -12,6 +13,4 @@ def duplex(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     Armstrong, Hensgen and Kidd (1998); Braun et al. (2001). Min-min is good where all tasks take
     about as long, max-min where a few take much longer than the others.
     """
-    from streamplace.placers.scheduled import best_by_batches
-
     return best_by_batches(problem, objective, "min-min", "max-min")

@@ -5,6 +5,10 @@ import numpy as np
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.ranks import upward
+from streamplace.scheduling.soonest import start_soonest
+from streamplace.scheduling.tasks import tasks_of
 
 
 @placer("etf", objectives=("makespan",))
@@ -15,11 +19,6 @@ def etf(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     step takes the pair of a ready task and a device with memory left that can start first; ties go
     to the task of the highest upward rank.
     """
-    from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.ranks import upward
-    from streamplace.scheduling.soonest import start_soonest
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     nobody = np.full(tasks.n_tasks, -1, np.int32)
     return best_answer(problem, objective, [start_soonest(tasks, upward(tasks), nobody)])

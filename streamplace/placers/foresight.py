@@ -5,6 +5,11 @@ from itertools import chain
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.insertion import plain_choice
+from streamplace.scheduling.lists import looking, tied
+from streamplace.scheduling.ranks import least_after, upward
+from streamplace.scheduling.tasks import tasks_of
 
 
 @placer("foresight", objectives=("makespan",))
@@ -28,12 +33,6 @@ def foresight(
     tries
         Schedules of each of the three; each but the first draws which of equal ranks come first.
     """
-    from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.insertion import plain_choice
-    from streamplace.scheduling.lists import looking, tied
-    from streamplace.scheduling.ranks import least_after, upward
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     after, rank = least_after(tasks), upward(tasks)
     choices = (looking(after), looking(after / 2), plain_choice(tasks.n_tasks, True))

@@ -1,13 +1,13 @@
 """HEFT: tasks by upward rank, each on the device where it finishes earliest."""
 
-from typing import TYPE_CHECKING
-
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
-
-if TYPE_CHECKING:
-    from streamplace.scheduling.insertion import ListSchedule
+from streamplace.placers.scheduled import best_answer, without_order
+from streamplace.scheduling.insertion import ListSchedule, by_upward_rank, plain_choice
+from streamplace.scheduling.lists import tied
+from streamplace.scheduling.ranks import upward
+from streamplace.scheduling.tasks import tasks_of
 
 
 @placer("heft", objectives=("makespan",))
@@ -44,12 +44,6 @@ def heft(
     tries
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import best_answer, without_order
-    from streamplace.scheduling.insertion import by_upward_rank, plain_choice
-    from streamplace.scheduling.lists import tied
-    from streamplace.scheduling.ranks import upward
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     schedules: tuple[ListSchedule, ...]
     if tries == 1:

@@ -3,6 +3,7 @@
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_by_batches
 
 
 @placer("max-min", objectives=("makespan",))
@@ -13,6 +14,4 @@ def max_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget
     but of a batch the next is argmax over v of min over d of CT(v, d), so that long tasks are not
     left to the end, where nothing could run beside them.
     """
-    from streamplace.placers.scheduled import best_by_batches
-
     return best_by_batches(problem, objective, "max-min")

@@ -3,6 +3,7 @@
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_by_batches
 
 
 @placer("min-min", objectives=("makespan",))
@@ -17,6 +18,4 @@ def min_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget
     on the device where it is done first, until all of the batch are mapped; then comes the batch of
     those that waited for them. Of equals the task of the highest upward rank comes first.
     """
-    from streamplace.placers.scheduled import best_by_batches
-
     return best_by_batches(problem, objective, "min-min")

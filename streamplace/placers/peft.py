@@ -5,6 +5,10 @@ import numpy as np
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.lists import looking, tied
+from streamplace.scheduling.ranks import optimistic_costs
+from streamplace.scheduling.tasks import tasks_of
 
 
 @placer("peft", objectives=("makespan",))
@@ -27,11 +31,6 @@ def peft(
     tries
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.lists import looking, tied
-    from streamplace.scheduling.ranks import optimistic_costs
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     table, allowed = optimistic_costs(tasks), np.isfinite(tasks.work)
     mean = np.where(allowed, table, 0.0).sum(axis=1) / allowed.sum(axis=1)

@@ -6,7 +6,10 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
-from streamplace.scheduling.tasks import Tasks, mean_sendings, mean_work
+from streamplace.placers.scheduled import best_answer
+from streamplace.scheduling.ranks import upward
+from streamplace.scheduling.soonest import start_soonest
+from streamplace.scheduling.tasks import Tasks, mean_sendings, mean_work, tasks_of
 
 FAVOURITE = 0.1
 """Relaxed choice x below which a stream may lead to a favourite (Baechi)."""
@@ -27,11 +30,6 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     Then as m-ETF, but other tasks get the core that ran u no sooner than its favourite could start
     elsewhere.
     """
-    from streamplace.placers.scheduled import best_answer
-    from streamplace.scheduling.ranks import upward
-    from streamplace.scheduling.soonest import start_soonest
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     schedule = start_soonest(tasks, upward(tasks), favourites(tasks))
     return best_answer(problem, objective, [schedule])

@@ -3,6 +3,7 @@
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduled import best_by_batches
 
 
 @placer("sufferage", objectives=("makespan",))
@@ -18,6 +19,4 @@ def sufferage(problem: Problem, objective: Objective, *, seed: int, budget: Budg
     Maheswaran et al. map up to one task per device before they compute CT again, and SAGA chooses
     from all ready tasks, also those that have just become ready.
     """
-    from streamplace.placers.scheduled import best_by_batches
-
     return best_by_batches(problem, objective, "sufferage")
