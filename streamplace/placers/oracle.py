@@ -3,8 +3,6 @@
 The oracles of the DREAM paper try 2 to 5 parts on 5 devices; these try 1 to all devices.
 """
 
-from dataclasses import replace
-
 from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -12,7 +10,6 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, Placer
-from streamplace.placers.stopwatch import now
 
 
 def oracle_of(base: Placer) -> Placer:
@@ -36,28 +33,21 @@ def oracle_of(base: Placer) -> Placer:
 def with_best_k(
     base: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
-    """Try k from the number of devices down to one; on ties, the smallest k wins."""
-    start = now()
+    """Try k from the number of devices down to one; on ties, the smallest k wins.
+
+    Each try gets an equal share of the seconds that remain, and of all evaluations.
+    """
     meter = Meter(budget, problem.n_devices)
     best = Incumbent[Placement](lambda a, b: not objective.better(b, a), meter)
+    share = None
+    if budget.evaluations is not None:
+        share = max(1, budget.evaluations // problem.n_devices)
     for k in range(problem.n_devices, 0, -1):
-        left = _share(budget, problem.n_devices, now() - start, k)
-        if left is None and not best.empty:
+        if meter.late and not best.empty:
             break
-        result = base.with_options(k=k).attempt(
-            problem, objective, seed=seed, budget=left or replace(budget, evaluations=1)
-        )
+        left = meter.seconds
+        part = Budget(None if left is None else max(left / k, 1e-6), share)
+        result = base.with_options(k=k).attempt(problem, objective, seed=seed, budget=part)
         meter.spend(1)
         best.offer(result.placement, result.value)
     return best.answer(best.solution)
-
-
-def _share(budget: Budget, n: int, elapsed: float, k: int) -> Budget | None:
-    """Equal part of the remaining budget for each of the k remaining of n tries; None if over."""
-    if budget.seconds is not None and elapsed >= budget.seconds:
-        return None
-    if budget.evaluations is not None and n - k >= budget.evaluations:
-        return None
-    seconds = None if budget.seconds is None else (budget.seconds - elapsed) / k
-    evaluations = None if budget.evaluations is None else max(1, budget.evaluations // n)
-    return Budget(seconds, evaluations)

@@ -8,6 +8,7 @@ from streamsim.instance import with_constants_as_loads
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.keep_apart import rival_columns
 from streamplace.model.memory import most, used
 from streamplace.model.problem import Problem
 from streamplace.model.rules import joined
@@ -182,21 +183,14 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
 
 def _linked(units: Units) -> Units:
     """Add the lists of streams and of rivals around every unit."""
-    n = units.n_units
-    start, around = _incident(units.source, units.target, n)
-    a, b = units.apart.T
-    rival_start, pair = _incident(a, b, n)
-    here = np.repeat(np.arange(n), np.diff(rival_start))
-    rivals = np.where(a[pair] == here, b[pair], a[pair])
-    return units._replace(
-        start=start, around=around, rival_start=rival_start, rivals=rivals.astype(np.int32)
-    )
-
-
-def _incident(source: Ints, target: Ints, n: int) -> tuple[Ints, Ints]:
-    """Pairs that include each of n elements, as one list divided by ``start``."""
-    ends = np.concatenate((source, target))
+    n, ends = units.n_units, np.concatenate((units.source, units.target))
     start = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(ends, minlength=n), out=start[1:])
-    around = np.argsort(ends, kind="stable") % max(1, len(source))
-    return start, around.astype(np.int32)
+    around = np.argsort(ends, kind="stable") % max(1, len(units.source))
+    rival_start, rivals = rival_columns(units.apart, n)
+    return units._replace(
+        start=start,
+        around=around.astype(np.int32),
+        rival_start=rival_start.astype(np.int32),
+        rivals=rivals.astype(np.int32),
+    )
