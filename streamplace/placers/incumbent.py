@@ -1,12 +1,12 @@
 """Incumbent: the best solution of a search so far; each change is recorded by its meter.
 
 A search that Ctrl-C interrupts hands its best answer on in the interrupt (`handing_on`). Another
-search may continue from an answer with the remaining budget (`refine_answer`).
+search may continue from an answer with the remaining budget (`refined`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
@@ -14,8 +14,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.result import Improvement
+from streamplace.placers.stopwatch import now
 
 S = TypeVar("S")
 
@@ -98,13 +99,6 @@ def continued(
     return whole
 
 
-class SpentBudget(NamedTuple):
-    """Part of a budget that the first placement used."""
-
-    seconds: float
-    evaluations: int
-
-
 def check_refiner(name: str) -> None:
     """Raise SettingError unless a placer of this name can start from a placement."""
     if name != NONE and "start" not in PLACERS[name].defaults():
@@ -113,32 +107,32 @@ def check_refiner(name: str) -> None:
         )
 
 
-def nothing_left(budget: Budget, objective: Objective, spent: SpentBudget) -> bool:
-    """Whether no budget remains for a search; with a quick objective, time never runs out."""
-    if budget.evaluations is not None and budget.evaluations <= spent.evaluations:
-        return True
-    late = budget.seconds is not None and budget.seconds <= spent.seconds
-    return late and not objective.quick
-
-
-def refine_answer(
+def refined(
     answer: Found,
-    spent: SpentBudget,
-    search: Placer,
+    began: float,
+    evaluations: int,
+    refine: str,
     problem: Problem,
     objective: Objective,
     seed: int,
     budget: Budget,
+    others: Callable[[], tuple[Placement, ...]] = lambda: (),
 ) -> Found:
-    """Continue from a first answer with a search on the remaining budget."""
-    result = search.attempt(problem, objective, seed=seed, budget=_left(budget, spent))
-    trace = continued(answer.trace, result.trace, *spent, objective.better)
-    return Found(result.placement, result.bound, tuple(trace))
+    """Continue from a first answer by another placer, unless none is named or no budget remains.
 
-
-def _left(budget: Budget, spent: SpentBudget) -> Budget:
-    """Remaining budget; at least a microsecond."""
-    return Budget(
-        None if budget.seconds is None else max(budget.seconds - spent.seconds, 1e-6),
-        None if budget.evaluations is None else budget.evaluations - spent.evaluations,
+    The first answer was begun at ``began`` and took so many evaluations. With a quick objective,
+    time never runs out. ``others`` makes further placements to start from.
+    """
+    late = budget.seconds is not None and budget.seconds <= now() - began and not objective.quick
+    used_up = budget.evaluations is not None and budget.evaluations <= evaluations
+    if refine == NONE or late or used_up:
+        return answer
+    search = PLACERS[refine].with_options(start=(answer.placement, *others()))
+    seconds = now() - began
+    left = Budget(
+        None if budget.seconds is None else max(budget.seconds - seconds, 1e-6),
+        None if budget.evaluations is None else budget.evaluations - evaluations,
     )
+    result = search.attempt(problem, objective, seed=seed, budget=left)
+    trace = continued(answer.trace, result.trace, seconds, evaluations, objective.better)
+    return Found(result.placement, result.bound, tuple(trace))

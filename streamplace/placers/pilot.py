@@ -1,6 +1,7 @@
 """Pilot: a learned policy places first; the rest of the budget goes to sampling and search."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -11,13 +12,7 @@ from streamplace.learn.models.pilot.options import LOOKS, WALKS
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import (
-    NONE,
-    SpentBudget,
-    check_refiner,
-    nothing_left,
-    refine_answer,
-)
+from streamplace.placers.incumbent import check_refiner, refined
 from streamplace.placers.portfolio import metis_to_begin_with
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.result import Improvement
@@ -84,12 +79,8 @@ def pilot(
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))
     answer = Found(problem.placement(rows[best]), trace=(improvement,))
-    if refine == NONE or nothing_left(budget, objective, SpentBudget(now() - start, len(rows))):
-        return answer
-    beginnings = (answer.placement, *metis_to_begin_with(problem, objective, seed, budget))
-    search = PLACERS[refine].with_options(start=beginnings)
-    spent = SpentBudget(now() - start, len(rows))
-    return refine_answer(answer, spent, search, problem, objective, seed, budget)
+    case = problem, objective, seed, budget
+    return refined(answer, start, len(rows), refine, *case, partial(metis_to_begin_with, *case))
 
 
 def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:

@@ -10,17 +10,9 @@ from streamplace.learn.models.pilot_makespan.placing import first_schedules, tra
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import (
-    NONE,
-    Incumbent,
-    SpentBudget,
-    check_refiner,
-    handing_on,
-    nothing_left,
-    refine_answer,
-)
+from streamplace.placers.incumbent import Incumbent, check_refiner, handing_on, refined
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found, placer
+from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.scheduled import judge_schedule
 from streamplace.placers.stopwatch import now
 from streamplace.scheduling.insertion import ListSchedule
@@ -68,11 +60,7 @@ def pilot_makespan(
     start = now()
     path = Path(weights) if weights else shipped("pilot-makespan")
     answer, tried = rebuild_schedules(problem, objective, path, looks, samples, seed, budget)
-    spent = SpentBudget(now() - start, tried)
-    if refine == NONE or nothing_left(budget, objective, spent):
-        return answer
-    search = PLACERS[refine].with_options(start=(answer.placement,))
-    return refine_answer(answer, spent, search, problem, objective, seed, budget)
+    return refined(answer, start, tried, refine, problem, objective, seed, budget)
 
 
 def rebuild_schedules(
