@@ -76,12 +76,6 @@ def drawn(seed: int, operators: int = 12) -> StreamGraph:
     return next(random_dag(parameters, seed))
 
 
-def test_a_number_of_evaluations_is_the_only_limit_that_it_says() -> None:
-    """No second is hidden in it; what is not given is no limit."""
-    assert Budget(evaluations=500) == Budget(None, 500)
-    assert Budget(2.0) == Budget(2.0, None)
-
-
 @pytest.mark.parametrize("evaluations", [0, -1, 2.5, math.nan])
 def test_evaluations_are_counted_in_whole_numbers(evaluations: Any) -> None:
     with pytest.raises(SettingError, match=r"evaluations; it must be a whole number from 1 on"):

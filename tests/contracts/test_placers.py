@@ -105,6 +105,16 @@ def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
     assert values == sorted(values, reverse=question(placer).sense == "min")
 
 
+@pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
+def test_a_trace_leads_to_the_value(placer: str, problem: str) -> None:
+    """Each step is later and better than the one before; the last has the value."""
+    result = placed(placer, problem, 1000)
+    values = [step.value for step in result.trace]
+    assert values == sorted(set(values), reverse=question(placer).sense == "min")
+    assert [step.seconds for step in result.trace] == sorted(step.seconds for step in result.trace)
+    assert not values or values[-1] == pytest.approx(result.value, rel=1e-9)
+
+
 @pytest.mark.parametrize("objective", QUESTIONS)
 @pytest.mark.parametrize(
     "problem", [pytest.param(name, marks=() if name in VARIED else SLOW) for name in PROBLEMS]

@@ -1,7 +1,5 @@
 """Every placer uses the devices that there are; a placer that knows one column only is found."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from placer_cases import question
@@ -38,25 +36,6 @@ def test_a_placer_uses_several_devices_where_one_is_too_little(placer: str, clus
     budget = Budget(seconds=None, evaluations=300)
     result = PLACERS[placer].place(problem, question(placer), seed=1, budget=budget)
     assert used(result.placement.index) > 1
-
-
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize(
-    ("loads", "fewest", "most"),
-    [(lambda problem: problem.load, 4, 4), (lambda problem: problem.instance.load, 1, 2)],
-    ids=["per device", "per type"],
-)
-def test_the_least_loaded_column_is_a_device(
-    cluster: str, loads: Callable[[Problem], np.ndarray], fewest: int, most: int
-) -> None:
-    """A placer that takes the columns of the arrays for devices leaves devices idle."""
-    problem = side_by_side(CLUSTERS[cluster])
-    load = loads(problem)
-    busy, index = np.zeros(load.shape[1]), np.empty(problem.n_operators, np.int32)
-    for v in range(problem.n_operators):
-        index[v] = np.argmin(busy + load[v])
-        busy[index[v]] += load[v, index[v]]
-    assert fewest <= used(index) <= most
 
 
 def test_loads_are_shares_of_single_devices() -> None:

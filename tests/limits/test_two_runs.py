@@ -7,8 +7,13 @@ import pytest
 
 from streamplace.io.files import appending, claim_folder
 
-COPIES = 6
 GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
+
+
+@pytest.fixture(autouse=True)
+def data(run: Callable) -> None:
+    """Six graphs."""
+    assert run(*f"{GENERATE} 6 -o b.jsonl".split()).status == 0
 
 
 @pytest.mark.parametrize(
@@ -19,9 +24,7 @@ GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
         (f"{GENERATE} 6 -o s.jsonl --files 2", "s.manifest.jsonl"),
     ],
 )
-def test_the_second_is_refused(
-    run: Callable, data: None, tmp_path: Path, words: str, file: str
-) -> None:
+def test_the_second_is_refused(run: Callable, tmp_path: Path, words: str, file: str) -> None:
     """While the first holds its file; when that is over, it runs."""
     (tmp_path / file).parent.mkdir(exist_ok=True)
     with appending(tmp_path / file, b"", bool):
@@ -33,7 +36,7 @@ def test_the_second_is_refused(
     assert run(*words.split()).status == 0
 
 
-def test_a_folder_is_trained_into_by_one_process(run: Callable, data: None, tmp_path: Path) -> None:
+def test_a_folder_is_trained_into_by_one_process(run: Callable, tmp_path: Path) -> None:
     """A second run is refused, be it new or gone on with, until the first has ended."""
     words = ["train", "hdp", "--data", "b.jsonl", "--epochs", "1", "--out", "h"]
     (tmp_path / "h").mkdir()

@@ -20,7 +20,7 @@ from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, firs
 from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.module import GiphModule
 from streamplace.papers.giph.placing import GiphImprover, GiphWalker, network_of, scores, shapes
-from streamplace.papers.walks.graph import WalkRecord, node_graph_of
+from streamplace.papers.walks.graph import WalkRecord
 from streamplace.papers.walks.messages import NodeGraphBatch
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
@@ -260,9 +260,3 @@ def finish_on(place: Any, v: int, a: int) -> float:
         if w == v
     ]
     return float(max(arrivals, default=0.0) + literal.seconds(PAPER)[v, a])
-
-
-def test_a_view_without_pairs_has_a_node_per_task() -> None:
-    graph = node_graph_of(PAPER, pairs=False)
-    assert graph.n_nodes == PAPER.n_operators
-    assert graph.n_edges == len(PAPER.graph.streams)

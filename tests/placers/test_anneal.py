@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 from placer_cases import best_of_all
-from problems import PROBLEMS, chain, fork_join, layered, many_sources
+from problems import PROBLEMS, chain, fork_join, layered
 from strategies import problems
 
 from streamplace.errors import PlacementError
@@ -158,15 +158,6 @@ def test_large_graphs_of_several_sources_are_placed_by_levels() -> None:
     problem = layered(1000, n_sources=8)
     spread = PLACERS["round-robin"].place(problem, THROUGHPUT)
     assert placed(problem, 50_000).value > spread.value
-
-
-def test_every_improvement_is_in_the_trace() -> None:
-    for problem in (PROBLEMS["fork-join"], Problem(many_sources(), Cluster.uniform(3))):
-        result = placed(problem, 5000)
-        values = [step.value for step in result.trace]
-        assert values == sorted(values)
-        assert values[-1] == pytest.approx(result.value, rel=1e-12)
-        assert sorted(result.trace, key=lambda step: step.seconds) == list(result.trace)
 
 
 def test_an_optimum_that_is_recognised_ends_the_search_early() -> None:

@@ -117,13 +117,6 @@ def test_operators_behind_a_window_count_in_the_peak_load() -> None:
     assert result.bottleneck.load < 0.6
 
 
-def test_the_trace_tells_who_improved_what_when() -> None:
-    result = placed(Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps")))
-    values = [step.value for step in result.trace]
-    assert values == sorted(set(values))
-    assert values[-1] == pytest.approx(result.value, rel=1e-12)
-
-
 def test_interrupted_it_answers_with_the_best_so_far() -> None:
     calls = []
 

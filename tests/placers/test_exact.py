@@ -3,14 +3,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exact_cases import EXACT, THROUGHPUT, branched, solved
+from exact_cases import THROUGHPUT, branched, solved
 from hypothesis import given
 from hypothesis import strategies as st
 from placer_cases import best_of_all
 
-from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget
 
 
@@ -307,9 +305,3 @@ def test_what_limits_one_of_many_sources_on_every_device_is_part_of_the_bound(
     result = solved(Problem(graph, Cluster.of(devices), rules), Budget(evaluations=2000))
     assert result.value == pytest.approx(0.75)
     assert result.bound == pytest.approx(0.75)
-
-
-def test_other_objectives_are_refused() -> None:
-    other = Objective("something", "min", "Something else.", THROUGHPUT.evaluate)
-    with pytest.raises(SettingError, match="throughput, makespan, not for 'something'"):
-        EXACT.place(chain(1.0), other)

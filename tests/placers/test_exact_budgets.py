@@ -39,13 +39,6 @@ def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
     assert one.bound == other.bound
 
 
-def test_the_trace_rises_to_the_value() -> None:
-    result = solved(branched(5, 4, seed=2), Budget(seconds=None, evaluations=20_000))
-    values = [step.value for step in result.trace]
-    assert values == sorted(values)
-    assert values[-1] == pytest.approx(result.value)
-
-
 def test_the_time_limit_is_kept() -> None:
     """A search that would go on for hours ends with an answer and an honest bound."""
     result = solved(branched(9, 9, seed=0), Budget(seconds=0.5))

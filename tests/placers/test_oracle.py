@@ -34,14 +34,11 @@ def test_one_part_and_as_many_as_devices_are_tried(
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
 def test_no_k_beats_the_oracle(base: str) -> None:
-    """The oracle is the best of its tries, which its trace shows rising."""
+    """It is the best of its tries."""
     problem = chain(payload=400, ipt=4e5)
     result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
     tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]
     assert result.value == max(tries)
-    values = [step.value for step in result.trace]
-    assert values == sorted(values)
-    assert values[-1] == result.value
 
 
 def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:

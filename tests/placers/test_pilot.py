@@ -162,16 +162,6 @@ def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(
     assert len(stub) == 1
 
 
-@pytest.mark.parametrize("name", ["uneven", "fork-join", "many sources"])
-def test_the_trace_rises_to_the_answer(weights: Any, name: Any) -> None:
-    result = placed(weights, ALL[name], 2000)
-    values = [step.value for step in result.trace]
-    seconds = [step.seconds for step in result.trace]
-    assert values == sorted(set(values))
-    assert seconds == sorted(seconds)
-    assert values[-1] == pytest.approx(result.value)
-
-
 def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
     problem, least = ALL["fork-join"], counting([], "min")
     most = placed(weights, problem, looks=2, samples=30, refine="none")

@@ -7,7 +7,6 @@ import pytest
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.objectives.throughput.explain import explain
-from streamplace.report.placements import Shown, placement_part
 
 ASK = Operator("ask", ipt=5e3, max_rate=6e3)
 
@@ -86,11 +85,3 @@ def test_advice_counts_the_limit_beside_a_constant_load() -> None:
     assert told.parallelism is not None
     assert told.parallelism.parallelism == 4
     assert told.parallelism.relative_throughput == 1.0
-
-
-def test_a_report_marks_the_operator_at_its_limit() -> None:
-    problem = asking()
-    shown = Shown("one", problem.placement([0, 0]))
-    part = placement_part(problem, shown, OBJECTIVES["throughput"])
-    assert part["marks"]["operators"] == [1]
-    assert part["bottleneck"]["load"] == pytest.approx(10 / 6)
