@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.passes import Schedule
 
+MOST_CANDIDATES = 64
+"""Most operators, and most pairs of them, whose moves are tried for advice."""
+WORTH = 1e-9
+"""Smallest relative gain of a change that is advised."""
+
 
 class Explanation(Protocol):
     """Value of a placement, and its causes."""

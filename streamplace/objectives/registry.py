@@ -288,31 +288,18 @@ OF_TASKS: Final = "makespan"
 def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evaluate], Evaluate]:
     """Register an objective; the first line of the docstring describes it.
 
-    ``evaluate(problem, placements)`` values a batch. With a third parameter, ``priorities``, it
-    also values the order in which devices serve operators, and with a fourth, ``queue``, it knows
-    their discipline. ``attributes`` are the other ones of `Objective`.
+    ``evaluate(problem, placements)`` values a batch. With further parameters ``priorities`` and
+    ``queue`` it also values the order in which devices serve operators, and by which discipline.
+    ``attributes`` are the other ones of `Objective`.
     """
 
     def register(evaluate: Evaluate) -> Evaluate:
         summary = (evaluate.__doc__ or "").strip().splitlines()[0]
-        parameters = inspect.signature(evaluate).parameters
-        ordered = "priorities" in parameters
-        values = _without_queue(evaluate) if ordered and "queue" not in parameters else evaluate
-        OBJECTIVES.add(name, Objective(name, sense, summary, values, ordered, **attributes))
+        ordered = "priorities" in inspect.signature(evaluate).parameters
+        OBJECTIVES.add(name, Objective(name, sense, summary, evaluate, ordered, **attributes))
         return evaluate
 
     return register
-
-
-def _without_queue(evaluate: Evaluate) -> Evaluate:
-    """Return an evaluation that ignores the queue and applies priorities to ready operators."""
-
-    def values(
-        problem: Problem, placements: Ints, priorities: Floats | None = None, queue: str = ""
-    ) -> Floats:
-        return cast(Callable[..., Floats], evaluate)(problem, placements, priorities)
-
-    return values
 
 
 def named_objective(text: str) -> Objective:

@@ -30,6 +30,7 @@ from streamplace.model.messages import shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.explanation import MOST_CANDIDATES, WORTH
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
@@ -53,9 +54,6 @@ ORDERS = {
 """Meaning of a placement's order, by discipline."""
 FEW_PARTS = 3
 """Parts of the critical chain that a terminal lists."""
-MOST_CANDIDATES = 64
-WORTH = 1e-9
-"""Smallest relative gain of a move."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, format_bandwidth
+from streamplace.objectives.explanation import MOST_CANDIDATES, WORTH
 from streamplace.objectives.throughput.loads import (
     CardLoad,
     Carried,
@@ -57,7 +58,6 @@ MOST_NAMED, FEW_LINKS = 2, 3
 """Users of the bottleneck that a sentence names, and links that a terminal lists."""
 WAYS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
-MOST_CANDIDATES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
     from streamsim.incremental import Incremental
 
     state = Incremental(problem.instance, placement)
-    least = state.peak * (1 - 1e-9)
+    least = state.peak * (1 - WORTH)
     lower: list[tuple[float, tuple[int, ...], int]] = []
     for group in _together(problem, _candidates(problem, placement, top)):
         for d in range(problem.n_devices):
@@ -95,7 +95,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
     lower.sort(key=itemgetter(0))
     tried = [_moved(placement, group, d) for _, group, d in lower[:MOST_CANDIDATES]]
     reached = throughput(problem.instance, np.array([placement, *tried]))
-    best = int(np.argmax(reached >= reached.max() * (1 - 1e-9)))  # the first but for rounding
+    best = int(np.argmax(reached >= reached.max() * (1 - WORTH)))  # the first but for rounding
     if best == 0:
         return None
     _, group, d = lower[best - 1]

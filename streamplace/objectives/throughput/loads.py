@@ -290,12 +290,18 @@ def fullest_resource(
     return FullestResource(top.kind, device.name, top.load, card.streams)
 
 
+def filling_core(problem: Problem, place: Ints, top: "Bottleneck") -> Bools:
+    """Whether a single subtask of each operator fills the core that is the bottleneck, [N]."""
+    instance = problem.instance
+    core = instance.core_pressure[:, instance.device_type[top.device]]
+    return np.asarray((place == top.device) & (core >= FILLS * top.load))
+
+
 def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
     """Operators of which a single subtask fills the core."""
     instance = problem.instance
     kind = instance.device_type[top.device]
-    core = instance.core_pressure[:, kind]
-    rows = np.flatnonzero((place == top.device) & (core >= FILLS * top.load)).astype(np.int32)
+    rows = np.flatnonzero(filling_core(problem, place, top)).astype(np.int32)
     used = instance.full_core_load[rows, kind]
     carries = Carriers(problem.graph.operators.name.__getitem__, rows, used)
     if not len(instance.constant):
@@ -307,12 +313,11 @@ def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) ->
 def _fullest_subtask(
     problem: Problem, place: Ints, top: "Bottleneck", device: str
 ) -> FullestSubtask | None:
-    """Operators of which a subtask is at its largest rate; None if it is CPU that limits."""
+    """Operators of which a subtask is at its ``max_rate``; None if their CPU limits instead."""
     rows = at_max_rate(problem, place, top)
     if not len(rows):
         return None
-    operators = problem.graph.operators
-    shares = shares_of_max_rate(problem.instance)
+    operators, shares = problem.graph.operators, shares_of_max_rate(problem.instance)
     carries = Carriers(operators.name.__getitem__, rows, shares[rows])
     first = operators.index(carries[0].name)
     rate, emits = float(operators.max_rate[first]), bool(operators.rate[first] > 0)
@@ -366,9 +371,7 @@ def _users(problem: Problem, placement: Placement, resource: "Bottleneck") -> tu
     if resource.kind == "device":
         return here, none[1]
     if resource.kind == "core":
-        instance = problem.instance
-        core = instance.core_pressure[:, instance.device_type[resource.device]]
-        return here & (core >= resource.load * (1 - 1e-9)), none[1]
+        return filling_core(problem, place, resource), none[1]
     ends = {
         "link": (a == resource.device) & (b == resource.peer),
         "egress": a == resource.device,

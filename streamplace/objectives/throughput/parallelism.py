@@ -21,7 +21,8 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.problem import Problem
 from streamplace.model.streams import HASHED
-from streamplace.objectives.throughput.loads import FILLS, shares_of_max_rate
+from streamplace.objectives.explanation import WORTH
+from streamplace.objectives.throughput.loads import FILLS, filling_core, shares_of_max_rate
 
 if TYPE_CHECKING:
     from streamsim.incremental import Incremental
@@ -33,8 +34,6 @@ MOST_EXPANDED = 20_000
 """most subtasks of a graph in which some are moved to other devices;"""
 MOST_MOVES = 4096
 """and most moves that are tried."""
-HELPS = 1e-9
-"""Smallest relative gain in throughput."""
 _SUBTASK = re.compile(r"(.+#)\d+")
 
 
@@ -72,16 +71,14 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
         return None  # the original operator is unknown
     least, best = _throughput(problem, place), None
     for advice in (_here(problem, place, rows), _spread(problem, place, rows)):
-        if advice is not None and advice.relative_throughput > least * (1 + HELPS):
+        if advice is not None and advice.relative_throughput > least * (1 + WORTH):
             least, best = advice.relative_throughput, advice
     return best
 
 
 def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     """Operators that fill the core, and those that streams force to the same parallelism."""
-    instance, streams = problem.instance, problem.graph.streams
-    core = instance.core_pressure[:, instance.device_type[top.device]]
-    chosen = (place == top.device) & (core >= FILLS * top.load)
+    streams, chosen = problem.graph.streams, filling_core(problem, place, top)
     straight = streams.straight()
     source, target = streams.source[straight], streams.target[straight]
     size = 0
@@ -155,7 +152,7 @@ def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | No
 
 def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) -> int:
     """Move a subtask to the device that lowers the peak load most, and return that device."""
-    best, least = int(where[s]), state.peak * (1 - HELPS)
+    best, least = int(where[s]), state.peak * (1 - WORTH)
     for d in range(problem.n_devices):
         tried = where.copy()
         tried[s] = d
@@ -193,7 +190,7 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
         each = pressures(each, (constant * operators.parallelism[rows])[:, None] / numbers[None, :])
     waiting = shares_of_max_rate(instance)[rows] * instance.parallelism[rows]
     fullest = np.maximum(each, waiting[:, None] / parts).max(axis=0)
-    enough = np.flatnonzero(fullest <= cpu * (1 + HELPS))
+    enough = np.flatnonzero(fullest <= cpu * (1 + WORTH))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
 
 
