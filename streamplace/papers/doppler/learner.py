@@ -40,7 +40,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         self._judge = judge_of(self.reward)
         self._imitation = config.imitation if task.features is None else 0
         self._training, self._validation = (
-            [PreparedProblem.of(problem, config, task.device) for problem in problems]
+            [PreparedProblem.of(problem, config) for problem in problems]
             for problems in (task.training, task.validation)
         )
         self._best = BestRewards(self.n_problems)
@@ -112,7 +112,7 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
             return -chosen.log_p.sum() / config.episodes, report
         later = config.discount ** np.arange(places.shape[1])[::-1]
         weights = (self._advantages(at, costs)[:, None] * later).astype(np.float32)
-        gained = (torch.from_numpy(weights).to(chosen.log_p.device) * chosen.log_p).sum()
+        gained = (torch.from_numpy(weights) * chosen.log_p).sum()
         return -(gained + config.entropy * chosen.entropy.sum()) / config.episodes, report
 
     def _report(self, row: int, rewards: Floats, entropy: float) -> StepReport:

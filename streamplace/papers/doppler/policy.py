@@ -65,7 +65,7 @@ class GraphTensors:
     after: tuple[Tensor, Tensor]  # the same of the t-level paths
 
     @classmethod
-    def of(cls, features: DopplerFeatures, device: str = "cpu") -> "GraphTensors":
+    def of(cls, features: DopplerFeatures) -> "GraphTensors":
         """Tensors of a problem."""
         source, target = (_rows(ends) for ends in (features.tasks.source, features.tasks.target))
         both = torch.cat([target, source])
@@ -74,18 +74,17 @@ class GraphTensors:
         edges = torch.stack([seconds.repeat(2), torch.cat([direction, -direction])], 1)
         degree = torch.bincount(both, minlength=features.tasks.n_tasks).clamp(min=1)[:, None]
         return cls(
-            torch.from_numpy(features.of_task.astype(np.float32)).to(device),
-            torch.cat([source, target]).to(device),
-            both.to(device),
-            edges.to(device),
-            degree.to(device),
-            _paths(features.before, device),
-            _paths(features.after, device),
+            torch.from_numpy(features.of_task.astype(np.float32)),
+            torch.cat([source, target]),
+            both,
+            edges,
+            degree,
+            _paths(features.before),
+            _paths(features.after),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkOutputs:
+class NetworkOutputs(NamedTuple):
     """`DopplerHeads` with gradients."""
 
     score: Tensor
@@ -96,8 +95,7 @@ class NetworkOutputs:
 
     def heads(self) -> DopplerHeads:
         """Return the same for the episodes."""
-        parts = (self.score, self.start, self.carried, self.seen, self.out)
-        return DopplerHeads(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in parts))
+        return DopplerHeads(*(np.ascontiguousarray(part.detach().numpy()) for part in self))
 
 
 class DopplerModule(nn.Module):
@@ -165,15 +163,14 @@ def choices(
 
 
 def _tasks(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
-    ready, task = torch.from_numpy(record.ready).to(outputs.score.device), _rows(record.task)
+    ready, task = torch.from_numpy(record.ready), _rows(record.task)
     log_p = outputs.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
     return _chosen(log_p, ready, task, exploration)
 
 
 def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
-    at = outputs.out.device
-    is_open, looks = (torch.from_numpy(part).to(at) for part in (record.open, record.looks))
-    start = outputs.start[_rows(record.task).to(at)][:, :, None]
+    is_open, looks = (torch.from_numpy(part) for part in (record.open, record.looks))
+    start = outputs.start[_rows(record.task)][:, :, None]
     logits = (
         leaky_relu(start + _carried(outputs, record) + looks @ outputs.seen, SLOPE) @ outputs.out
     )
@@ -183,7 +180,7 @@ def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float)
 
 def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) -> Choices:
     """Log-probability of the choices, and the entropy in nats over the open ones."""
-    chosen = log_p.gather(-1, choice.to(log_p.device)[..., None])[..., 0]
+    chosen = log_p.gather(-1, choice[..., None])[..., 0]
     if exploration > 0:
         any_of = math.log(exploration) - is_open.sum(-1).log()
         chosen = torch.logaddexp(chosen + math.log1p(-min(exploration, ALMOST)), any_of)
@@ -192,9 +189,9 @@ def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) 
 
 def _carried(outputs: NetworkOutputs, record: EpisodeRecord) -> Tensor:
     """Sum of the earlier tasks' parts on every device at every step [S, T, D, H]."""
-    at, d = outputs.score.device, record.open.shape[-1]
-    done = one_hot(_rows(record.done_device), d).to(at, outputs.carried.dtype)
-    added = outputs.carried[_rows(record.done_task).to(at)][:, :, None] * done[..., None]
+    d = record.open.shape[-1]
+    done = one_hot(_rows(record.done_device), d).to(outputs.carried.dtype)
+    added = outputs.carried[_rows(record.done_task)][:, :, None] * done[..., None]
     return added.cumsum(1) - added
 
 
@@ -203,9 +200,9 @@ def _summed(states: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
     return EACH * torch.zeros_like(states).index_add(0, owner, states[member])
 
 
-def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:
+def _paths(follower: Ints) -> tuple[Tensor, Tensor]:
     owner, member = members_of_paths(follower)
-    return _rows(owner).to(device), _rows(member).to(device)
+    return _rows(owner), _rows(member)
 
 
 def _rows(numbers: Ints) -> Tensor:
@@ -221,10 +218,10 @@ class PreparedProblem:
     graph: GraphTensors
 
     @classmethod
-    def of(cls, problem: Problem, config: DopplerConfig, device: str = "cpu") -> "PreparedProblem":
+    def of(cls, problem: Problem, config: DopplerConfig) -> "PreparedProblem":
         """Prepare a problem."""
         features = features_of(problem, config.looks)
-        return cls(problem, features, GraphTensors.of(features, device))
+        return cls(problem, features, GraphTensors.of(features))
 
     def outputs(self, module: DopplerModule) -> NetworkOutputs:
         """Outputs of the networks before the first step."""

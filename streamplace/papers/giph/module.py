@@ -78,7 +78,7 @@ class GiphModule(nn.Module):
         """Log-probability [X] of choosing every node at its step; -inf where it is not open."""
         score = self.scores(steps).masked_fill(~steps.open, -torch.inf)
         n = len(steps.chosen)
-        top = torch.full((n,), -torch.inf, device=score.device)
+        top = torch.full((n,), -torch.inf)
         top = top.scatter_reduce(0, steps.step, score.detach(), "amax")
         less = score - top[steps.step]
         total = less.new_zeros(n).index_add(0, steps.step, less.exp())
@@ -99,9 +99,8 @@ class GiphPolicy:
 
     def choices(self, walked: Sequence[tuple[GiphWalker, Walked]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""
-        device = next(self.module.parameters()).device
         records = [(walker.graph, walk.record) for walker, walk in walked]
-        steps = NodeGraphBatch.of(records, str(device))
+        steps = NodeGraphBatch.of(records)
         log_p = self.module(steps)
         entropy_terms = -log_p.exp() * log_p.masked_fill(~steps.open, 0.0)
         entropy = entropy_terms.new_zeros(len(steps.chosen))

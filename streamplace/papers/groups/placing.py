@@ -53,7 +53,7 @@ def placed_in_batches(
     with torch.no_grad():
         for start in range(0, len(numbers), size):
             some = numbers[start : start + size]
-            last = drawn(some)[:, -1].cpu().numpy().astype(np.int32)
+            last = drawn(some)[:, -1].numpy().astype(np.int32)
             placements += [
                 problems[i].repaired(devices[: problems[i].n_operators])
                 for i, devices in zip(some, last, strict=True)

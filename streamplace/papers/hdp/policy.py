@@ -82,7 +82,7 @@ class HdpModule(nn.Module):
 
     def encode(self, nodes: Sequences) -> ReadSequences:
         """Encode sequences."""
-        lengths = nodes.present.sum(1).cpu()
+        lengths = nodes.present.sum(1)
         packed = pack_padded_sequence(
             nodes.features, lengths, batch_first=True, enforce_sorted=False
         )
@@ -168,7 +168,7 @@ class EncodedSequences:
 
     def weights(self, samples: int) -> Tensor:
         """All samples count the same."""
-        return torch.ones(samples, dtype=torch.float64, device=self.place.device)
+        return torch.ones(samples, dtype=torch.float64)
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, all steps at once."""
@@ -203,9 +203,8 @@ class PreparedSequences:
             opened[i, :size, : problem.n_devices] = nodes.allowed[order]
             place[i, : len(along)] = np.argsort(order)[nodes.label]
             first[i, :size] = nodes.first[order]
-        self._device = next(module.parameters()).device
         arrays = (features, present, opened, place, first)
-        self._columns = [torch.from_numpy(array).to(self._device) for array in arrays]
+        self._columns = [torch.from_numpy(array) for array in arrays]
 
     def encoded(self, rows: Tensor, n: int, keys: Tensor) -> EncodedSequences:
         """Encode problems."""
@@ -219,7 +218,7 @@ class PreparedSequences:
         """Likeliest device, node by node."""
 
         def drawn(some: Sequence[int]) -> Tensor:
-            numbers = torch.tensor(some, device=self._device)
+            numbers = torch.tensor(some)
             n = int(self.sizes[some, 1].max())
             return self.encoded(numbers, n, numbers).drawn(1, None)
 

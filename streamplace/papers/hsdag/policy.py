@@ -55,9 +55,7 @@ class GraphsSideBySide:
     def degree(self) -> Tensor:
         """[V] edges out of a node, and itself."""
         source = self.edges[0]
-        return torch.ones(len(self.owner), device=source.device).index_add(
-            0, source, torch.ones(len(source), device=source.device)
-        )
+        return torch.ones(len(self.owner)).index_add(0, source, torch.ones(len(source)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,9 +105,9 @@ class HsdagModule(nn.Module):
     ) -> tuple[GroupingRound, Tensor]:
         """A round on embeddings [V, W], and the groups' embeddings [C, W]."""
         scores = torch.sigmoid(self.score(z[edges[0]] * z[edges[1]]).squeeze(1))
-        parsed = parse(edges.cpu().numpy(), scores.detach().cpu().numpy(), len(z))
-        group = torch.from_numpy(parsed.group).to(z.device)
-        edge = torch.from_numpy(parsed.edge).to(z.device)
+        parsed = parse(edges.numpy(), scores.detach().numpy(), len(z))
+        group = torch.from_numpy(parsed.group)
+        edge = torch.from_numpy(parsed.edge)
         weight = z.new_ones(len(z))
         joined = edge != ALONE
         weight = weight.masked_scatter(joined, scores[edge[joined]])
@@ -117,7 +115,7 @@ class HsdagModule(nn.Module):
         pooled = z.new_zeros(len(count), z.shape[1]).index_add(0, group, weight[:, None] * z)
         pooled = pooled / count[:, None]
         first = torch.full_like(count, len(z)).scatter_reduce(
-            0, group, torch.arange(len(z), device=z.device), "amin"
+            0, group, torch.arange(len(z)), "amin"
         )
         logits = self.place(pooled).masked_fill(~_open(graphs, group, count), CLOSED)
         now = GroupingRound(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
@@ -246,20 +244,20 @@ class GroupingRounds:
 
     def weights(self, samples: int) -> Tensor:
         """γ^t of the round t of every sample (equation 14)."""
-        number = torch.arange(samples, device=self.node.device) % len(self.rounds)
+        number = torch.arange(samples) % len(self.rounds)
         return self.config.discount ** number.double()
 
     def likelihood(self, placements: Tensor) -> Likelihood:
         """Likelihood of placements, each in its round: that of its groups' devices."""
         by_node = placements[self.owner, :, self.first].t()
-        samples, graphs, device = len(by_node), len(placements), placements.device
+        samples, graphs = len(by_node), len(placements)
         size = samples, graphs
-        taken, spread = torch.zeros(size, device=device), torch.zeros(size, device=device)
+        taken, spread = torch.zeros(size), torch.zeros(size)
         for t, now in enumerate(self.rounds):
-            rows = torch.arange(t, samples, len(self.rounds), device=device)
+            rows = torch.arange(t, samples, len(self.rounds))
             each = now.log_p.expand(len(rows), -1, -1)
             of_group = each.gather(2, by_node[rows][:, now.first, None]).squeeze(2)
-            by_graph = torch.zeros(len(rows), size[1], device=device)
+            by_graph = torch.zeros(len(rows), size[1])
             taken = taken.index_add(0, rows, by_graph.index_add(1, now.owner, of_group))
             entropy_terms = -(now.log_p.exp() * now.log_p).sum(1).expand(len(rows), -1)
             mean = by_graph.index_add(1, now.owner, entropy_terms) / torch.bincount(now.owner)
@@ -304,9 +302,8 @@ class PreparedGraphs:
             row[: len(part.nodes.label)] = part.nodes.label + a
         edges = [part.nodes.edges + a for part, a in zip(parts, start[:-1], strict=True)]
         owner = np.repeat(np.arange(len(parts)), np.diff(start))
-        device = next(self._module.parameters()).device
         features, owners, pairs, open_devices, nodes, place, first = (
-            torch.from_numpy(array).to(device)
+            torch.from_numpy(array)
             for array in (
                 np.concatenate([part.features for part in parts]).astype(np.float32),
                 owner,
@@ -318,8 +315,8 @@ class PreparedGraphs:
             )
         )
         graphs = GraphsSideBySide(features, owners, pairs, open_devices)
-        rounds = self._module.rounds(graphs, list(present.to(device)))
-        order = torch.arange(n, device=device).expand(len(parts), -1)
+        rounds = self._module.rounds(graphs, list(present))
+        order = torch.arange(n).expand(len(parts), -1)
         return GroupingRounds(self._module.config, order, nodes, owners, place, first, rounds)
 
 

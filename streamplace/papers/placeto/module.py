@@ -37,11 +37,9 @@ class Visits:
     chosen: Tensor  # [P] devices
 
     @classmethod
-    def of(cls, tours: Sequence[tuple[Tour, VisitRecord]], device: str = "cpu") -> "Visits":
+    def of(cls, tours: Sequence[tuple[Tour, VisitRecord]]) -> "Visits":
         """Concatenate the visits of tours."""
-        steps = NodeGraphBatch.of(
-            [(tour.graph, _as_walk(tour, record)) for tour, record in tours], device
-        )
+        steps = NodeGraphBatch.of([(tour.graph, _as_walk(tour, record)) for tour, record in tours])
         groups = []
         for tour, record in tours:
             above, below = tour.upstream[record.current], tour.upstream.T[record.current]
@@ -53,7 +51,7 @@ class Visits:
             np.concatenate([record.open for _, record in tours]),
             np.concatenate([record.chosen for _, record in tours]).astype(np.int64),
         )
-        return cls(steps, *(torch.from_numpy(column).to(device) for column in columns))
+        return cls(steps, *(torch.from_numpy(column) for column in columns))
 
 
 class PoolLayer(nn.Module):
@@ -124,8 +122,7 @@ class PlacetoPolicy:
 
     def choices(self, walked: Sequence[tuple[PlacetoWalker, Walked]]) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy [P] of all choices."""
-        device = next(self.module.parameters()).device
-        visits = Visits.of([(walker.tour, walk.record) for walker, walk in walked], str(device))
+        visits = Visits.of([(walker.tour, walk.record) for walker, walk in walked])
         log_p = self.module(visits)
         entropy_terms = -log_p.exp() * log_p.masked_fill(~visits.open, 0.0)
         return log_p.gather(1, visits.chosen[:, None])[:, 0], entropy_terms.sum(1)

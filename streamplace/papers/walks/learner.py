@@ -77,10 +77,10 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         parts = [self._walks(row, improver, rng) for row in rows.tolist()]
         chosen, entropy = self._policy.choices([walk for part in parts for walk in part.walked])
         weights = np.concatenate([part.weights.ravel() for part in parts])
-        gained = chosen * torch.from_numpy(weights.astype(np.float32)).to(chosen.device)
+        gained = chosen * torch.from_numpy(weights.astype(np.float32))
         bonus = self.config.entropy * entropy.sum() / self.config.walks
         owner = np.repeat(np.arange(len(rows)), [part.weights.size for part in parts])
-        mean = np.bincount(owner, entropy.detach().cpu().double().numpy()) / np.bincount(owner)
+        mean = np.bincount(owner, entropy.detach().double().numpy()) / np.bincount(owner)
         return -(gained.sum() + bonus), StepReport(
             len(rows),
             float(sum(part.rewards.mean() for part in parts)),

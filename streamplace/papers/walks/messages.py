@@ -81,7 +81,7 @@ class Messages(torch.autograd.Function):
         weights = MessageWeights(*matrices)
         states, sent = passed(senders, weights, own_rows, added_rows, rounds)
         ctx.passed = senders, weights, added_rows, states, sent
-        return torch.from_numpy(states[-1].copy()).to(own.device)
+        return torch.from_numpy(states[-1].copy())
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> Any:
@@ -89,12 +89,12 @@ class Messages(torch.autograd.Function):
         (output,) = outputs
         senders, weights, added, states, sent = ctx.passed
         found = gradients(senders, weights, added, states, sent, _rows(output).copy())
-        tensors = (torch.from_numpy(part).to(output.device, output.dtype) for part in found)
+        tensors = (torch.from_numpy(part).to(output.dtype) for part in found)
         return (*tensors, None, None)
 
 
 def _rows(tensor: Tensor) -> Singles:
-    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+    return np.ascontiguousarray(tensor.detach().numpy())
 
 
 @kernel
@@ -276,9 +276,7 @@ class NodeGraphBatch:
     against: Senders
 
     @classmethod
-    def of(
-        cls, walks: Sequence[tuple[NodeGraph, WalkRecord]], device: str = "cpu"
-    ) -> "NodeGraphBatch":
+    def of(cls, walks: Sequence[tuple[NodeGraph, WalkRecord]]) -> "NodeGraphBatch":
         """Concatenate the steps of walks."""
         h = np.array([graph.n_nodes for graph, record in walks for _ in record.chosen])
         base = np.concatenate(([0], np.cumsum(h)[:-1])).astype(np.int32)
@@ -291,7 +289,7 @@ class NodeGraphBatch:
         up = np.concatenate([(order[::-1] + b).ravel() for order, b in orders])
 
         def tensor(array: NDArray[np.generic]) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+            return torch.from_numpy(np.ascontiguousarray(array))
 
         return cls(
             tensor(np.concatenate([t.nodes.reshape(-1, t.nodes.shape[2]) for _, t in walks])),
