@@ -54,7 +54,10 @@ def metis(
     method
         Recursive bisection or direct k-way cuts; "auto" bisects up to 8 parts.
     """
-    _check(ufactor, method)
+    if ufactor is not None and not 1 <= ufactor <= 10**6:
+        raise SettingError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
+    if method not in METHODS:
+        raise SettingError(f"method is {quoted(method)}; it must be one of {', '.join(METHODS)}")
     parts = partition.checked_parts(problem, k)
     power = partition.power(problem)
     devices = partition.strongest(power, parts)
@@ -141,10 +144,3 @@ def _one_each(load: Floats, power: Floats) -> Ints:
     part = np.empty(len(load), np.int32)
     part[np.argsort(-load, kind="stable")] = np.argsort(-power, kind="stable")[: len(load)]
     return part
-
-
-def _check(ufactor: int | None, method: str) -> None:
-    if ufactor is not None and not 1 <= ufactor <= 10**6:
-        raise SettingError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
-    if method not in METHODS:
-        raise SettingError(f"method is {quoted(method)}; it must be one of {', '.join(METHODS)}")

@@ -44,6 +44,7 @@ from streamplace.placers.anneal.rate.walk import (
 )
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
+from streamplace.placers.partition import unit_of
 from streamplace.placers.registry import Found
 
 LEAST, LEAST_OF_SEVERAL = 2 * search.FIRST_ROUND, search.FIRST_ROUND // 2
@@ -303,9 +304,7 @@ class UnitIncumbent(Incumbent[Ints]):
 
     def __init__(self, problem: Problem, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
-        rules = problem.rules
-        alone = np.arange(problem.n_operators, dtype=np.int32)
-        self.unit = alone if rules is None else rules.unit
+        self.unit = unit_of(problem)
         self.first_operator = np.unique(self.unit, return_index=True)[1]
         self._problem, self._instance = problem, problem.instance
 
