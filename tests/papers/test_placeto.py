@@ -18,7 +18,7 @@ from streamplace.learn.walker import Walked
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.placeto.model import PlacetoConfig
+from streamplace.papers.placeto import PlacetoConfig
 from streamplace.papers.placeto.module import PlacetoPolicy
 from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker, shapes
 

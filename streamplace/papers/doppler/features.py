@@ -38,7 +38,7 @@ class DopplerFeatures(NamedTuple):
 
 
 def features_of(problem: Problem, looks: str) -> DopplerFeatures:
-    """Compute the features of a problem; ``looks`` as in `streamplace.papers.doppler.model`."""
+    """Compute the features of a problem; ``looks`` as in the options."""
     tasks = tasks_of(problem)
     compute = _mean_work(problem)
     sending = _sending(tasks)

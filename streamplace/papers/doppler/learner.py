@@ -22,9 +22,9 @@ from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
+from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.features import FEATURES
-from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
 
 

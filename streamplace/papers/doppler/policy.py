@@ -27,6 +27,7 @@ from streamplace.learn.shards import one_thread
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import (
     LIKELIEST,
     SLOPE,
@@ -44,7 +45,6 @@ from streamplace.papers.doppler.features import (
     features_of,
     members_of_paths,
 )
-from streamplace.papers.doppler.model import DopplerConfig
 
 N_EDGE = 2
 ALMOST = 1 - 1e-6

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
+from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.features import N_EDGE
-from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.giph.placing import (
     FEATURES,
     HIDDEN,

@@ -39,6 +39,7 @@ from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
+from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.features import (
     EDGE_FEATURES,
     N_EDGE,
@@ -49,7 +50,6 @@ from streamplace.papers.giph.features import (
     look,
     update_criticality,
 )
-from streamplace.papers.giph.model import GiphConfig
 from streamplace.papers.walks.direction import (
     WIDTH,
     DirectionWeights,

@@ -33,7 +33,7 @@ from streamplace.papers.groups import Trait
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
-from streamplace.papers.hdp.model import HdpConfig
+from streamplace.papers.hdp import HdpConfig
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
 BATCH = 64

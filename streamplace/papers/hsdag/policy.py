@@ -36,7 +36,7 @@ from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.placing import CLOSED, TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
-from streamplace.papers.hsdag.model import HsdagConfig
+from streamplace.papers.hsdag import HsdagConfig
 
 BATCH = 256
 """Problems that are placed at once."""

@@ -2,3 +2,44 @@
 
 After Addanki et al. (2019), and Wang et al. (2022) for the six orders of the visits.
 """
+
+from typing import Literal
+
+from pydantic import Field
+
+from streamplace.learn.config import MOST_DEVICES, TrainingConfig
+from streamplace.papers.walks import ImprovingConfig
+
+Order = Literal[
+    "lexicographic",
+    "topological",
+    "reversed-topological",
+    "dfs-preorder",
+    "dfs-postorder",
+    "bfs",
+]
+
+
+class PlacetoConfig(ImprovingConfig):
+    """Options of Placeto."""
+
+    order: Order = "topological"  # order in which operators are visited
+    # largest number of devices that the model supports
+    devices: int = Field(default=32, ge=1, le=MOST_DEVICES)
+
+
+TRAINING = TrainingConfig(
+    epochs=40, batch=8, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
+)
+PAPER_TRAINING = TrainingConfig(
+    epochs=50, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.25
+)
+PAPER = {
+    "discount": 1.0,
+    "entropy": 1.0,
+    "walks": 1,
+    "start": "best",
+    "cost": "logarithm",
+    "comparison": "earlier",
+}
+"""As in the study of traversal orders, which trains for one graph at a time."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
-from streamplace.papers.placeto.model import PlacetoConfig
+from streamplace.papers.placeto import PlacetoConfig
 from streamplace.papers.placeto.placing import (
     FEATURES,
     GROUPS,

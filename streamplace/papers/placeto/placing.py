@@ -32,7 +32,7 @@ from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-from streamplace.papers.placeto.model import PlacetoConfig
+from streamplace.papers.placeto import PlacetoConfig
 from streamplace.papers.walks.direction import (
     WIDTH,
     DirectionWeights,

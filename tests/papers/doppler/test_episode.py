@@ -16,8 +16,8 @@ from strategies import problems
 
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
+from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.episode import EpisodeRecord, new_record
-from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.doppler.policy import DopplerModule, PreparedProblem, choices, numbers_of
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph

@@ -10,9 +10,9 @@ import torch
 from streamplace.errors import SettingError
 from streamplace.learn.registry import MODELS, LearningTask, configured
 from streamplace.objectives.registry import OBJECTIVES, named_objective
+from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.features import FEATURES
 from streamplace.papers.doppler.learner import DopplerLearner
-from streamplace.papers.doppler.model import DopplerConfig
 from streamplace.papers.families.chainmm import ChainMM, chainmm
 from streamplace.papers.families.giph import Giph, giph
 

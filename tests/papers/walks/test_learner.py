@@ -16,7 +16,7 @@ from streamplace.model import Cluster, Problem
 from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.giph.model import GiphConfig
+from streamplace.papers.giph import GiphConfig
 from streamplace.papers.giph.module import GiphPolicy
 from streamplace.papers.giph.placing import GiphWalker
 from streamplace.papers.walks.learner import ImprovingLearner, discounted, running_mean
