@@ -1,17 +1,19 @@
 """ONNX models: a task per node, with the work of its operator and the bytes of its tensors.
 
 ONNX infers the shapes; a batch of unknown size counts as one. Calls of the model's own functions
-are replaced by the nodes of these. Weights are memory of the first node that uses them. What
-conditions and loops contain is not counted.
+are replaced by the nodes of these. Weights are memory of the first node that uses them, and those
+inside the branches or the loop of a node are memory of this node. A condition has the work of its
+dearer branch, and a loop that of all iterations, or of one where the model does not say how many.
 """
 
 import logging
 import math
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
@@ -21,7 +23,7 @@ from streamplace.io.lines import name_of
 from streamplace.io.modules import INPUT, chained
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
-from streamplace.io.tensor_work import Tensor, warn_of_bodies, work_of
+from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, Operator
@@ -38,6 +40,7 @@ if model.functions:
 sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())
 """
 UNKNOWN = Tensor((), 0)
+LOOPS = {"Loop", "Scan", "SequenceMap"}
 BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
 """Bits of an element whose type does not have them in its name, as ``BFLOAT16`` has."""
 
@@ -54,7 +57,7 @@ def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
     extra("onnx")
     for file in files_of(path, ".onnx"):
         with located(spot(file)):
-            graph = _graph(name_of(file), _loaded(read_bytes(file, LARGEST_MODEL)).graph)
+            graph = OnnxModel(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
         yield chained(graph) if chains else graph
 
 
@@ -105,84 +108,175 @@ def _texts(model: Any) -> Iterator[Any]:
     yield from (one.name for one in (*graph.input, *graph.output, *graph.initializer))
 
 
-def _graph(name: str, model: Any) -> StreamGraph:
-    """Task graph of a model's graph."""
-    weights, nodes = _weights(model), [node for node in model.node if node.op_type != "Constant"]
-    inputs = [given.name for given in model.input if given.name not in weights]
-    suffixes = [f"#{number}" for number in range(len(nodes))]
-    kinds = [node.name or node.op_type + end for node, end in zip(nodes, suffixes, strict=True)]
-    names = distinct(kinds, suffixes, set(inputs))
-    needs = [list(dict.fromkeys(_inputs(node))) for node in nodes]
-    needed = set(chain.from_iterable(needs))
-    used = [tensor for tensor in inputs if tensor in needed]
-    tensors = _shapes(model) | weights
-    _warn(nodes, names, inputs, tensors)
+class OnnxModel:
+    """A model, indexed by the names of its tensors."""
 
-    def size(tensor: str) -> float:
-        return tensors.get(tensor, UNKNOWN).size
-
-    operators = [Operator(tensor, payload=size(tensor), kind=INPUT) for tensor in used]
-    maker = {t: made for node, made in zip(nodes, names, strict=True) for t in node.output if t}
-    maker |= {tensor: tensor for tensor in used}
-    whole = {made for node, made in zip(nodes, names, strict=True) if len(node.output) == 1}
-    whole.update(used)
-    streams: list[Stream] = []
-    fixed = set(weights)  # tensors that depend on no input
-    unclaimed = dict(weights)
-    for node, made, taken in zip(nodes, names, needs, strict=True):
-        if taken and fixed.issuperset(taken):
-            fixed.update(node.output)
-        work = work_of(
-            node.op_type,
-            {a.name: list(a.ints) or a.i for a in node.attribute},
-            [tensors.get(tensor, UNKNOWN) for tensor in node.input],
-            [not tensor or tensor in fixed for tensor in node.input],
-            [tensors.get(tensor, UNKNOWN) for tensor in node.output if tensor],
-        )
-        payload = math.fsum(size(tensor) for tensor in node.output if tensor)
-        memory = sum(unclaimed.pop(tensor).size for tensor in taken if tensor in unclaimed)
-        operators.append(Operator(made, work, payload, kind=node.op_type, memory=memory))
-        sent: dict[str, float] = {}
-        for tensor in taken:
-            if tensor in maker:
-                sent[maker[tensor]] = sent.get(maker[tensor], 0.0) + size(tensor)
-        streams += [
-            Stream(u, made, payload=None if u in whole else bytes_sent)
-            for u, bytes_sent in sent.items()
+    def __init__(self, model: Any) -> None:
+        self.proto = model.graph
+        computing = [node for node in self.proto.node if node.op_type != "Constant"]
+        suffixes = [f"#{number}" for number in range(len(computing))]
+        called = [
+            node.name or node.op_type + suffix
+            for node, suffix in zip(computing, suffixes, strict=True)
         ]
-    return StreamGraph.of(name, operators, streams, fires=ALL)
-
-
-def _warn(
-    nodes: list[Any], names: list[str], inputs: list[str], tensors: dict[str, Tensor]
-) -> None:
-    """Log what is not counted."""
-    outer = [
-        name for node, name in zip(nodes, names, strict=True) if any(True for _ in _subgraphs(node))
-    ]
-    warn_of_bodies(outer, len(nodes))
-    made = [tensor for node in nodes for tensor in node.output if tensor]
-    given = [tensor for tensor in inputs if tensor not in tensors]  # such as sequences
-    shapeless = [tensor for tensor in (*given, *made) if tensor not in tensors]
-    if shapeless:
-        LOG.warning(
-            "%d of %d tensors have no known shape, %s first; they count as empty",
-            len(shapeless),
-            len(given) + len(made),
-            shown(shapeless[0]),
+        # nodes by unique names, without constants, which are weights
+        self.nodes: dict[str, Any] = dict(
+            zip(distinct(called, suffixes, set(self.inputs)), computing, strict=True)
         )
 
+    def graph(self, name: str) -> StreamGraph:
+        """Task graph of the model."""
+        memory, scope = self._memory(), Scope(self.proto)
+        inputs = [tensor for tensor in self.inputs if any(tensor in t for t in self.taken.values())]
+        operators = [Operator(t, payload=scope.tensor(t).size, kind=INPUT) for t in inputs]
+        for called, node in self.nodes.items():
+            work = scope.work(node)
+            size = math.fsum(scope.tensor(t).size for t in node.output if t)
+            operators.append(Operator(called, work, size, kind=node.op_type, memory=memory[called]))
+        scope.warn()
+        return StreamGraph.of(name, operators, self._streams(inputs, scope), fires=ALL)
 
-def _shapes(model: Any) -> dict[str, Tensor]:
-    """Tensors whose types are known."""
-    return {
-        one.name: _tensor(
-            one.type.tensor_type.elem_type,
-            [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
-        )
-        for one in (*model.input, *model.value_info, *model.output)
-        if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
-    }
+    @cached_property
+    def weights(self) -> dict[str, Tensor]:
+        """Initialisers and constants."""
+        return _weights(self.proto)
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Inputs that are not weights."""
+        return [given.name for given in self.proto.input if given.name not in self.weights]
+
+    @cached_property
+    def taken(self) -> dict[str, dict[str, None]]:
+        """Input tensors of every node and of its subgraphs."""
+        return {called: dict.fromkeys(_inputs(node)) for called, node in self.nodes.items()}
+
+    def _streams(self, inputs: list[str], scope: "Scope") -> Iterator[Stream]:
+        maker = {t: called for called, node in self.nodes.items() for t in node.output if t}
+        maker |= {name: name for name in inputs}
+        single = {called for called, node in self.nodes.items() if len(node.output) == 1}
+        for called, taken in self.taken.items():
+            sent: dict[str, float] = {}
+            for tensor in taken:
+                if tensor in maker:
+                    size = scope.tensor(tensor).size
+                    sent[maker[tensor]] = sent.get(maker[tensor], 0.0) + size
+            for source, size in sent.items():
+                whole = source in single or source in inputs
+                yield Stream(source, called, payload=None if whole else size)
+
+    def _memory(self) -> dict[str, float]:
+        """Bytes of the weights that each node is the first to use, and of those inside it."""
+        memory = {called: _inner_weights(node) for called, node in self.nodes.items()}
+        left = dict(self.weights)
+        for called, taken in self.taken.items():
+            for tensor in taken:
+                if tensor in left:
+                    memory[called] += left.pop(tensor).size
+        return memory
+
+
+class Unknowns(NamedTuple):
+    """Tensors and loops of a model, and those of which too little is known."""
+
+    tensors: list[str]
+    shapeless: list[str]
+    loops: list[str]
+    counted_once: list[str]  # loops without a known number of iterations
+
+
+class Scope:
+    """Tensors that the nodes of a graph know, or those of a branch or a loop of it."""
+
+    def __init__(self, graph: Any, outer: "Scope | None" = None) -> None:
+        weights, infos = _weights(graph), [*graph.input, *graph.value_info, *graph.output]
+        shaped = {
+            one.name: _tensor(
+                one.type.tensor_type.elem_type,
+                [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
+            )
+            for one in infos
+            if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
+        }
+        given = [one.name for one in graph.input if one.name not in weights]
+        self._tensors, self._numbers = shaped | weights, _numbers(graph)
+        self._fixed = set(weights)  # tensors that depend on no input
+        self._unknown: Unknowns = Unknowns([], [], [], []) if outer is None else outer._unknown
+        if outer is not None:
+            self._tensors = outer._tensors | self._tensors
+            self._numbers = outer._numbers | self._numbers
+            self._fixed |= outer._fixed.difference(given)
+        self._note([name for name in given if name not in self._tensors])  # such as sequences
+
+    def tensor(self, name: str) -> Tensor:
+        """Shape of a tensor."""
+        return self._tensors.get(name, UNKNOWN)
+
+    def work(self, node: Any) -> float:
+        """Floating-point operations of a node; nodes are asked for in the order of the graph."""
+        self._note([name for name in node.output if name])
+        needed = set(_inputs(node))
+        if needed and self._fixed.issuperset(needed):
+            self._fixed.update(node.output)
+        if node.op_type == "If":
+            return max(map(self._work_inside, _subgraphs(node)), default=0.0)
+        if node.op_type in LOOPS and (bodies := list(_subgraphs(node))):
+            return self._rounds(node, bodies[0]) * self._work_inside(bodies[0])
+        made = [self.tensor(t) for t in node.output if t]
+        taken = [self.tensor(t) for t in node.input]
+        held = [not t or t in self._fixed for t in node.input]
+        attributes = {a.name: list(a.ints) or a.i for a in node.attribute}
+        return work_of(node.op_type, attributes, taken, held, made)
+
+    def warn(self) -> None:
+        """Log what is not counted, because the model does not say it."""
+        tensors, shapeless, loops, counted_once = self._unknown
+        if shapeless:
+            LOG.warning(
+                "%d of %d tensors have no known shape, %s first; they count as empty",
+                len(shapeless),
+                len(tensors),
+                shown(shapeless[0]),
+            )
+        if counted_once:
+            LOG.warning(
+                "%d of %d loops have no known number of iterations, %s first; they count as one "
+                "iteration",
+                len(counted_once),
+                len(loops),
+                shown(counted_once[0]),
+            )
+
+    def _note(self, names: list[str]) -> None:
+        self._unknown.tensors.extend(names)
+        self._unknown.shapeless.extend(name for name in names if name not in self._tensors)
+
+    def _work_inside(self, body: Any) -> float:
+        scope = Scope(body, self)
+        return math.fsum(scope.work(one) for one in body.node if one.op_type != "Constant")
+
+    def _rounds(self, node: Any, body: Any) -> int:
+        """Iterations of a loop; one if their number is not known."""
+        called = node.name or node.op_type
+        known = self._known_rounds(node, body)
+        self._unknown.loops.append(called)
+        if known is None:
+            self._unknown.counted_once.append(called)
+        return 1 if known is None else max(0, known)
+
+    def _known_rounds(self, node: Any, body: Any) -> int | None:
+        attributes = {a.name: a for a in node.attribute}
+        if node.op_type == "Loop":
+            most, begins = [*node.input, "", ""][:2]
+            goes_on = not begins or self._numbers.get(begins) == 1
+            return self._numbers.get(most) if goes_on and _goes_on(body, self._numbers) else None
+        scanned = attributes["num_scan_inputs"].i if "num_scan_inputs" in attributes else 0
+        # the first version of Scan has one more input, and an axis for batches
+        if not 0 < scanned <= len(node.input) == len(body.input):
+            return None
+        axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else ()
+        axis, shape = next(iter(axes), 0), self.tensor(node.input[-scanned]).shape
+        return shape[axis] if -len(shape) <= axis < len(shape) else None
 
 
 def _tensor(kind: int, shape: Any) -> Tensor:
@@ -210,11 +304,54 @@ def _weights(graph: Any) -> dict[str, Tensor]:
     return weights
 
 
+def _numbers(graph: Any) -> dict[str, int]:
+    """Whole and logical numbers among the initialisers and constants of a graph."""
+    kinds = extra("onnx").TensorProto
+    held = [([weight.name], weight) for weight in graph.initializer]
+    numbers: dict[str, int] = {}
+    for node in graph.node:
+        for value in node.attribute if node.op_type == "Constant" else ():
+            if value.name == "value_int":
+                numbers |= dict.fromkeys(node.output, value.i)
+            elif value.HasField("t"):
+                held.append((list(node.output), value.t))
+    for names, tensor in held:
+        is_number = math.prod(tensor.dims) == 1 and tensor.data_type in (kinds.INT64, kinds.BOOL)
+        if is_number and tensor.data_location != kinds.EXTERNAL:
+            stated = [*tensor.int64_data, *tensor.int32_data]
+            raw = tensor.raw_data[:8]
+            value = stated[0] if stated else int.from_bytes(raw, "little", signed=True)
+            numbers |= dict.fromkeys(names, value)
+    return numbers
+
+
+def _goes_on(body: Any, outside: dict[str, int]) -> bool:
+    """Whether only the number of iterations ends a loop, as its condition stays true."""
+    numbers = outside | _numbers(body)
+    name = next((one.name for one in body.output), "")
+    for node in reversed(body.node):
+        if node.op_type == "Identity" and name in node.output:
+            name = next(iter(node.input), "")
+    return numbers.get(name) == 1 or name in [one.name for one in body.input[1:2]]
+
+
 def _subgraphs(node: Any) -> Iterator[Any]:
     for attribute in node.attribute:
         yield from attribute.graphs
         if attribute.HasField("g"):
             yield attribute.g
+
+
+def _inner_weights(node: Any) -> float:
+    """Bytes of the weights in the subgraphs of a node."""
+    return math.fsum(
+        size
+        for inner in _subgraphs(node)
+        for size in (
+            *(tensor.size for tensor in _weights(inner).values()),
+            *map(_inner_weights, inner.node),
+        )
+    )
 
 
 def _inputs(node: Any) -> Iterator[str]:

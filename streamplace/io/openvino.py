@@ -7,6 +7,7 @@ contain is not listed.
 """
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
@@ -20,11 +21,13 @@ from streamplace.io.modules import chained
 from streamplace.io.onnx import LARGEST_MODEL
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
-from streamplace.io.tensor_work import Tensor, warn_of_bodies, work_of
+from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
+LOG = logging.getLogger(__name__)
 WITH_BODIES = {"If", "Loop", "TensorIterator"}
 LIST = """
 import json, sys
@@ -108,7 +111,14 @@ def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
     names = distinct([node["name"] for node in nodes], [f"#{row}" for row in range(len(nodes))])
     outer = [node["name"] for node in nodes if node["kind"] in WITH_BODIES]
-    warn_of_bodies(outer, len(nodes))
+    if outer:
+        LOG.warning(
+            "%d of %d operations are conditions or loops, %s first; what these contain is not "
+            "counted",
+            len(outer),
+            len(nodes),
+            shown(outer[0]),
+        )
     constant = _constant(nodes)
     operators = []
     for row, node in enumerate(nodes):

@@ -1,13 +1,8 @@
 """Floating-point operations of operators in ONNX and OpenVINO, from the shapes of tensors."""
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from streamplace.model.messages import shown
-
-LOG = logging.getLogger(__name__)
 
 
 class Tensor(NamedTuple):
@@ -176,15 +171,3 @@ def work_of(
         return WORK[kind](call) if kind in WORK else usual
     except (IndexError, ValueError, TypeError):  # some shapes or inputs are missing
         return usual
-
-
-def warn_of_bodies(outer: Sequence[str], number: int) -> None:
-    """Warn of those of a number of operations that contain others, if there are any."""
-    if outer:
-        LOG.warning(
-            "%d of %d operations are conditions or loops, %s first; what these contain is not "
-            "counted",
-            len(outer),
-            number,
-            shown(outer[0]),
-        )
