@@ -23,6 +23,36 @@ def read(folder: Path, document: Any) -> Any:
     return found
 
 
+def old() -> dict[str, Any]:
+    """The same workflow as version 1.4 has it."""
+    parts = DIAMOND["workflow"]
+    size = {file["id"]: file["sizeInBytes"] for file in parts["specification"]["files"]}
+    done = {task["id"]: task for task in parts["execution"]["tasks"]}
+    tasks = [
+        {
+            "name": task["id"],
+            "id": task["id"].rsplit("_")[-1],
+            "type": "compute",
+            "parents": task["parents"],
+            "runtimeInSeconds": done[task["id"]]["runtimeInSeconds"],
+            "machine": done[task["id"]]["machines"][0],
+            "command": {"program": task["name"]},
+            "files": [
+                {"link": link, "name": name, "sizeInBytes": size[name]}
+                for link in ("input", "output")
+                for name in task[f"{link}Files"]
+            ],
+        }
+        for task in parts["specification"]["tasks"]
+    ]
+    machines = [
+        {"nodeName": "node1", "cpu": {"count": 4, "speed": 2000}},
+        {"nodeName": "node2", "cpu": {"count": 2, "speed": 3000}},
+    ]
+    workflow = {"executedAt": "x", "makespanInSeconds": 20, "tasks": tasks, "machines": machines}
+    return {"name": "diamond", "schemaVersion": "1.4", "workflow": workflow}
+
+
 def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> None:
     problem = read(tmp_path, DIAMOND)
     assert isinstance(problem, Problem)
@@ -46,6 +76,12 @@ def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path
     assert graph.operators.kind == ("split", "work", "work", "merge")
 
 
+def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
+    """There, files and runtimes stand in the tasks, and children may be left out."""
+    new, before = read(tmp_path, DIAMOND), read(tmp_path, old())
+    assert (before.graph, before.cluster) == (new.graph, new.cluster)
+
+
 def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: Path) -> None:
     """So WfCommons names the tasks of its instances; without a program the name remains."""
     document = json.loads(json.dumps(DIAMOND))
@@ -58,6 +94,24 @@ def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: 
     assert read(tmp_path, document).graph == read(tmp_path, DIAMOND).graph
     parts["execution"]["tasks"][0]["command"] = {"arguments": []}
     assert read(tmp_path, document).graph.operators.kind == ("split_1", "work", "work", "merge")
+
+
+def test_tasks_may_be_called_by_their_ids(tmp_path: Path) -> None:
+    """In version 1.4, where names need not be unique then."""
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        task["name"] = "task"
+        task["parents"] = [parent.rsplit("_")[-1] for parent in task["parents"]]
+    assert read(tmp_path, document).graph.operators.name == ("task_1", "task_2", "task_3", "task_4")
+
+
+def test_files_tell_who_feeds_whom_where_nobody_says(tmp_path: Path) -> None:
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        del task["parents"]
+    streams = read(tmp_path, document).graph.streams
+    expected = read(tmp_path, DIAMOND).graph.streams
+    assert sorted(map(repr, streams)) == sorted(map(repr, expected))
 
 
 @pytest.mark.parametrize("are_stated", [True, False])
@@ -74,26 +128,69 @@ def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(
     assert sorted(map(repr, streams)) == sorted(map(repr, expected))
 
 
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
+    """Version 1.4 has the path of a file beside its name."""
+    document = old()
+    _, left, right, merge = document["workflow"]["tasks"]
+    for task, path in ((left, "/left/"), (right, "/right/")):
+        task["files"][-1] |= {"name": "out", "path": path}
+    merge["files"] = [{"link": "input", "name": "out", "path": "/left/", "sizeInBytes": 1000}]
+    graph = read(tmp_path, document).graph
+    carried = {(s.source, s.target): s.payload for s in graph.streams}
+    assert carried["work_2", "merge_4"] == 1000
+    assert carried["work_3", "merge_4"] == 0
+
+
+def test_capitals_do_not_matter_in_the_link_of_a_file(tmp_path: Path) -> None:
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        for file in task["files"]:
+            file["link"] = file["link"].capitalize()
+    assert read(tmp_path, document).graph == read(tmp_path, old()).graph
+
+
+def test_tasks_of_one_name_that_contains_their_ids_have_names_of_their_own(tmp_path: Path) -> None:
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        task["name"] = "run1234"
+        task["parents"] = [parent.rsplit("_")[-1] for parent in task["parents"]]
+    names = read(tmp_path, document).graph.operators.name
+    assert names == ("run1234_1", "run1234_2", "run1234_3", "run1234_4")
+
+
+def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> None:
+    """Both are called work; the second was taken for both."""
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        task["name"] = task["command"]["program"]
+        task["parents"] = [parent.rsplit("_")[0] for parent in task["parents"]]
+    with pytest.raises(StreamplaceError, match="unknown operator 'work'"):
+        read(tmp_path, document)
+
+
 def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Those that nobody reads do not matter."""
-    document = json.loads(json.dumps(DIAMOND))
-    sizes = document["workflow"]["specification"]["files"]
+    new, before = json.loads(json.dumps(DIAMOND)), old()
+    sizes = new["workflow"]["specification"]["files"]
     sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
-    graph = read(tmp_path, document).graph
+    del before["workflow"]["tasks"][0]["files"][1]["sizeInBytes"]
     words = "1 of 4 files that tasks send have no sizeInBytes, left first; they count as empty"
-    assert f"diamond: {words}" in caplog.text
-    assert graph.streams.payload.min() == 0
+    for document in (new, before):
+        caplog.clear()
+        graph = read(tmp_path, document).graph
+        assert f"diamond: {words}" in caplog.text
+        assert graph.streams.payload.min() == 0
     caplog.clear()
     read(tmp_path, DIAMOND)
     assert not caplog.text
 
 
 @pytest.mark.parametrize("rows", ["jobs", "tasks"])
-def test_versions_before_1_5_are_refused(tmp_path: Path, rows: str) -> None:
-    """They have jobs, then tasks, and no specification."""
+def test_versions_before_1_4_are_refused(tmp_path: Path, rows: str) -> None:
+    """They have jobs with a runtime, then tasks with one."""
     task = {"name": "a", "runtime": 2.5, "parents": [], "files": []}
-    document = {"name": "old", "schemaVersion": "1.4", "workflow": {rows: [task]}}
-    with pytest.raises(FormatError, match=r"version of WfFormat before 1\.5; convert it"):
+    document = {"name": "old", "schemaVersion": "1.0", "workflow": {rows: [task]}}
+    with pytest.raises(FormatError, match=r"version of WfFormat before 1\.4; convert it"):
         read(tmp_path, document)
 
 
@@ -110,14 +207,18 @@ def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) ->
 def test_tasks_with_several_cores_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Here every task uses one."""
-    document = json.loads(json.dumps(DIAMOND))
-    rows = document["workflow"]["execution"]["tasks"]
-    for row, cores in zip(rows, (1, 4, 1.0, None), strict=True):
-        row["coreCount"] = cores
-    read(tmp_path, document)
+    """In both versions; here every task uses one."""
+    new, before = json.loads(json.dumps(DIAMOND)), old()
     words = "diamond: 1 of 4 tasks used several cores, work_2 first; here, every task uses one"
-    assert words in caplog.text
+    for document, rows, field in (
+        (new, new["workflow"]["execution"]["tasks"], "coreCount"),
+        (before, before["workflow"]["tasks"], "cores"),
+    ):
+        for row, cores in zip(rows, (1, 4, 1.0, None), strict=True):
+            row[field] = cores
+        caplog.clear()
+        read(tmp_path, document)
+        assert words in caplog.text
 
 
 def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
@@ -135,6 +236,7 @@ def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
     [
         (lambda w: w["execution"]["tasks"].pop(), "'merge_4' has no runtimeInSeconds; add it"),
         (lambda w: w["execution"]["machines"].pop(), "'work_2' ran on 'node2', which is no"),
+        (lambda w: w.pop("specification"), "the graph has no operators"),
         (lambda w: w["specification"]["tasks"].pop(), "unknown operator 'merge_4'"),
         (lambda w: w["specification"]["files"][0].pop("id"), r"files\[0\].id is missing; add it"),
     ],
