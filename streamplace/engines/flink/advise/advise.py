@@ -5,9 +5,10 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -24,7 +25,6 @@ from streamplace.engines.flink.advise.fixed import FixedParts, fixed_parts, with
 from streamplace.engines.flink.cpu.threads import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates
-from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     FRAMING,
@@ -91,8 +91,24 @@ class AdviceSettings:
 USUAL_SETTINGS = AdviceSettings()
 
 
+class _Engine(Protocol):
+    """What advice needs of `FlinkEngine`, whose method calls it: a module may not import both."""
+
+    @property
+    def rest(self) -> Rest: ...
+    @property
+    def mips(self) -> str: ...
+    @property
+    def bandwidth(self) -> str | None: ...
+    @property
+    def patience(self) -> float: ...
+    @property
+    def tell(self) -> Callable[[str], None]: ...
+    def machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster: ...
+
+
 def advise(
-    engine: FlinkEngine,
+    engine: _Engine,
     job: str,
     rate: Quantity,
     machines: Catalogue | Cluster | None = None,
