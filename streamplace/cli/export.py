@@ -14,7 +14,6 @@ from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
@@ -37,8 +36,7 @@ def _exports() -> Iterable[str]:
     "--graph",
     "graph_file",
     type=FILE,
-    help="Graph that the placement is for.  [default: NAME.json or graph.json beside it, or the "
-    "graph in a .graphml file]",
+    help="Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
 )
 @click.option(
     "--constraints",
@@ -115,31 +113,23 @@ def _problem(
     constraints: Path | None,
 ) -> "Problem":
     """Graph, cluster and constraints of the placement."""
-    from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
-    from streamplace.model.problem import Problem
+    from streamplace.engines.reading import read_assignment, read_placed_problem
     from streamplace.settings.convert import cluster_of, constraints_of
 
     assignment, devices = read_assignment(placement), cluster_of(cluster)
-    rules, graph = constraints_of(constraints), graph_file or _graph_of(placement)
-    if isinstance(graph, Path):
-        return read_placed_problem(graph, assignment, devices, rules)
-    return Problem(graph, devices or implied_cluster(graph, assignment), rules)
+    graph = graph_file or _graph_of(placement)
+    return read_placed_problem(graph, assignment, devices, constraints_of(constraints))
 
 
-def _graph_of(placement: Path) -> "Path | StreamGraph":
-    """File beside a placement named after its graph, or graph.json; or the graph in GraphML."""
-    from streamplace.engines.graphml import graph_in_graphml
+def _graph_of(placement: Path) -> Path:
+    """File beside a placement that is named after its graph, or graph.json."""
     from streamplace.io.files import is_file, read_bytes, spot
     from streamplace.io.placements import parse_document
 
-    name, inside = "", None
-    if placement.suffix in (".json", ".graphml"):
+    name = ""
+    if placement.suffix == ".json":
         content = read_bytes(placement)
-        if placement.suffix == ".json":
-            name = parse_document(content, spot(placement)).get("graph", "")
-        else:
-            inside = graph_in_graphml(content, spot(placement))
-            name = inside.name
+        name = parse_document(content, spot(placement)).get("graph", "")
     names = [f"{name}.json"] if name and Path(name).name == name else []
     names.append("graph.json")
     for name in names:
@@ -147,9 +137,6 @@ def _graph_of(placement: Path) -> "Path | StreamGraph":
         if path != placement and is_file(path):
             LOG.info("the graph is %s", path)
             return _options.reads(path)
-    if inside is not None:
-        say(f"note: the graph is the one in {placement}, without windows; --graph names another")
-        return inside
     raise SettingError(
         f"which graph does {placement} place? Give --graph FILE (there is no "
         f"{' or '.join(names)} beside it)"

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, decoded, unique, xml_text
+from streamplace.engines.text import decoded, unique, xml_text
 from streamplace.errors import FormatError
 from streamplace.io.files import located
-from streamplace.io.graphs import graph_from_dict
-from streamplace.io.parsing import parse_tables
-from streamplace.model.graph import StreamGraph
 
 if TYPE_CHECKING:
     import networkx as nx
+
+CHECK = (
+    "Check: `streamplace export FILE --to json --graph GRAPH -o p.json` reads it back, "
+    "`streamplace simulate GRAPH p.json` says what it sustains."
+)
 
 
 def read_graphml(content: bytes, where: str) -> dict[str, str]:
@@ -23,48 +25,6 @@ def read_graphml(content: bytes, where: str) -> dict[str, str]:
     with located(where):
         rows = ((str(v), facts.get("device")) for v, facts in _parsed(content).nodes(data=True))
         return unique((name, None if device is None else str(device)) for name, device in rows)
-
-
-def graph_in_graphml(content: bytes, where: str) -> StreamGraph:
-    """The graph whose placement was exported: its CPU and traffic, without windows and the like."""
-    with located(where):
-        graph = _parsed(content)
-        operators: dict[str, dict[str, Any]] = {
-            str(name): {
-                "name": str(name),
-                **{key: facts[key] for key in ("ipt", "constant", "kind") if facts.get(key)},
-                "requires": [tag for tag in str(facts.get("requires") or "").split(";") if tag],
-            }
-            for name, facts in graph.nodes(data=True)
-        }
-        streams, read = [], dict.fromkeys(operators, 0.0)
-        flows = [
-            (str(u), str(v), _rate(facts, "tuples_per_s"), _rate(facts, "bytes_per_s"))
-            for u, v, facts in graph.edges(data=True)
-        ]
-        for _, target, tuples, _ in flows:
-            read[target] += tuples
-        for source, target, tuples, traffic in flows:
-            if not read[source]:  # a source
-                operators[source]["rate"] = read[source] = tuples
-            streams.append(
-                {
-                    "from": source,
-                    "to": target,
-                    "selectivity": tuples / read[source] if read[source] else 1.0,
-                    "payload": traffic / tuples if tuples else 0.0,
-                }
-            )
-        name = str(graph.graph.get("name") or "graph")
-        document = {"name": name, "operators": [*operators.values()], "streams": streams}
-        return graph_from_dict(parse_tables("graph", document, "graph"))
-
-
-def _rate(facts: dict[str, Any], key: str) -> float:
-    rate = facts.get(key)
-    if isinstance(rate, int | float):
-        return float(rate)
-    raise FormatError(f"a stream has no number {key}; give the graph with --graph")
 
 
 def _parsed(content: bytes) -> "nx.MultiDiGraph[Any]":

@@ -13,12 +13,6 @@ from streamplace.model.messages import printable, quoted, shown
 if TYPE_CHECKING:
     from streamplace.engines.deployment import Deployment
 
-CHECK = (
-    "Check: `streamplace export FILE --to json --graph GRAPH -o p.json` reads it back, "
-    "`streamplace simulate GRAPH p.json` says what it sustains."
-)
-"""How to check a format that no engine reads."""
-
 FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
 """Beginnings of texts that spreadsheets evaluate, after any number of apostrophes."""
 PLAIN_CELL = re.compile(r"[\w.:#/-]*")
@@ -133,15 +127,6 @@ def quoted_dot(text: str) -> str:
     if safe.startswith("="):
         safe = urllib.parse.quote("=") + safe[1:]
     return f'"={safe}"' if safe.startswith("%") else f'"{safe}"'
-
-
-def unquoted_dot(name: str) -> str:
-    """Original text of an ID from `quoted_dot`.
-
-    >>> unquoted_dot("=%25"), unquoted_dot("=%3Dx"), unquoted_dot("a %22b%22")
-    ('%', '=x', 'a "b"')
-    """
-    return urllib.parse.unquote(name.removeprefix("=") if name.startswith("=%") else name)
 
 
 def dot_label(text: str) -> str:

@@ -14,7 +14,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
-EXPORTED = (".csv", ".dot", ".graphml")
+EXPORTED = (".csv", ".graphml")
 """Suffixes of placements in other formats, which ``export`` reads."""
 PRINTED = frozenset({"assignment", "verdict", "placer"})
 """Fields that identify the output of ``place --json``."""

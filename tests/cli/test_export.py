@@ -48,7 +48,7 @@ def test_a_single_file_goes_to_stdout_and_several_need_a_folder(
 def test_what_was_exported_is_a_placement_again(run: Callable) -> None:
     before = json.loads(run("simulate", "graph.json", "placement.json", "--json").out)
     last = "placement.json"
-    for form in ("csv", "dot", "graphml", "json"):
+    for form in ("csv", "graphml", "json"):
         assert run("export", last, "--to", form, "-o", f"p.{form}").status == 0
         last = f"p.{form}"
     assert json.loads(run("simulate", "graph.json", last, "--json").out) == before
@@ -62,18 +62,6 @@ def test_simulate_reads_what_was_exported(run: Callable, refusal: Callable) -> N
     assert "is an exported placement; convert it with" in refusal(
         "simulate", "graph.json", "p.csv", "--from", "p.csv"
     )
-
-
-def test_graphml_contains_its_graph(run: Callable, tmp_path: Path) -> None:
-    """Rates, traffic and CPU are the same where there is no graph beside it."""
-    assert run(*EXPORT, "graphml", "-o", "p.graphml").status == 0
-    Path("alone").mkdir()
-    Path("p.graphml").rename("alone/p.graphml")
-    answer = run("export", "alone/p.graphml", "--to", "dot")
-    assert "the graph is the one in alone/p.graphml" in answer.err
-    streams = [{line for line in out.splitlines() if "->" in line}
-               for out in (answer.out, run(*EXPORT, "dot").out)]  # fmt: skip
-    assert streams[0] == streams[1] != set()
 
 
 def test_the_order_of_a_schedule_is_carried_or_said_to_be_lost(run: Callable) -> None:

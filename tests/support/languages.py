@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pytest
 
-from streamplace.engines.text import unquoted_csv, unquoted_dot
+from streamplace.engines.text import unquoted_csv
 
 
 class Parsed(NamedTuple):
@@ -145,7 +146,8 @@ def _dot_facts(thing: Any) -> Steps:
 
 
 def _dot_text(text: Any) -> str:
-    return unquoted_dot(str(text).removeprefix('"').removesuffix('"'))
+    name = str(text).removeprefix('"').removesuffix('"')
+    return unquote(name.removeprefix("=") if name.startswith("=%") else name)
 
 
 def _xml(text: str) -> Steps:
