@@ -5,7 +5,7 @@ import json
 import logging
 import sys
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -40,10 +40,11 @@ def replace_what_stdout_cannot_encode() -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout, identical in every encoding."""
+    """Print one JSON document on stdout; characters that cannot be shown there are escaped."""
     text = _json(document)
-    risky = {c for c in set(text) if not (c.isprintable() or c == "\n") or not _encodable(c)}
-    click.echo(text.translate({ord(c): _json_escape(c) for c in risky}) if risky else text)
+    if not (text.replace("\n", "").isprintable() and _encodable(text)):
+        text = _json(document, escaped=True).replace("\x7f", "\\u007f")
+    click.echo(text)
 
 
 def save_json(document: Any, path: Path) -> None:
@@ -104,8 +105,9 @@ def console() -> "DataConsole":
 
 
 def say(message: str) -> None:
-    """Print a message in addition to the result, as one line on stderr."""
-    click.echo(printable(message), err=True)
+    """Print a message in addition to the result, as one line on stderr, if anybody can read it."""
+    with suppress(OSError):  # a terminal may be gone while a move is undone
+        click.echo(printable(message), err=True)
 
 
 @contextmanager
@@ -203,18 +205,13 @@ def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
         say(f"warning: {warning}")
 
 
-def _json(document: Any) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+def _json(document: Any, *, escaped: bool = False) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=escaped, allow_nan=False)
 
 
-def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2)
-    return "".join(f"\\u{unit}" for unit in units.split())
-
-
-def _encodable(character: str) -> bool:
+def _encodable(text: str) -> bool:
     try:
-        character.encode(sys.stdout.encoding or "utf-8")
+        text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         return False
     return True

@@ -15,11 +15,11 @@ from streamplace import __version__
 from streamplace.cli._command import CommandGroup
 from streamplace.cli._gone import replacement
 from streamplace.cli._output import replace_what_stdout_cannot_encode, say
-from streamplace.cli._process import ReaderGone, check_limits, finish, guard, lacks_memory
+from streamplace.cli._process import finish, open_streams
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import quoted
 
-INTERRUPTED = 130
+INTERRUPTED, READER_GONE = 130, 141
 PLAIN = {
     "is not a valid integer range": "is not a whole number",
     "is not a valid float range": "is not a number",
@@ -61,12 +61,11 @@ def cli() -> None:
     Generate benchmarks, simulate and explain placements, and find better ones. Every command has
     an example in its --help. With --json, almost all print one JSON document.
     """
-    check_limits()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    guard()
+    open_streams()
     replace_what_stdout_cannot_encode()
     before_compiling(_prepare)
     try:
@@ -94,15 +93,22 @@ def _status(arguments: Sequence[str] | None) -> int:
         return _failed(str(error))
     except click.ClickException as error:
         return _failed(_usage(error))
-    except ReaderGone:
-        return 141
+    except (BrokenPipeError, SystemExit):  # click and rich exit where nobody reads stdout
+        return READER_GONE
     except BaseException as error:
-        if any(isinstance(e, KeyboardInterrupt | click.Abort) for e in _chain(error)):
-            return _failed("interrupted", INTERRUPTED)
-        if any(map(lacks_memory, _chain(error))):
-            return _failed("not enough memory for this input")
-        raise
+        return _unforeseen(error)
     return int(status)
+
+
+def _unforeseen(error: BaseException) -> int:
+    """Exit status of Ctrl-C, and of what the machine lacks; other errors are raised again."""
+    if any(isinstance(e, KeyboardInterrupt | click.Abort) for e in _chain(error)):
+        return _failed("interrupted", INTERRUPTED)
+    if any(isinstance(e, MemoryError) for e in _chain(error)):
+        return _failed("not enough memory for this input")
+    if isinstance(error, OSError):  # of stdout, say; what reads and writes files has its own errors
+        return _failed(": ".join(str(e) for e in (error.filename, error.strerror or error) if e))
+    raise error
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,3 +1,4 @@
+import errno
 import json
 import subprocess
 import sys
@@ -108,6 +109,23 @@ def test_help_loads_no_heavy_library() -> None:
     command = [sys.executable, "-c", HELP, json.dumps(asked)]
     run = subprocess.run(command, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "not enough memory for this input"),
+        (OSError(errno.ENOSPC, "No space left", "x.bin"), "x.bin: No space left"),
+    ],
+)
+def test_what_the_machine_lacks_is_told_in_one_line(
+    refusal: Callable, graph: str, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def lacking(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("streamplace.io.datasets.lines_of", lacking)
+    assert refusal("place", graph) == f"error: {told}\n"
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
