@@ -14,7 +14,7 @@ from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.kinds import COUNT, text
-from streamplace.settings.option import HOW_LONG, OptionField
+from streamplace.settings.option import HOW_LONG
 
 if TYPE_CHECKING:
     from streamplace.families.manifest import Manifest
@@ -64,18 +64,14 @@ class InShards(VerbSettings):
 
     shards: Annotated[
         int | None,
-        COUNT,
-        OptionField("--files", "Number of files of the data set. They are made in parallel."),
+        COUNT.option("--files", "Number of files of the data set. They are made in parallel."),
     ] = None
     jobs: Annotated[
-        int | None,
-        COUNT,
-        OptionField("--jobs", "Number of processes.  [default: all cores]", HOW_LONG),
+        int | None, COUNT.option("--jobs", "Number of processes.  [default: all cores]", HOW_LONG)
     ] = None
     on: Annotated[
         str | None,
-        text("RAY"),
-        OptionField(
+        text("RAY").option(
             "--on",
             "Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a "
             "running cluster.",

@@ -1,16 +1,16 @@
 """Settings of a verb: fields with their option, and where each of them was given."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PrivateAttr, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError, UnitError
 from streamplace.model.messages import quoted, suggestion
-from streamplace.settings.option import OptionField
+from streamplace.settings.option import WHAT, OptionField
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,17 @@ class FieldKind:
     convert: Callable[[Any], Any]
     metavar: str | Callable[[], str] = "TEXT"
     form: Literal["one", "several", "flag", "file"] = "one"
+    given: OptionField | None = None  # how the field is given, other than in Python
+
+    def option(
+        self, flag: str, help: str, group: str = WHAT, *, key: str = "", python: bool = True
+    ) -> Self:
+        """Values of this kind, given as an option or in a settings file."""
+        return replace(self, given=OptionField(flag, help, group, key, python))
+
+    def key(self, help: str, name: str = "", *, python: bool = True) -> Self:
+        """Values of this kind, given in a settings file."""
+        return self.option("", help, key=name, python=python)
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
         schema = core_schema.no_info_plain_validator_function(self.convert)
@@ -32,12 +43,10 @@ class FieldKind:
 class VerbSettings(BaseModel):
     """Base of the settings of a verb.
 
-    Fields without an `OptionField` are keywords of Python alone: what they take is an object.
+    Fields that cannot be given otherwise are keywords of Python alone: what they take is an object.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    usual: ClassVar[tuple[str, ...]] = ()
-    """Fields that the help shows first."""
     _given: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _names: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
@@ -71,16 +80,10 @@ class VerbSettings(BaseModel):
 
     @classmethod
     def options(cls) -> dict[str, OptionField]:
-        """Fields that can be given without Python: the usual ones, the verb's own, the shared."""
+        """Fields that can be given without Python: first the verb's own, then the shared."""
         names = (name for owner in cls.__mro__ for name in vars(owner).get("__annotations__", ()))
-        marked = {name: cls.model_fields.get(name) for name in (*cls.usual, *names)}
-        return {
-            name: mark
-            for name, field in marked.items()
-            if field is not None
-            for mark in field.metadata
-            if isinstance(mark, OptionField)
-        }
+        kinds = {name: cls.kind(name) for name in dict.fromkeys(names) if name in cls.model_fields}
+        return {name: kind.given for name, kind in kinds.items() if kind.given is not None}
 
     @classmethod
     def kind(cls, name: str) -> FieldKind:

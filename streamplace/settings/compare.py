@@ -1,17 +1,17 @@
 """Settings of ``compare``."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.settings.kinds import COUNT, FLAG, PATH, PLACERS, TEXT, texts
-from streamplace.settings.option import HOW_LONG, OptionField
+from streamplace.settings.option import HOW_LONG
 from streamplace.settings.shared import (
-    CONDITION,
     AtRates,
+    Conditions,
     OfDataSet,
     OnDevices,
     SearchLimits,
@@ -22,13 +22,10 @@ from streamplace.settings.shared import (
 class CompareSettings(AtRates, OfDataSet, OnDevices, UnderRules, SearchLimits):
     """Which placers are compared, on which graphs, by which objectives."""
 
-    usual: ClassVar[tuple[str, ...]] = ("placers", "objective", "rate")
-
     placers: Annotated[
         tuple[str, ...],
-        PLACERS,
         Field(validate_default=True),
-        OptionField(
+        PLACERS.option(
             "--placers",
             "Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
             "anneal:budget=5ms. An alias may precede a placer, as in "
@@ -37,27 +34,23 @@ class CompareSettings(AtRates, OfDataSet, OnDevices, UnderRules, SearchLimits):
     ] = COMPARED  # type: ignore[assignment]
     objective: Annotated[
         tuple[str, ...],
-        texts("NAME"),
-        OptionField(
+        texts("NAME").option(
             "--objective",
             "Objective to optimise, as for place. Repeat it for a table of each objective and one "
             "of the trade-offs between them.",
         ),
     ] = ()
-    require: Annotated[tuple[str, ...], texts("CONDITION"), CONDITION] = ()
+    require: Conditions = ()
     reference: Annotated[
-        str, TEXT, OptionField("--reference", "Placer that the others are compared with.")
+        str, TEXT.option("--reference", "Placer that the others are compared with.")
     ] = REFERENCE
     out: Annotated[Path | None, PATH] = None
     jobs: Annotated[
-        int | None,
-        COUNT,
-        OptionField("--jobs", "Number of processes.  [default: all cores]", HOW_LONG),
+        int | None, COUNT.option("--jobs", "Number of processes.  [default: all cores]", HOW_LONG)
     ] = None
     dry_run: Annotated[
         bool,
-        FLAG,
-        OptionField(
+        FLAG.option(
             "--dry-run",
             "Try some graphs, and print the number of placements and an estimate of their time.",
             HOW_LONG,

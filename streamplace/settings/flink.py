@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -31,8 +31,7 @@ from streamplace.settings.kinds import (
     texts,
     whole,
 )
-from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE, OptionField
-from streamplace.settings.option import key as only_key
+from streamplace.settings.option import HOW_LONG, OUTPUT, WHERE
 from streamplace.settings.plan import Offered
 
 if TYPE_CHECKING:
@@ -82,21 +81,18 @@ def _policies() -> Iterable[str]:
     return POLICIES
 
 
-Window = Annotated[float, _time(2, 3600), only_key("Length of a window of measurement.")]
-Patience = Annotated[
-    float, _time(0, 86_400), only_key("Longest time until a job counts as steady.")
-]
+Window = Annotated[float, _time(2, 3600).key("Length of a window of measurement.")]
+Patience = Annotated[float, _time(0, 86_400).key("Longest time until a job counts as steady.")]
 Timeout = Annotated[
-    float, _time(1), only_key("Time in which every subtask must run, its state restored.")
+    float, _time(1).key("Time in which every subtask must run, its state restored.")
 ]
-Speed = Annotated[str, QUANTITY, only_key("Speed of a core of the TaskManagers.")]
+Speed = Annotated[str, QUANTITY.key("Speed of a core of the TaskManagers.")]
 NonRestored = Annotated[
-    bool, FLAG, only_key("Drop state of the savepoint that belongs to no operator of the job.")
+    bool, FLAG.key("Drop state of the savepoint that belongs to no operator of the job.")
 ]
 Placed = Annotated[
     Path | None,
-    PATH,
-    OptionField("--placement", "Placement of the job's operators or subtasks (JSON)."),
+    PATH.option("--placement", "Placement of the job's operators or subtasks (JSON)."),
 ]
 STEADY_SECONDS, START_SECONDS = 120.0, 120.0
 
@@ -105,12 +101,11 @@ class OfFlink(VerbSettings):
     """Flink's REST interface, and access to it."""
 
     rest: Annotated[
-        str, text("URL"), OptionField("--rest", "Address of Flink's REST interface.", WHERE)
+        str, text("URL").option("--rest", "Address of Flink's REST interface.", WHERE)
     ] = "http://localhost:8081"
     authorization: Annotated[
         Path | None,
-        PATH,
-        OptionField(
+        PATH.option(
             "--authorization",
             "File with 'Bearer TOKEN' or 'NAME:PASSWORD', in place of "
             "$STREAMPLACE_FLINK_AUTHORIZATION.",
@@ -118,11 +113,11 @@ class OfFlink(VerbSettings):
         ),
     ] = None
     cacert: Annotated[
-        Path | None, PATH, only_key("Certificates that the server's is checked against (PEM).")
+        Path | None, PATH.key("Certificates that the server's is checked against (PEM).")
     ] = None
-    cert: Annotated[Path | None, PATH, only_key("Certificate of the client (PEM).")] = None
+    cert: Annotated[Path | None, PATH.key("Certificate of the client (PEM).")] = None
     key: Annotated[
-        Path | None, PATH, only_key("Key of the certificate (PEM), if that is another file.")
+        Path | None, PATH.key("Key of the certificate (PEM), if that is another file.")
     ] = None
 
     def client(self) -> "Rest":
@@ -137,11 +132,9 @@ class OfFlink(VerbSettings):
 class OfJob(OfFlink):
     """A job of the cluster."""
 
-    job: Annotated[
-        str | None,
-        text("ID"),
-        OptionField("--job", "Id of the job, where several run."),
-    ] = None
+    job: Annotated[str | None, text("ID").option("--job", "Id of the job, where several run.")] = (
+        None
+    )
 
 
 class OfProgram(OfFlink):
@@ -149,34 +142,32 @@ class OfProgram(OfFlink):
 
     entry_class: Annotated[
         str | None,
-        text("NAME"),
-        OptionField("--entry-class", "Main class of the job.  [default: the jar's own]"),
+        text("NAME").option("--entry-class", "Main class of the job.  [default: the jar's own]"),
     ] = None
     classpaths: Annotated[
         tuple[str, ...],
-        texts("URL"),
-        OptionField("-C/--classpath", "Classes that all machines can read. May be repeated."),
+        texts("URL").option(
+            "-C/--classpath", "Classes that all machines can read. May be repeated."
+        ),
     ] = ()
     libraries: Annotated[
         tuple[Path, ...],
-        FieldKind(_paths, "FILE", "several"),
-        OptionField("--library", "Further jar that the job needs. May be repeated."),
+        FieldKind(_paths, "FILE", "several").option(
+            "--library", "Further jar that the job needs. May be repeated."
+        ),
     ] = ()
     settings: Annotated[
         tuple[str, ...],
-        texts("KEY=VALUE"),
-        OptionField("-D", "Flink's setting for this job. May be repeated."),
+        texts("KEY=VALUE").option("-D", "Flink's setting for this job. May be repeated."),
     ] = ()
     parallelism: Annotated[
-        int | None,
-        COUNT,
-        OptionField("-p/--parallelism", "Parallelism of operators that have none."),
+        int | None, COUNT.option("-p/--parallelism", "Parallelism of operators that have none.")
     ] = None
     managed_memory: Annotated[
-        str | None, QUANTITY, only_key("Most managed memory that the job takes of a TaskManager.")
+        str | None, QUANTITY.key("Most managed memory that the job takes of a TaskManager.")
     ] = None
     flink_home: Annotated[
-        Path | None, PATH, only_key("Folder of a Flink, by default $FLINK_HOME or the fetched one.")
+        Path | None, PATH.key("Folder of a Flink, by default $FLINK_HOME or the fetched one.")
     ] = None
 
     def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
@@ -211,13 +202,10 @@ class OfMachines(OfFlink):
     """What Flink does not measure of its TaskManagers."""
 
     mips: Speed = SPEED
-    bandwidth: Annotated[str | None, QUANTITY, only_key("Bandwidth between two TaskManagers.")] = (
-        None
-    )
+    bandwidth: Annotated[str | None, QUANTITY.key("Bandwidth between two TaskManagers.")] = None
     nic: Annotated[
         Mapping[str, str],
-        FieldKind(_cards),
-        only_key("Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps']."),
+        FieldKind(_cards).key("Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps']."),
     ] = Field(default_factory=dict)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
@@ -234,8 +222,7 @@ class OfDevices(OfMachines):
 
     cluster: Annotated[
         Cluster | None,
-        CLUSTER,
-        OptionField(
+        CLUSTER.option(
             "--cluster", "Cluster file of the devices (TOML).  [default: measure them]", WHERE
         ),
     ] = None
@@ -252,15 +239,14 @@ class OfMoves(OfProgram, OfDevices):
     placement: Placed = None
     savepoints: Annotated[
         str | None,
-        text("FOLDER"),
-        OptionField(
+        text("FOLDER").option(
             "--savepoints",
             "Folder (path or URI) that the JobManager can write to.  [default: the cluster's]",
             WHERE,
         ),
     ] = None
     native: Annotated[
-        bool, FLAG, only_key("Save in the format of the state backend, which is faster.")
+        bool, FLAG.key("Save in the format of the state backend, which is faster.")
     ] = False
     seconds: Window = 5.0
     timeout: Timeout = START_SECONDS
@@ -279,14 +265,9 @@ class OfMoves(OfProgram, OfDevices):
 class FlinkMoveSettings(OfMoves, OfJob):
     """How a job is measured, tried elsewhere and moved."""
 
-    usual: ClassVar[tuple[str, ...]] = (
-        *("job", "placement", "rate", "tries", "max_interruption", "yes", "dry_run", "resume"),
-    )
-
     rate: Annotated[
         float | None,
-        RATE,
-        OptionField(
+        RATE.option(
             "--rate",
             "Rate that all sources are offered together, as in '10 k/s'.  [default: their rate, or "
             "as much as possible where they are held back]",
@@ -294,33 +275,29 @@ class FlinkMoveSettings(OfMoves, OfJob):
     ] = None
     tries: Annotated[
         int,
-        whole(),
-        OptionField("--tries", "Most layouts that are tried. Each stops the job for seconds."),
+        whole().option("--tries", "Most layouts that are tried. Each stops the job for seconds."),
     ] = TRIES
     max_interruption: Annotated[
         float,
-        TIME,
-        OptionField(
+        TIME.option(
             "--max-interruption",
             "Time for which all trials may stop the job, going back included.  [default: no limit]",
             HOW_LONG,
         ),
     ] = inf
-    yes: Annotated[
-        bool, FLAG, OptionField("--yes", "Try layouts without asking on a terminal.")
-    ] = False
+    yes: Annotated[bool, FLAG.option("--yes", "Try layouts without asking on a terminal.")] = False
     dry_run: Annotated[
-        bool, FLAG, OptionField("--dry-run", "Print what would be moved, and move nothing.")
+        bool, FLAG.option("--dry-run", "Print what would be moved, and move nothing.")
     ] = False
-    resume: Annotated[
-        bool, FLAG, OptionField("--resume", "Finish the move that was interrupted.")
-    ] = False
+    resume: Annotated[bool, FLAG.option("--resume", "Finish the move that was interrupted.")] = (
+        False
+    )
     patience: Patience = STEADY_SECONDS
     savepoint_timeout: Annotated[
-        float, _time(1), only_key("Time in which the savepoint must be complete.")
+        float, _time(1).key("Time in which the savepoint must be complete.")
     ] = SAVEPOINT_SECONDS
     settle: Annotated[
-        float, _time(0), only_key("Time for which the moved job is watched, and moved back.")
+        float, _time(0).key("Time for which the moved job is watched, and moved back.")
     ] = 30.0
     allow_non_restored: NonRestored = False
 
@@ -353,44 +330,31 @@ class FlinkMoveSettings(OfMoves, OfJob):
 class FlinkWatchSettings(OfMoves, OfJob):
     """How a job is kept on TaskManagers that carry its rate."""
 
-    usual: ClassVar[tuple[str, ...]] = ("job", "apply", "placement", "policy", "spare")
-
     apply: Annotated[
         bool,
-        FLAG,
-        OptionField(
-            "--apply",
-            "Move the job when that pays, and replace lost TaskManagers by free ones.",
+        FLAG.option(
+            "--apply", "Move the job when that pays, and replace lost TaskManagers by free ones."
         ),
     ] = False
     policy: Annotated[
         str,
-        text(names(_policies)),
-        OptionField("--policy", "Rule that chooses the number of TaskManagers."),
+        text(names(_policies)).option("--policy", "Rule that chooses the number of TaskManagers."),
     ] = "work-function"
     spare: Annotated[
         tuple[str, ...],
-        texts("DEVICE"),
-        OptionField(
-            "--spare",
-            "TaskManager to replace a lost one. May be repeated.",
-            WHERE,
+        texts("DEVICE").option(
+            "--spare", "TaskManager to replace a lost one. May be repeated.", WHERE
         ),
     ] = ()
     every: Annotated[
-        float,
-        _time(10, 86_400),
-        OptionField("--every", "Time from one round to the next.", HOW_LONG),
+        float, _time(10, 86_400).option("--every", "Time from one round to the next.", HOW_LONG)
     ] = 60.0
     at_most: Annotated[
-        int | None,
-        COUNT,
-        OptionField("--at-most", "Most TaskManagers of the job.  [default: all]"),
+        int | None, COUNT.option("--at-most", "Most TaskManagers of the job.  [default: all]")
     ] = None
     not_between: Annotated[
         tuple[str, ...],
-        texts("HH:MM-HH:MM"),
-        OptionField(
+        texts("HH:MM-HH:MM").option(
             "--not-between",
             "Hours, by this clock, without moves for the rate. May be repeated.",
             HOW_LONG,
@@ -398,23 +362,20 @@ class FlinkWatchSettings(OfMoves, OfJob):
     ] = ()
     metrics: Annotated[
         int | None,
-        FieldKind(_port, "PORT"),
-        OptionField(
-            "--metrics",
-            "Serve metrics for Prometheus here, on loopback.",
-            OUTPUT,
+        FieldKind(_port, "PORT").option(
+            "--metrics", "Serve metrics for Prometheus here, on loopback.", OUTPUT
         ),
     ] = None
     patience: Annotated[
-        float, _time(0), only_key("Time to wait for a lost TaskManager before it is replaced.")
+        float, _time(0).key("Time to wait for a lost TaskManager before it is replaced.")
     ] = 30.0
-    least_time: Annotated[
-        float, _time(0, 604_800), only_key("Least time from one move to the next.")
-    ] = 300.0
+    least_time: Annotated[float, _time(0, 604_800).key("Least time from one move to the next.")] = (
+        300.0
+    )
     move_price: Annotated[
-        float, TIME, only_key("Price of a move, as time of running the mean of both layouts.")
+        float, TIME.key("Price of a move, as time of running the mean of both layouts.")
     ] = 1800.0
-    lag: Annotated[float, TIME, only_key("Time by which tuples may be late.")] = 60.0
+    lag: Annotated[float, TIME.key("Time by which tuples may be late.")] = 60.0
 
     def check(self) -> None:
         """Refuse settings of moves for a watch that moves nothing."""
@@ -444,12 +405,9 @@ class FlinkWatchSettings(OfMoves, OfJob):
 class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     """How a job is measured, and which machines are planned for it."""
 
-    usual: ClassVar[tuple[str, ...]] = ("rate", "job")
-
     rate: Annotated[
         str | None,
-        QUANTITY,
-        OptionField(
+        QUANTITY.option(
             "--rate",
             "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of "
             "what they are offered now, such as 2x.",
@@ -458,8 +416,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     offers: Offered = None
     cluster: Annotated[
         Cluster | None,
-        CLUSTER,
-        OptionField(
+        CLUSTER.option(
             "--cluster",
             "TOML file of the machines that there are, of which the plan uses as few as possible.  "
             "[default without --offers: the TaskManagers]",
@@ -468,8 +425,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     ] = None
     headroom: Annotated[
         float,
-        share(zero=True, one=False),
-        OptionField(
+        share(zero=True, one=False).option(
             "--headroom",
             "With --offers, share h of CPU and network cards that stays free: the plan is for 1 / "
             "(1 − h) times the rate.",
@@ -477,11 +433,10 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
     ] = 0.03
     budget: Annotated[
         Budget | None,
-        BUDGET,
-        OptionField("--budget", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG),
+        BUDGET.option("--budget", "Time for the plan, as in '1 min'.  [default: 10 s]", HOW_LONG),
     ] = None
     seed: Annotated[
-        int, whole(), OptionField("--seed", "The same seed gives the same result.", HOW_LONG)
+        int, whole().option("--seed", "The same seed gives the same result.", HOW_LONG)
     ] = 0
     seconds: Window = 10.0
     patience: Patience = STEADY_SECONDS
@@ -533,9 +488,7 @@ class FlinkApplySettings(AsPlaced, OfProgram):
     """How a job is submitted with a placement."""
 
     savepoint: Annotated[
-        str | None,
-        TEXT,
-        OptionField("--savepoint", "Savepoint (path or URI) that the job starts from."),
+        str | None, TEXT.option("--savepoint", "Savepoint (path or URI) that the job starts from.")
     ] = None
     allow_non_restored: NonRestored = False
     timeout: Timeout = START_SECONDS
@@ -555,11 +508,12 @@ class FlinkCancelSettings(OfJob):
 
     savepoint: Annotated[
         str | None,
-        text("FOLDER"),
-        OptionField("--savepoint", "Folder (path or URI) in which to save the job's state."),
+        text("FOLDER").option(
+            "--savepoint", "Folder (path or URI) in which to save the job's state."
+        ),
     ] = None
     drop_state: Annotated[
-        bool, FLAG, OptionField("--drop-state", "End the job even though its state is lost.")
+        bool, FLAG.option("--drop-state", "End the job even though its state is lost.")
     ] = False
 
 
@@ -568,8 +522,7 @@ class FlinkClusterSettings(OfMachines, OfJob):
 
     beside: Annotated[
         tuple[str, ...],
-        texts("JOB"),
-        OptionField(
+        texts("JOB").option(
             "--beside",
             "Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
             "repeated.",

@@ -21,8 +21,3 @@ class OptionField:
     def words(self) -> list[str]:
         """Words of the option, the longest last."""
         return self.flag.split("/")
-
-
-def key(help: str, name: str = "", *, python: bool = True) -> OptionField:
-    """Key of a settings file that is no option."""
-    return OptionField("", help, key=name, python=python)

@@ -2,7 +2,7 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from streamplace.errors import SettingError
 from streamplace.settings.kinds import (
@@ -18,11 +18,9 @@ from streamplace.settings.kinds import (
     Placer,
     Relocation,
     number,
-    texts,
 )
-from streamplace.settings.option import OptionField, key
 from streamplace.settings.shared import (
-    CONDITION,
+    Conditions,
     ObjectiveSettings,
     OfMeasuredGraph,
     OnDevices,
@@ -43,54 +41,52 @@ class PlaceSettings(
 ):
     """How a graph, or every graph of a data set, is placed."""
 
-    usual: ClassVar[tuple[str, ...]] = ("placer", "objective", "rate")
-
     placer: Annotated[
         str | Placer,
-        PLACER,
-        OptionField(
+        PLACER.option(
             "--placer",
             "Placement algorithm (see: streamplace placers). Options follow after colons, as in "
             "metis:k=3 or pilot:weights=best.safetensors.",
         ),
     ] = "auto"
-    weights: Annotated[Path | None, PATH, key("Weights file of a learned placer.")] = None
-    require: Annotated[tuple[str, ...], texts("CONDITION"), CONDITION] = ()
+    weights: Annotated[Path | None, PATH.key("Weights file of a learned placer.")] = None
+    require: Conditions = ()
     subtasks: Annotated[
         bool,
-        FLAG,
-        OptionField(
+        FLAG.option(
             "--subtasks", "Place the subtasks of parallel operators one by one (join#0, join#1, …)."
         ),
     ] = False
     relocation: Annotated[Relocation | None, RELOCATION] = None
     present: Annotated[
         Placement | None,
-        PRESENT,
-        key("Current placement: the objective includes the cost of moving.", "from", python=False),
+        PRESENT.key(
+            "Current placement: the objective includes the cost of moving.", "from", python=False
+        ),
     ] = None
     passes: Annotated[
         float | None,
-        number(0, inf, "a number above 0"),
-        key("Passes until the next change, which share the cost of moving.", python=False),
+        number(0, inf, "a number above 0").key(
+            "Passes until the next change, which share the cost of moving.", python=False
+        ),
     ] = None
     startup: Annotated[
         float | None,
-        TIME,
-        key("Time that a moved operator takes to start, if the problem has none.", python=False),
+        TIME.key(
+            "Time that a moved operator takes to start, if the problem has none.", python=False
+        ),
     ] = None
     split: Annotated[
         str | None,
-        TEXT,
-        OptionField("--split", "Use only the graphs of this split, such as test.", python=False),
+        TEXT.option("--split", "Use only the graphs of this split, such as test.", python=False),
     ] = None
-    limit: Annotated[int | None, COUNT, key("Place only the first graphs.", python=False)] = None
-    jobs: Annotated[int | None, COUNT, key("Processes; one per core.", python=False)] = None
+    limit: Annotated[int | None, COUNT.key("Place only the first graphs.", python=False)] = None
+    jobs: Annotated[int | None, COUNT.key("Processes; one per core.", python=False)] = None
     on: Annotated[
-        str | None, TEXT, key("Compute on Ray: 'ray', 'auto' or an address.", python=False)
+        str | None, TEXT.key("Compute on Ray: 'ray', 'auto' or an address.", python=False)
     ] = None
     dry_run: Annotated[
-        bool, FLAG, key("Try some graphs, and estimate the time of all.", python=False)
+        bool, FLAG.key("Try some graphs, and estimate the time of all.", python=False)
     ] = False
 
     def check(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ from streamplace.settings.kinds import (
     share,
     texts,
 )
-from streamplace.settings.option import HOW_LONG, WHERE, OptionField, key
+from streamplace.settings.option import HOW_LONG, WHERE
 from streamplace.settings.shared import OfMeasuredGraph, SearchLimits, WhatIfs
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ def _offers(value: Any) -> "Catalogue":
 
 Offered = Annotated[
     Catalogue | None,
-    FieldKind(_offers, "FILE", "file"),
-    OptionField("--offers", "TOML file with the types of machines and their prices.", WHERE),
+    FieldKind(_offers, "FILE", "file").option(
+        "--offers", "TOML file with the types of machines and their prices.", WHERE
+    ),
 ]
 """What machines may be bought, for every verb that plans."""
 
@@ -136,12 +137,9 @@ def _policy_names() -> Iterable[str]:
 class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     """What is planned, for which rates, with which machines."""
 
-    usual: ClassVar[tuple[str, ...]] = ("rate", "trace", "quantile", "schedule", "policies")
-
     rate: Annotated[
         tuple[float, ...] | None,
-        FieldKind(rates_of, "RATE"),
-        OptionField(
+        FieldKind(rates_of, "RATE").option(
             "--rate",
             "Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
             "20000..80000, or max for the highest rate that the machines carry.  [default: that of "
@@ -150,8 +148,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = None
     trace: Annotated[
         RateTrace | None,
-        FieldKind(_trace, "FILE", "file"),
-        OptionField(
+        FieldKind(_trace, "FILE", "file").option(
             "--trace",
             "CSV file with rates over time: a column 'time' (seconds or dates), and 'rate' or a "
             "column for each source. The plan carries their peaks, and every hour is planned "
@@ -160,8 +157,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = None
     quantile: Annotated[
         float,
-        share(zero=False, one=True),
-        OptionField(
+        share(zero=False, one=True).option(
             "--quantile",
             "Quantile of the rates of --trace that the plan carries, for each source; 1 is the "
             "peak.",
@@ -169,8 +165,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = 1.0
     schedule: Annotated[
         bool,
-        FLAG,
-        OptionField(
+        FLAG.option(
             "--schedule",
             "Find the cheapest sequence of plans for --trace, and a bound for every controller.",
             python=False,
@@ -178,8 +173,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = False
     policies: Annotated[
         tuple[tuple[str, MakePolicy], ...],
-        FieldKind(_policies, names(_policy_names), "several"),
-        OptionField(
+        FieldKind(_policies, names(_policy_names), "several").option(
             "--policy",
             "Also replay this policy, which does not know the rates to come, with --schedule. May "
             "be repeated.",
@@ -187,19 +181,18 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         ),
     ] = ()
     slot: Annotated[
-        float, TIME, Field(validate_default=True), key("Time between two decisions.")
+        float, Field(validate_default=True), TIME.key("Time between two decisions.")
     ] = "5 min"  # type: ignore[assignment]
     terms: Annotated[MoveTerms | None, FieldKind(_terms)] = None
     move_price: Annotated[
-        float, TIME, key("Price of a move, as time of running both plans.", python=False)
+        float, TIME.key("Price of a move, as time of running both plans.", python=False)
     ] = 1800.0
-    lag: Annotated[float, TIME, key("Time by which tuples may be late.", python=False)] = 60.0
-    restart: Annotated[float, TIME, key("Time for which a move stops the job.", python=False)] = 5.0
+    lag: Annotated[float, TIME.key("Time by which tuples may be late.", python=False)] = 60.0
+    restart: Annotated[float, TIME.key("Time for which a move stops the job.", python=False)] = 5.0
     offers: Offered = None
     cluster: Annotated[
         Cluster | None,
-        CLUSTER,
-        OptionField(
+        CLUSTER.option(
             "--cluster",
             "Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
             "possible.",
@@ -208,8 +201,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = None
     headroom: Annotated[
         float,
-        share(zero=True, one=False),
-        OptionField(
+        share(zero=True, one=False).option(
             "--headroom",
             "Share h of CPU and network cards that stays free: the plan is for 1 / (1 − h) times "
             "the rate.",
@@ -217,16 +209,14 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = 0.0
     keep_parallelism: Annotated[
         bool | frozenset[str],
-        FieldKind(_kept, "", "flag"),
-        OptionField(
+        FieldKind(_kept, "", "flag").option(
             "--keep-parallelism",
             "Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
         ),
     ] = False
     keep: Annotated[
         tuple[str, ...],
-        texts("OPERATOR"),
-        OptionField(
+        texts("OPERATOR").option(
             "--keep",
             "Keep the parallelism of this operator, as of one whose program sets it. May be "
             "repeated.",
@@ -235,15 +225,14 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
     ] = ()
     budget: Annotated[
         Budget | None,
-        BUDGET,
-        OptionField(
+        BUDGET.option(
             "--budget",
             "Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
             f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
             HOW_LONG,
         ),
     ] = None
-    jobs: Annotated[int | None, COUNT, key("Processes that plan; one per core for many.")] = None
+    jobs: Annotated[int | None, COUNT.key("Processes that plan; one per core for many.")] = None
 
     def check(self) -> None:
         """Refuse settings without effect, and two words for the same."""

@@ -25,7 +25,7 @@ from streamplace.settings.kinds import (
     texts,
     whole,
 )
-from streamplace.settings.option import HOW_LONG, WHERE, OptionField, key
+from streamplace.settings.option import HOW_LONG, WHERE
 
 
 class ObjectiveSettings(VerbSettings):
@@ -33,8 +33,7 @@ class ObjectiveSettings(VerbSettings):
 
     objective: Annotated[
         str | Objective,
-        OBJECTIVE,
-        OptionField(
+        OBJECTIVE.option(
             "--objective",
             "What to optimise (see: streamplace objectives), with options after colons, as in "
             "makespan:network=link.  [default: makespan for task graphs, else throughput]",
@@ -42,16 +41,18 @@ class ObjectiveSettings(VerbSettings):
     ] = ""
     rate: Annotated[
         float | None,
-        RATE,
-        OptionField("--rate", "Total rate of the sources. Replaces the rate of the graph."),
+        RATE.option("--rate", "Total rate of the sources. Replaces the rate of the graph."),
     ] = None
 
 
-CONDITION = OptionField(
-    "--require",
-    "Condition that the placement must meet, such as 'throughput>=0.99' or 'latency<=20ms'. May be "
-    "repeated.",
-)
+Conditions = Annotated[
+    tuple[str, ...],
+    texts("CONDITION").option(
+        "--require",
+        "Condition that the placement must meet, such as 'throughput>=0.99' or 'latency<=20ms'. "
+        "May be repeated.",
+    ),
+]
 
 
 class AtRates(VerbSettings):
@@ -59,8 +60,7 @@ class AtRates(VerbSettings):
 
     rate: Annotated[
         tuple[float, ...],
-        RATES,
-        OptionField(
+        RATES.option(
             "--rate",
             "Total rate of the sources; repeat it for several rates.  [default: the rate of each "
             "graph]",
@@ -79,25 +79,23 @@ class OnDevices(VerbSettings):
 
     cluster: Annotated[
         Cluster | None,
-        CLUSTER,
-        OptionField(
+        CLUSTER.option(
             "--cluster", "TOML file of the devices (see: streamplace schema cluster).", WHERE
         ),
     ] = None
     devices: Annotated[
         int | None,
-        COUNT,
-        OptionField("--devices", "Number of equal devices d0…  [default: 5]", WHERE, python=False),
+        COUNT.option("--devices", "Number of equal devices d0…  [default: 5]", WHERE, python=False),
     ] = None
     mips: Annotated[
         str | None,
-        QUANTITY,
-        OptionField("--mips", "Speed of every device.  [default: 2500 MIPS]", WHERE, python=False),
+        QUANTITY.option(
+            "--mips", "Speed of every device.  [default: 2500 MIPS]", WHERE, python=False
+        ),
     ] = None
     bandwidth: Annotated[
         str | None,
-        QUANTITY,
-        OptionField(
+        QUANTITY.option(
             "--bandwidth", "Bandwidth of every link.  [default: 1000 Mbps]", WHERE, python=False
         ),
     ] = None
@@ -122,8 +120,7 @@ class UnderRules(VerbSettings):
 
     constraints: Annotated[
         Constraints | None,
-        CONSTRAINTS,
-        OptionField(
+        CONSTRAINTS.option(
             "--constraints",
             "TOML file of constraints, such as pins (see: streamplace schema constraints).",
             WHERE,
@@ -136,8 +133,7 @@ class WhatIfs(VerbSettings):
 
     set: Annotated[
         tuple[str, ...],
-        texts("OPERATOR.FIELD=VALUE"),
-        OptionField(
+        texts("OPERATOR.FIELD=VALUE").option(
             "--set",
             "What if: set a number of the graph, as in kafka.rate=100k or "
             "'parse->sink.selectivity=0.5'. May be repeated.",
@@ -146,8 +142,7 @@ class WhatIfs(VerbSettings):
     ] = ()
     scale: Annotated[
         tuple[str, ...],
-        texts("OPERATOR=FACTOR"),
-        OptionField(
+        texts("OPERATOR=FACTOR").option(
             "--scale",
             "What if: multiply the CPU per tuple of an operator, as in enrich=2. May be repeated.",
             python=False,
@@ -186,8 +181,7 @@ class SearchLimits(VerbSettings):
 
     budget: Annotated[
         Budget | None,
-        BUDGET,
-        OptionField(
+        BUDGET.option(
             "--budget",
             "Search time per graph, in seconds or with a unit, as in '50 ms'.  "
             f"[default: {PLACE_SECONDS:g}; no limit where --evaluations is given]",
@@ -196,8 +190,7 @@ class SearchLimits(VerbSettings):
     ] = None
     evaluations: Annotated[
         int | None,
-        COUNT,
-        OptionField(
+        COUNT.option(
             "--evaluations",
             "Maximum number of steps of the search. Results then do not depend on the machine.",
             HOW_LONG,
@@ -205,7 +198,7 @@ class SearchLimits(VerbSettings):
         ),
     ] = None
     seed: Annotated[
-        int, whole(), OptionField("--seed", "The same seed gives the same result.", HOW_LONG)
+        int, whole().option("--seed", "The same seed gives the same result.", HOW_LONG)
     ] = 0
 
     def limits(self) -> Budget | None:
@@ -221,13 +214,14 @@ class OfDataSet(VerbSettings):
     """Graphs of a data set, and what computes."""
 
     split: Annotated[
-        str | None, TEXT, OptionField("--split", "Use only the graphs of this split, such as test.")
+        str | None, TEXT.option("--split", "Use only the graphs of this split, such as test.")
     ] = None
-    limit: Annotated[int | None, COUNT, key("Number of graphs to read, from the first.")] = None
+    limit: Annotated[int | None, COUNT.key("Number of graphs to read, from the first.")] = None
     on: Annotated[
         str | None,
-        TEXT,
-        key("Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."),
+        TEXT.key(
+            "Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."
+        ),
     ] = None
 
 
@@ -236,13 +230,13 @@ class OfMeasuredGraph(VerbSettings):
 
     confidence: Annotated[
         float | None,
-        share(zero=True, one=False),
-        key("Confidence of the interval of what is predicted; 0 uses the prediction alone."),
+        share(zero=True, one=False).key(
+            "Confidence of the interval of what is predicted; 0 uses the prediction alone."
+        ),
     ] = None
     trust_profile: Annotated[
         bool,
-        FLAG,
-        key(
+        FLAG.key(
             "Use a measured graph whose model is off by more than 30 % for the placement that was "
             "profiled."
         ),

@@ -1,7 +1,7 @@
 """Settings of ``simulate``, with and without queues."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 from streamplace.errors import SettingError
 from streamplace.settings.kinds import (
@@ -16,7 +16,7 @@ from streamplace.settings.kinds import (
     number,
     text,
 )
-from streamplace.settings.option import HOW_LONG, OptionField, key
+from streamplace.settings.option import HOW_LONG
 from streamplace.settings.shared import ObjectiveSettings, OnDevices, UnderRules, WhatIfs
 
 if TYPE_CHECKING:
@@ -38,13 +38,10 @@ def _policies() -> Iterable[str]:
 class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     """How a placement is simulated and judged."""
 
-    usual: ClassVar[tuple[str, ...]] = ("objective", "rate")
-
     relocation: Annotated[Relocation | None, RELOCATION] = None
     present: Annotated[
         Placement | None,
-        PRESENT,
-        OptionField(
+        PRESENT.option(
             "--from",
             "The current placement: lists the moves, their time, and when they pay off.",
             key="from",
@@ -53,8 +50,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     ] = None
     startup: Annotated[
         float | None,
-        TIME,
-        OptionField(
+        TIME.option(
             "--startup",
             "Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
             "not specify it.",
@@ -64,8 +60,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     ] = None
     preset: Annotated[
         str | None,
-        text(names(_presets)),
-        OptionField(
+        text(names(_presets)).option(
             "--preset",
             "Simulate one pass by the rules of a paper (short for --objective "
             "makespan:preset=NAME).",
@@ -74,8 +69,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     ] = None
     engine: Annotated[
         bool,
-        FLAG,
-        OptionField(
+        FLAG.option(
             "--engine",
             "Also simulate with queues, which gives latencies and transients.",
             python=False,
@@ -83,25 +77,26 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     ] = False
     duration: Annotated[
         float | None,
-        TIME,
-        OptionField(
+        TIME.option(
             "--duration",
             "Simulated time with queues.  [default: as long as it takes to settle and to measure]",
             HOW_LONG,
         ),
     ] = None
     dt: Annotated[
-        float | None, TIME, key("Time step with queues, by default from latencies and windows.")
+        float | None, TIME.key("Time step with queues, by default from latencies and windows.")
     ] = None
     capacity: Annotated[
         float | None,
-        number(0, float("inf"), "a number of tuples above 0"),
-        key("Largest queue in tuples, by default from what each stream carries."),
+        number(0, float("inf"), "a number of tuples above 0").key(
+            "Largest queue in tuples, by default from what each stream carries."
+        ),
     ] = None
     policy: Annotated[
         str,
-        text(names(_policies)),
-        OptionField("--policy", "How a device shares its CPU among its operators, with queues."),
+        text(names(_policies)).option(
+            "--policy", "How a device shares its CPU among its operators, with queues."
+        ),
     ] = "dynamic"
 
     def check(self) -> None:
