@@ -90,15 +90,6 @@ def test_where_evaluations_are_counted_the_clock_is_not_unless_asked(
         assert json.loads(line)["budget"].startswith(budget)
 
 
-def test_people_read_a_table_that_compares_with_the_reference_if_there_is_one(
-    run: Callable, data: str
-) -> None:
-    out = run("compare", data, "--placers", "metis,round-robin").out
-    assert "round-robin" in out
-    assert "against metis" in out
-    assert "against metis" not in run("compare", data, "--placers", "random,single").out
-
-
 def test_an_alias_is_shown_wherever_placers_are_named(run: Callable, data: str) -> None:
     asked = ("compare", data, "--placers", "few=metis:k=2,metis")
     out = run(*asked).out
@@ -108,12 +99,6 @@ def test_an_alias_is_shown_wherever_placers_are_named(run: Callable, data: str) 
     assert document["aliases"] == {"few": "metis:k=2"}
     assert list(document["rates"]["10000"]["placers"]) == ["few", "metis"]
     assert json.loads(Path("out/table.json").read_text()) == document
-
-
-def test_no_name_of_a_placer_is_cut(run: Callable, data: str) -> None:
-    names = [f"{'a-long-name-of-a-placer-' * 3}{i}" for i in range(3)]
-    out = run("compare", data, "--placers", ",".join(f"{name}=metis" for name in names), "-v").out
-    assert all(name in "".join(out.split()) for name in names)
 
 
 def proven(answer: Answer) -> int:

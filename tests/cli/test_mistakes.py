@@ -25,11 +25,9 @@ TABLES = {
     "apart.toml": 'exlocate = [["b0s1", "b0s2"]]\n',
     "p.txt": "",
     "p.json": "{}",
-    "missing.csv": "operator,device\nsrc,d0\n",
     "unknown.csv": "operator,device\nsrc,d0\nx,d0\n",
     "p.graphml": "<p>",
     "never.toml": 'from = "present.json"\npasses = 0\n',
-    "graph.toml": 'from = "tasks.json"\npasses = 5\n',
     "typo.toml": "pases = 5\n",
     "no-slot.toml": "slot = '0 s'\n",
     "early.toml": "lag = '-1 s'\n",
@@ -41,20 +39,10 @@ COMMANDS = [
     ("frobnicate", "No such command 'frobnicate'"),
     ("plce graph.json", "No such command 'plce'; did you mean 'place'?"),
     ("explain graph.json", "No such command 'explain'; did you mean 'simulate'?"),
-    ("generate brnched", "No such command 'brnched'; did you mean 'branched'?"),
     ("flink aply", "No such command 'aply'; did you mean 'apply'?"),
     ("schema grpah", "there is no schema 'grpah'; did you mean 'graph'?"),
-    ("import nonsense x -o y.json", "there is no format 'nonsense'"),
-    ("export placement.json --to flnk", "no export 'flnk'; did you mean 'flink'?"),
-    ("export placement.json", "Missing option '--to'"),
-    ("train pilt --data graph.json --out x", "did you mean 'pilot'?"),
     ("place", "Missing argument 'GRAPH'"),
     ("place --frob", "No such option '--frob'"),
-    *(
-        (f"export placement.json --to csv {option} 3", f"No such option '{option}'")
-        for option in ("--seed", "--mips", "--bandwidth")  # they would change nothing
-    ),
-    ("import dream x", "the output file is missing"),
     ("draw graph.json placement.json", "-o FILE.svg"),
 ]
 FILES = [
@@ -62,7 +50,6 @@ FILES = [
     ("place 'no\nsuch\nfile.json'", "cannot be read: no such file"),
     ("place http://host/g.json", "http://host/g.json is an address, and streamplace rea"),
     ("simulate placement.json graph.json", "is a placement, not a graph; give the gr"),
-    ("place placement.json", "placement.json: is a placement, not a graph"),
     ("simulate graph.json graph.json", "graph.json: is a graph, not a placement"),
     ("place two.json", "holds several JSON documents; write each on one line of a .jsonl"),
     ("place table.csv", "is not valid JSON: expected value at line 1 column 1; make a g"),
@@ -81,15 +68,12 @@ FILES = [
     ),
     ("place edges.json", "streams[0].source is not a known field; did you mean 'from'?"),
     ("place silent.json", "neither input streams nor a rate above 0, so no tuples reach"),
-    ("export placement.json --to csv --graph none.json", "none.json: cannot be read"),
     ("export placement.json --to storm -o graph.json", "graph.json: cannot create the folder"),
     ("export placement.json --to csv -o .", "it is a directory; name a file"),
     ("export p.txt --to csv", "p.txt: is not a placement file that can be read"),
     ("export p.json --to csv", "p.json: assignment is missing"),
-    ("export missing.csv --to csv", "missing.csv: operator 'sink' is not placed"),
     ("export unknown.csv --to csv", "unknown.csv: "),
     ("export p.graphml --to csv", "p.graphml: is not valid GraphML"),
-    ("compare set.jsonl --placers metis -o table.csv", "cannot create the folder"),
     (
         "simulate graph.json edge.json",
         "on the unknown device 'edge'; the cluster has 'd0', 'd1', 'd2', 'd3', 'd4'; give the "
@@ -103,30 +87,18 @@ FILES = [
         "describe graph.json --split test",
         "graph.json holds no graph of split 'test'; its graphs have no split, so drop --split",
     ),
-    *(
-        (f"{line} --split tset", "set.jsonl holds no graph of split 'tset'; did you mean")
-        for line in (
-            "describe set.jsonl",
-            "compare set.jsonl",
-            "place set.jsonl -o answers.jsonl",
-            "train pilot --data set.jsonl --out x",
-        )
-    ),
+    ("describe set.jsonl --split tset", "set.jsonl holds no graph of split 'tset'; did you mean"),
 ]
 VALUES = [
     ("place . --devices 0", "--devices is '0'; it must be a whole number, 1 or more"),
     ("place graph.json --placer magic", "there is no placer 'magic'"),
-    ("place graph.json --placer randm", "did you mean 'random'?"),
-    ("compare set.jsonl --placers metis,magic", "there is no placer 'magic'"),
     ("compare set.jsonl --placers single=metis", "the alias 'single' is the name of a placer"),
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
     ("place graph.json --placer random:k=3", "has no option 'k'"),
     ("place graph.json --seed abc", "--seed is 'abc'; it must be a whole number, 0 or more"),
     ("generate branched --branches x", "'x' is not a whole number"),
     ("place graph.json --budget -1", "--budget: time '-1' must be between 0"),
-    ("place graph.json --budget soon", "'soon'"),
     ("place graph.json --rate -5", "rate '-5' must be above 0"),
-    ("place graph.json --rate fast", "rate 'fast'"),
     ("place graph.json --bandwidth 1000", "no unit; write '1000 Mbps' or '1000 b"),
     ("place graph.json --bandwidth '1000 Mbpz'", "unknown unit 'Mbpz'"),
     ("plan graph.json --rate 5.. --offers o.toml", "or a range from a lower to a higher rate"),
@@ -141,7 +113,6 @@ VALUES = [
         "place graph.json --set sink.ipt=",
         "--set is 'sink.ipt='; write it as in --set kafka.rate=100k",
     ),
-    ("place tasks.json --objective speed", "there is no objective 'speed'"),
     ("place tasks.json --objective energy", "no device states its power"),
     ("place tasks.json --objective latency --placer exact", "places for throughput"),
     ("place tasks.json --require 'throughput>1'", "cannot be read"),
@@ -150,14 +121,12 @@ VALUES = [
         "place tasks.json --settings never.toml",
         "passes in never.toml is 0; it must be a number abo",
     ),
-    ("place tasks.json --settings graph.toml", "is a graph, not a placement"),
     (
         "place tasks.json --settings typo.toml",
         "'pases' is not a known setting; did you mean 'passes'",
     ),
 ]
 COMBINATIONS = [
-    ("export placement.json --to csv --devices 1", "'sink' is on the unknown device 'd1'"),
     (
         "export placement.json --to csv --constraints apart.toml",
         "must not share a device",
@@ -195,22 +164,13 @@ COMBINATIONS = [
         "flink advise --rate 2x --headroom 0.1",
         "--headroom has no effect without --offers; add it, or drop --headroom",
     ),
-    *(
-        (
-            f"flink move --placement placement.json {option}",
-            f"{option.split()[0]} is for a job that is measured; drop it or --placement",
-        )
-        for option in (
-            *("--cluster two.toml", "--tries 2", "--max-interruption 9"),
-            "--rate 5",
-        )
+    (
+        "flink move --placement placement.json --tries 2",
+        "--tries is for a job that is measured; drop it or --placement",
     ),
-    *(
-        (
-            f"flink watch {option}",
-            f"{option.split()[0]} has no effect without --apply; add it, or drop",
-        )
-        for option in (*("--not-between 22:00-06:00", "--savepoints saved"),)
+    (
+        "flink watch --savepoints saved",
+        "--savepoints has no effect without --apply; add it, or drop",
     ),
     (
         "place tasks.json --settings never-ends.toml",

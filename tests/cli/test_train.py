@@ -151,16 +151,12 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
     ("words", "complaint"),
     [
         (["--preset", "slow"], "has no preset 'slow'; it has fast"),
-        (["--split", "nonsense"], "holds no graph of split 'nonsense'"),
         (["--reward", "magic"], "reward is 'magic'; it must be steady or engine"),
         (["--device", "tpu"], "device is 'tpu'; it must be cpu or cuda"),
         (["--epochs", "0"], "epochs is 0"),
         (["--start", "b.jsonl"], "b.jsonl: is not a complete file of streamplace weights"),
         (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
-        (["--config", "none.toml"], "none.toml: cannot be read"),
-        (["--data", "none.jsonl"], "none.jsonl: cannot be read"),
         (["--out", "b.jsonl"], "b.jsonl: cannot create the folder"),
-        (["--out", "x" * 300], "cannot create the folder: File name too long"),
     ],
 )
 def test_bad_options_end_in_one_line(
@@ -176,10 +172,8 @@ def test_bad_options_end_in_one_line(
     [
         ("[training]\nepoch = 3\n", "c.toml: [training] has no option 'epoch'; it takes epochs, "),
         ("[training]\nepochs = 'three'\n", "c.toml: [training]: epochs is 'three'; it should be"),
-        ("[training]\nclip = nan\n", "c.toml: [training]: clip is nan"),
         ("[model]\nwidth = 3\n", "c.toml: [model] has no option 'width'; it takes bias, noise"),
         ("[modle]\nbias = true\n", "c.toml: 'modle' is not a known option"),
-        ("[training\n", "c.toml: is not valid TOML"),
     ],
 )
 def test_bad_config_files_end_in_one_line(
@@ -245,7 +239,6 @@ def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: s
             lambda path: path.write_bytes(path.read_bytes()[:-9]),
             "is not a complete file of streamplace weights",
         ),
-        (lambda path: path.unlink(), "cannot be read: no such file"),
         (
             lambda path: write_weights(path, {**read_weights(path).document, "model": "other"}, {}),
             "contains weights of 'other', not of 'stub'",
