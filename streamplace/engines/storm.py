@@ -21,13 +21,6 @@ MEBIBYTE = 2**20
 SCHEDULER = "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.GenericResourceAwareStrategy"
 
-NAMED = 1000
-"""Resources that a method names at most; Java allows it 64 KiB of code."""
-METHOD = """\
-    private static void add{number}() {{
-{entries}    }}
-
-"""
 CLASS = """\
 {notes}
 import java.util.HashMap;
@@ -41,7 +34,7 @@ public final class Placement {{
     static {{
 {entries}    }}
 
-{methods}    private Placement() {{}}
+    private Placement() {{}}
 
     /** Have a component run on its device: pin("join", builder.setBolt("join", new Join())). */
     public static <T extends ResourceDeclarer<T>> T pin(String component, T declarer) {{
@@ -106,15 +99,9 @@ def _supervisor(device: Device) -> str:
 
 
 def _java(deployment: Deployment) -> str:
-    first, *others = _parts(deployment)
-    calls = [f"        add{number}();\n" for number in range(1, len(others) + 1)]
-    methods = [
-        METHOD.format(number=number, entries="".join(part)) for number, part in enumerate(others, 1)
-    ]
     return CLASS.format(
         notes=comment(_notes(deployment), "//").rstrip("\n"),
-        entries="".join([*first, *calls]),
-        methods="".join(methods),
+        entries="".join(_entries(deployment)),
         strategy=STRATEGY,
         heap=max(_heaps(deployment).values()),
     )
@@ -146,13 +133,6 @@ def _heaps(deployment: Deployment) -> dict[str, int]:
     for device, count in zip(deployment.placement.values(), parallelism.tolist(), strict=True):
         executors[device] += count
     return {device: HEAP_MB * max(count + SPARE, 6) for device, count in executors.items()}
-
-
-def _parts(deployment: Deployment) -> list[list[str]]:
-    """Entries of all components, in parts that are small enough for a method each."""
-    most = 1 + max(map(len, deployment.placed.graph.operators.requires))
-    size, entries = max(1, NAMED // most), list(_entries(deployment))
-    return [entries[begin : begin + size] for begin in range(0, len(entries), size)]
 
 
 def _entries(deployment: Deployment) -> Iterator[str]:

@@ -1,9 +1,6 @@
 """What every registered export must satisfy."""
 
-import json
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -60,13 +57,6 @@ def test_an_export_says_how_it_is_used_and_checked_and_carries_groups_and_tags(e
         assert "join,score" in plain
 
 
-@pytest.mark.parametrize("export", list(EXPORTS))
-def test_an_export_describes_itself_in_one_line(export: str) -> None:
-    """The registry is the only list, so its summaries are what users read."""
-    assert EXPORTS[export].summary.endswith(".")
-    assert len(EXPORTS[export].summary) < 100
-
-
 @pytest.mark.parametrize("export", GENERAL)
 def test_exports_are_what_they_were(export: str) -> None:
     """Compare with the golden files; GOLDEN=write renews them."""
@@ -83,43 +73,6 @@ def test_exports_are_what_they_were(export: str) -> None:
         if path.is_file()
     }
     assert stored == dict(files)
-
-
-SCRIPT = """
-import json
-from engine_deployments import DEPLOYMENTS, GENERAL
-from streamplace.engines.registry import EXPORTS
-files = [[dict(EXPORTS[e].files(d)) for d in DEPLOYMENTS.values()] for e in GENERAL]
-print(json.dumps(files))
-"""
-
-
-@pytest.mark.slow
-def test_exports_do_not_depend_on_the_hash_seed() -> None:
-    """A fresh process with another hash seed writes the same, as the golden files show for one."""
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={
-            **os.environ,
-            "PYTHONHASHSEED": "4711" if os.environ.get("PYTHONHASHSEED") != "4711" else "0",
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
-        },
-    )
-    here = [[dict(EXPORTS[e].files(d)) for d in DEPLOYMENTS.values()] for e in GENERAL]
-    assert json.loads(run.stdout) == here
-
-
-@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-@pytest.mark.parametrize("export", [name for name in EXPORTS if EXPORTS[name].read])
-def test_what_can_be_read_back_is_the_same_placement(export: str, deployment: str) -> None:
-    """Round trip, with whatever names."""
-    (text,) = EXPORTS[export].files(DEPLOYMENTS[deployment]).values()
-    read = EXPORTS[export].read
-    assert read is not None
-    assert dict(read(text.encode(), "file")) == DEPLOYMENTS[deployment].placement.as_dict()
 
 
 def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
@@ -153,11 +106,11 @@ def test_python_is_warned_of_an_order_that_is_lost() -> None:
 
 @pytest.mark.parametrize("export", GENERAL)
 def test_devices_of_one_resource_are_refused_where_resources_are_written(export: str) -> None:
-    """Both would offer dev-0; files that can be read back name devices themselves."""
+    """Both would offer dev-0; drawings and files that can be read back name devices themselves."""
     graph = StreamGraph.of("two", [Operator("a", rate=1), Operator("b", rate=1)])
     problem = Problem(graph, Cluster.of([Device("0"), Device("dev-0")]))
     deployment = Deployment(problem, problem.placement([0, 1]))
-    if EXPORTS[export].read is not None:
+    if export == "dot" or EXPORTS[export].read is not None:
         assert EXPORTS[export].files(deployment)
         return
     with pytest.raises(ProblemError, match="'0' and 'dev-0' would both offer the resource"):

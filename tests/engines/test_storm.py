@@ -55,14 +55,6 @@ def compile_placement(folder: Path) -> None:
     subprocess.run(["javac", "-encoding", "UTF-8", "-d", str(folder), *sources], check=True)
 
 
-def large_class() -> str:
-    """Class of thousands of components."""
-    operators = [Operator(f"v{i}", rate=1.0) for i in range(3500)]
-    problem = Problem(StreamGraph.of("large", operators, []), Cluster.uniform(2))
-    deployment = Deployment(problem, problem.placement([v % 2 for v in range(3500)]))
-    return as_storm(deployment)["Placement.java"]
-
-
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
 def test_each_supervisor_offers_its_own_resource_and_its_tags(deployment: str) -> None:
     """In valid YAML, under the key that Storm reads."""
@@ -109,16 +101,3 @@ def test_components_ask_for_their_device(written: Callable[..., Path], deploymen
         expected += name + "\n" + "".join(f"  {r} 1.0\n" for r in wanted)
     assert run.stdout.decode().startswith(expected)
     assert "topology.scheduler.strategy" in run.stdout.decode()
-
-
-def test_no_method_of_a_large_class_has_more_than_a_thousand_components() -> None:
-    """A method of Java has at most 64 KiB."""
-    methods = large_class().split("private static void add")
-    assert [text.count("RESOURCES.put(") for text in methods] == [1000, 1000, 1000, 500]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler")
-def test_a_large_class_compiles(tmp_path: Path) -> None:
-    (tmp_path / "Placement.java").write_text(large_class())
-    compile_placement(tmp_path)
