@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from streamplace.engines.flink.local.dist import LOOPBACK, TASK_MANAGER
 from streamplace.engines.flink.program.chains import FUSED
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
@@ -52,9 +53,6 @@ REPORT_SECONDS, POLL_SECONDS = 5.0, 0.2
 """Longest wait until Flink reports where subtasks run, and between two questions."""
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
-_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-_LOOPBACK = "127.0.0.1"
-"""Address of this machine; the others of its network, such as 127.0.1.1, are equal to it."""
 _LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 
 
@@ -82,7 +80,7 @@ class ThreadLoad(NamedTuple):
 
 def local_task_managers() -> list[int]:
     """Process ids of the TaskManagers on this machine."""
-    return [pid for pid, words in _processes() if _MAIN in words]
+    return [pid for pid, words in _processes() if TASK_MANAGER in words]
 
 
 def processes_of(rest: Rest) -> dict[str, int]:
@@ -122,7 +120,7 @@ def _ip(host: str) -> str | None:
     """IP address of a host; None if it is not known here."""
     with suppress(OSError, UnicodeError):
         ip = socket.gethostbyname(host)
-        return _LOOPBACK if ip.startswith("127.") else ip
+        return LOOPBACK if ip.startswith("127.") else ip  # as 127.0.1.1, by which some go
     return None
 
 

@@ -14,6 +14,9 @@ from streamplace.errors import SettingError
 from streamplace.io.files import user_cache
 
 VERSION = "2.3.0"
+TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+"""Main class of TaskManagers."""
+LOOPBACK = "127.0.0.1"
 _DIST_JAR = re.compile(r"flink-dist-(\d+\.\d[\w.+-]*)\.jar")
 _JAVA_OPTIONS = re.compile(rb"^\s*all:\s*(--add-.*)$", re.MULTILINE)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.dist import LOOPBACK, TASK_MANAGER, Flink, find_java
 from streamplace.engines.flink.pin.pinning import (
     Settings,
     as_yaml,
@@ -27,9 +27,8 @@ from streamplace.errors import SettingError, StreamplaceError
 
 JOB_MANAGER = "jobmanager"
 LOGGING = "log4j.properties"
-START_SECONDS, LOOK_SECONDS, STOP_SECONDS = 300.0, 2.0, 5.0
+START_SECONDS, STOP_SECONDS = 300.0, 5.0
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
-_TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _MEMORY = ("-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=160m", "-XX:MaxMetaspaceSize=160m")
 _HEAP = "jobmanager.memory.heap.size"
 _HEAPS = ("taskmanager.memory.framework.heap.size", "taskmanager.memory.task.heap.size")
@@ -41,14 +40,13 @@ appender.out.type = CONSOLE
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 """
-_LOOPBACK = "127.0.0.1"
 _ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
 _COMMON: Settings = {
-    "jobmanager.rpc.address": _LOOPBACK,
-    "jobmanager.bind-host": _LOOPBACK,
-    **dict.fromkeys(_ADDRESS, _LOOPBACK),
-    "rest.address": _LOOPBACK,
-    "rest.bind-address": _LOOPBACK,
+    "jobmanager.rpc.address": LOOPBACK,
+    "jobmanager.bind-host": LOOPBACK,
+    **dict.fromkeys(_ADDRESS, LOOPBACK),
+    "rest.address": LOOPBACK,
+    "rest.bind-address": LOOPBACK,
     _HEAP: "256m",
     "jobmanager.memory.off-heap.size": "64m",
     "jobmanager.memory.jvm-metaspace.size": "160m",
@@ -110,7 +108,7 @@ class LocalCluster:
 
     def start(self, name: str) -> None:
         """Start or restart the JobManager or the TaskManager of a device."""
-        main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
+        main = _JOB_MAIN if name == JOB_MANAGER else TASK_MANAGER
         keys = (_HEAP,) if name == JOB_MANAGER else _HEAPS
         heap = sum(int(memory_bytes(str(self.settings[key])) or 0) for key in keys)
         java = [find_java(), f"-Xmx{heap}", *_MEMORY, *self.flink.java_options()]
@@ -141,16 +139,13 @@ class LocalCluster:
         """
         ended = set[str]()
         while True:
-            if tell is None:
-                self._check_alive(*self.processes)
-            else:
-                self._check_alive(JOB_MANAGER)
-                for device in self.devices:
-                    process = self.processes[device]
-                    if process.poll() is not None and device not in ended:
-                        ended.add(device)
-                        tell(f"TaskManager {device} (process {process.pid}) has ended")
-            time.sleep(LOOK_SECONDS)
+            self._check_alive(*(self.processes if tell is None else (JOB_MANAGER,)))
+            for device in self.devices:
+                process = self.processes[device]
+                if tell is not None and process.poll() is not None and device not in ended:
+                    ended.add(device)
+                    tell(f"TaskManager {device} (process {process.pid}) has ended")
+            time.sleep(1.0)
 
     def wait(self) -> None:
         """Wait until every device has joined the cluster and can be pinned to.
@@ -200,7 +195,7 @@ def local_cluster(
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or _free_port(), _free_port()
     shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
-    url = f"http://{_LOOPBACK}:{rest}"
+    url = f"http://{LOOPBACK}:{rest}"
     cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
     try:
         (folder / LOGGING).write_text(_LOG4J)
@@ -245,7 +240,7 @@ def check_port(port: int) -> None:
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flink does
         try:
-            sock.bind((_LOOPBACK, port))
+            sock.bind((LOOPBACK, port))
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise SettingError(
@@ -256,7 +251,7 @@ def check_port(port: int) -> None:
 
 def _free_port() -> int:
     with socket.socket() as sock:
-        sock.bind((_LOOPBACK, 0))
+        sock.bind((LOOPBACK, 0))
         port: int = sock.getsockname()[1]
         return port
 
