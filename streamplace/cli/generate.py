@@ -13,7 +13,7 @@ from streamplace.cli._output import counted, print_json, progress, say
 from streamplace.cli._settings import settings_of
 from streamplace.errors import SettingError
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.kinds import COUNT, text
+from streamplace.settings.convert import COUNT, text
 from streamplace.settings.option import HOW_LONG
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import COMPARED, REFERENCE
-from streamplace.settings.kinds import COUNT, FLAG, PATH, PLACERS, TEXT, texts
+from streamplace.settings.convert import COUNT, FLAG, PATH, PLACERS, TEXT, texts
 from streamplace.settings.option import HOW_LONG
 from streamplace.settings.shared import (
     AtRates,

@@ -11,7 +11,7 @@ from pydantic import Field
 from streamplace.errors import SettingError
 from streamplace.model.defaults import SAVEPOINT_SECONDS, SPEED, TRIES
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.kinds import (
+from streamplace.settings.convert import (
     BUDGET,
     CLUSTER,
     COUNT,
@@ -217,26 +217,16 @@ class OfMachines(OfFlink):
         )
 
 
-class OfDevices(OfMachines):
-    """TaskManagers that are known, or measured."""
+class OfMoves(OfProgram, OfMachines):
+    """Where a job may run, and how it is saved and started again."""
 
+    placement: Placed = None
     cluster: Annotated[
         Cluster | None,
         CLUSTER.option(
             "--cluster", "Cluster file of the devices (TOML).  [default: measure them]", WHERE
         ),
     ] = None
-
-    def check(self) -> None:
-        """Refuse network cards of machines that are described."""
-        super().check()
-        self.exclude("nic", "cluster")
-
-
-class OfMoves(OfProgram, OfDevices):
-    """How a job is saved and started again."""
-
-    placement: Placed = None
     savepoints: Annotated[
         str | None,
         text("FOLDER").option(
@@ -250,6 +240,11 @@ class OfMoves(OfProgram, OfDevices):
     ] = False
     seconds: Window = 5.0
     timeout: Timeout = START_SECONDS
+
+    def check(self) -> None:
+        """Refuse network cards of machines that are described."""
+        super().check()
+        self.exclude("nic", "cluster")
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""

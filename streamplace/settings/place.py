@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from streamplace.errors import SettingError
-from streamplace.settings.kinds import (
+from streamplace.settings.convert import (
     COUNT,
     FLAG,
     PATH,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLAN_SECONDS
-from streamplace.settings.kinds import (
+from streamplace.settings.convert import (
     BUDGET,
     CLUSTER,
     COUNT,

@@ -6,7 +6,7 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.model.messages import quoted
 from streamplace.settings.base import VerbSettings
-from streamplace.settings.kinds import (
+from streamplace.settings.convert import (
     BUDGET,
     CLUSTER,
     CONSTRAINTS,

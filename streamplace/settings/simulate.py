@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 from streamplace.errors import SettingError
-from streamplace.settings.kinds import (
+from streamplace.settings.convert import (
     FLAG,
     PRESENT,
     RELOCATION,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from streamplace.settings.kinds import FLAG, PATH, TEXT, FieldKind, whole
+from streamplace.settings.convert import FLAG, PATH, TEXT, FieldKind, whole
 from streamplace.settings.option import HOW_LONG, WHERE
 from streamplace.settings.shared import AtRates, OfDataSet, OnDevices
 
