@@ -59,7 +59,11 @@ class RayPasses:
     def __init__(self, problems: Sequence[Problem], pass_s: float = PASS_S) -> None:
         self.devices = max(problem.n_devices for problem in problems)
         self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
-        _check_devices(self.devices)
+        if self.devices > MOST_DEVICES:
+            raise SettingError(
+                f"a local Ray represents at most {MOST_DEVICES} devices, not {self.devices}; use a "
+                "smaller cluster"
+            )
         self._pass_s, self._lock = pass_s, Lock()
         self._share = FOR_TASKS * available_cores() / self.devices
         self._running = ExitStack()
@@ -171,15 +175,6 @@ class RayPasses:
             workers = self.cores + self.devices - 1
             waiting += [task.remote(WARM_S, self._share, 0, [])[1] for _ in range(workers)]
         self._ray.get(waiting)
-
-
-def _check_devices(number: int) -> None:
-    """Raise SettingError if there are more devices than a local Ray can have nodes."""
-    if number > MOST_DEVICES:
-        raise SettingError(
-            f"a local Ray represents at most {MOST_DEVICES} devices, not {number}; use a smaller "
-            "cluster"
-        )
 
 
 @contextmanager

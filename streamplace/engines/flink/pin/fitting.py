@@ -31,7 +31,6 @@ Managers = Sequence[dict[str, Any]]
 ALL, LEFT, EXTERNAL = "totalResource", "freeResource", "extendedResources"
 UNPAIRED = ("hash", "rebalance")
 """Partitionings that join every subtask to every other one, so that their order does not matter."""
-MIB = 2**20
 BUFFERS = (
     ("taskmanager.network.memory.buffers-per-channel", 2),
     ("taskmanager.network.memory.floating-buffers-per-gate", 8),
@@ -265,11 +264,11 @@ def _check_slots(
             )
         network = sum(number * slot_bytes.get(group, 0) for group, number in needed.items())
         free = left.get("networkMemory", math.inf)  # rounded down to whole MiB
-        if network >= (free + 1) * MIB:
+        if network >= (free + 1) * 2**20:
             raise FlinkError(
                 f"TaskManager {quoted(device)} has {free} MiB of network memory left beside other "
-                f"jobs, but the slots that are placed on it need {network / MIB:.1f} MiB or more; "
-                "place fewer subtasks on it, or give it more "
+                f"jobs, but the slots that are placed on it need {network / 2**20:.1f} MiB or "
+                "more; place fewer subtasks on it, or give it more "
                 "(taskmanager.memory.network.fraction, .min and .max)"
             )
 
