@@ -8,12 +8,15 @@ are available, a core of its device is free, and its turn has come.
 import json
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import tag_resource
-from streamplace.engines.ray.turns import start_order
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, python_docstring, python_table, quoted_shell
 from streamplace.model.devices import Device
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem, check_lines
 
 OFFER = 1000
 DEMAND = 0.001
@@ -211,7 +214,7 @@ def _run(deployment: Deployment) -> str:
     if placement.priority is None:
         return RUN
     order: dict[str, list[str]] = {device: [] for device in placement.pes()}
-    for v in start_order(problem, placement):
+    for v in _start_order(problem, placement):
         order[placement.devices[placement.index[v]]].append(placement.operators[v])
     cores = {device.name: device.cores for device in problem.cluster.devices}
     return RUN_IN_ORDER.format(
@@ -219,6 +222,17 @@ def _run(deployment: Deployment) -> str:
         cores=python_table({device: cores[device] for device in order}),
         queue=placement.queue,
     )
+
+
+def _start_order(problem: Problem, placement: Placement) -> list[int]:
+    """Operators in the order in which devices start them, for a placement with priorities."""
+    from streamsim.passes import lines
+
+    assert placement.priority is not None
+    if placement.queue == "order":
+        check_lines(problem.one_pass, placement)
+        return list(lines(problem.one_pass, placement.priority[None])[0].tolist())
+    return list(np.argsort(-placement.priority, kind="stable").tolist())
 
 
 def _core(device: Device) -> int:

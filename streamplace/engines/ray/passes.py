@@ -2,8 +2,7 @@
 
 Every operator is a Ray task that requests a core of its device's node, every transfer a Ray task
 that requests the channel between two nodes, and Ray runs all tasks that are ready: a
-work-conserving system with real delays and randomness. If a placement has an order, the driver
-starts operators in their turns (`streamplace.engines.ray.turns`). Limits and speeds are emulated:
+work-conserving system with real delays and randomness. Limits and speeds are emulated:
 
 - A task multiplies matrices, but only for its device's share of the machine's cores, and sleeps in
   between, as under a CPU quota. It takes the seconds of the problem, times a factor.
@@ -26,11 +25,9 @@ import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.cores import available_cores
-from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 PASS_S = 1.0
@@ -94,14 +91,6 @@ class RayPasses:
         with self._lock:
             return np.array([self._pass(tasks, place) for place in np.atleast_2d(placements)])
 
-    def seconds(self, problem: Problem, placement: Placement) -> float:
-        """Seconds of one pass of a placement, in its order if it has one."""
-        if placement.priority is None:
-            return float(self(problem, placement.index)[0])
-        tasks = StretchedPass.of(problem, self._pass_s)
-        with self._lock:
-            return self._in_turn(tasks, problem, placement)
-
     def _pass(self, tasks: "StretchedPass", place: Ints) -> float:
         """Seconds of one pass, in the time of the problem."""
         data: dict[int, Any] = {}
@@ -125,25 +114,7 @@ class RayPasses:
                 continue
             data[v], done[v] = self._run(tasks, v, device, fetched, flags)
             times.append(done[v])
-        return self._span(tasks, times)
-
-    def _in_turn(self, tasks: "StretchedPass", problem: Problem, placement: Placement) -> float:
-        """Seconds of one pass in the order of a placement, in the time of the problem."""
-        place = placement.index.tolist()
-
-        def run(v: int, fetched: list[Any]) -> Any:
-            return self._run(tasks, v, place[v], fetched, [])
-
-        def send(e: int, device: int, data: Any) -> Any:
-            return self._send(tasks, e, place[tasks.sender[e]], device, data, None)
-
-        turns = Turns.of(problem, placement)
-        one_pass = TurnedPass(tasks.inputs, tasks.message.tolist(), place, turns, run, send)
-        return self._span(tasks, one_pass.times(self._ray))
-
-    def _span(self, tasks: "StretchedPass", times: list[Any]) -> float:
-        """Seconds from the first begin to the last end, in the time of the problem."""
-        spans = np.array(self._ray.get(times))
+        spans = np.array(self._ray.get(times))  # the begin and the end of each task
         return float(np.ptp(spans) / tasks.factor) if len(spans) else 0.0
 
     def _run(
@@ -212,7 +183,6 @@ class StretchedPass:
     factor: float
     order: list[int]
     inputs: list[list[tuple[int, int]]]  # stream and sender of every input of v
-    sender: Ints  # [E]
     message: Ints  # [E] streams with the same message are sent once to every device
     work: Floats  # [N, D]
     latency: Floats  # [D, D]
@@ -241,7 +211,6 @@ class StretchedPass:
             factor,
             problem.graph.order.tolist(),
             inputs,
-            np.array(streams["source"]),
             np.array(streams["first"]),
             factor * one.work[:, one.devices["type"]],
             factor * one.links["latency"],

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from engine_deployments import DEPLOYMENTS
 from hypothesis import given, settings
-from makespan_cases import MAKESPAN, dealt_in_order, giph, problems
+from makespan_cases import MAKESPAN, dealt_in_order, giph, problems, ten_tasks
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
+from streamplace.errors import PlacementError
 from streamplace.model import Cluster, Operator, Placement, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS
 from streamplace.scheduling.tasks import tasks_of
@@ -136,6 +137,13 @@ def test_a_device_waits_for_the_next_in_its_order(
     assert [name for name, _ in sorted(clock.begun, key=lambda one: one[1])] == begun
     assert clock.now == pytest.approx(seconds)
     assert results == {"c": ["c", ["b", ["a"]]], "long": ["long"]}
+
+
+def test_an_order_that_contradicts_the_graph_is_refused() -> None:
+    problem = ten_tasks()
+    backwards = problem.placement([0] * 10, range(10), "order")
+    with pytest.raises(PlacementError, match="waits for"):
+        EXPORTS["ray"].files(Deployment(problem, backwards))
 
 
 def test_actors_say_that_they_keep_no_order() -> None:
