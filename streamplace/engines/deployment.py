@@ -64,11 +64,11 @@ class Deployment:
     ...     [Stream("src", "join")],
     ... )
     >>> problem = Problem(graph, Cluster.uniform(2))
-    >>> Deployment.of(problem, {"src": "d0", "join": "d1"}).counts
-    {'src': {'d0': 1}, 'join': {'d1': 3}}
+    >>> Deployment.of(problem, {"src": "d0", "join": "d1"}).is_split
+    False
     >>> spread = {"src": "d0", "join#0": "d0", "join#1": "d1", "join#2": "d1"}
-    >>> Deployment.of(problem, spread).counts
-    {'src': {'d0': 1}, 'join': {'d0': 1, 'd1': 2}}
+    >>> Deployment.of(problem, spread).is_split
+    True
     """
 
     problem: Problem
@@ -106,14 +106,6 @@ class Deployment:
     def is_split(self) -> bool:
         """Whether subtasks are placed one by one."""
         return self.placed is not self.problem
-
-    @property
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Operator → device → number of its subtasks there; devices without any are omitted."""
-        placement = self.placement
-        if not self.is_split:
-            placement = self.expansion.unfold(placement)
-        return self.expansion.fold_names(placement)
 
     @property
     def title(self) -> str:

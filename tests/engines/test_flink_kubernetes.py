@@ -157,15 +157,6 @@ def test_limits_for_spread_subtasks_are_offered_where_they_are_placed(
     assert any("lim-31-" in key for key in settings(managers(name)[0])) == spreads
 
 
-def test_the_manifests_of_whole_operators_are_short() -> None:
-    """On five devices, a person can read them."""
-    files = as_flink_kubernetes(DEPLOYMENTS["spread over five"])
-    assert {name: len(text.splitlines()) < 320 for name, text in files.items()} == {
-        "session.yaml": True,
-        "application.yaml": True,
-    }
-
-
 RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
 RAY_GROUP = {"rayStartParams", "template", "groupName", "replicas", "minReplicas", "maxReplicas"}
 
