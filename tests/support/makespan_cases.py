@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from streamplace.families.registry import FAMILIES
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
@@ -64,15 +63,6 @@ def problems(draw: st.DrawFn) -> Problem:
     ]
     rules = Constraints(colocate=[["v0", "v1"]]) if draw(st.booleans()) else None
     return Problem(graph, Cluster.of(devices, bandwidth=draw(st.sampled_from([8, 80]))), rules)
-
-
-def dealt_in_order(problem: Problem) -> Placement:
-    """Tasks that are dealt to the devices in turn, which hold their topological order."""
-    n = problem.n_operators
-    ranks = np.empty(n)
-    ranks[problem.graph.order] = -np.arange(n)
-    place = problem.repaired(np.arange(n) % problem.n_devices)
-    return problem.placement(place, ranks, "order")
 
 
 def least_of_all(problem: Problem) -> float:

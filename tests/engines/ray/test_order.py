@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from engine_deployments import DEPLOYMENTS
 from hypothesis import given, settings
-from makespan_cases import MAKESPAN, dealt_in_order, giph, problems, ten_tasks
+from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
@@ -96,6 +96,15 @@ def on_a_free_network(problem: Problem) -> Problem:
     """The same tasks on the same devices, where transfers take no time."""
     cluster = Cluster.of(list(problem.cluster.devices), bandwidth=NO_TIME)
     return Problem(problem.graph, cluster, problem.constraints)
+
+
+def dealt_in_order(problem: Problem) -> Placement:
+    """Tasks that are dealt to the devices in turn, which hold their topological order."""
+    n = problem.n_operators
+    ranks = np.empty(n)
+    ranks[problem.graph.order] = -np.arange(n)
+    place = problem.repaired(np.arange(n) % problem.n_devices)
+    return problem.placement(place, ranks, "order")
 
 
 def check_simulated(problem: Problem, placement: Placement) -> None:
