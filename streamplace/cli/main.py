@@ -20,13 +20,6 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.messages import quoted
 
 INTERRUPTED, READER_GONE = 130, 141
-PLAIN = {
-    "is not a valid integer range": "is not a whole number",
-    "is not a valid float range": "is not a number",
-    "is not a valid integer": "is not a whole number",
-    "is not a valid float": "is not a number",
-}
-"""Words of click for values of the wrong type, and those that people know."""
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
@@ -128,10 +121,7 @@ def _usage(error: click.ClickException) -> str:
     if instead is not None:
         return f"{name} is gone: {instead}"
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    plain = error.format_message()
-    for clicks, words in PLAIN.items():
-        plain = plain.replace(clicks, words)
-    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), plain)
+    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
     return f"{message.rstrip('.')}{hint}"
 
 

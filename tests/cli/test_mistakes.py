@@ -96,7 +96,6 @@ VALUES = [
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
     ("place graph.json --placer random:k=3", "has no option 'k'"),
     ("place graph.json --seed abc", "--seed is 'abc'; it must be a whole number, 0 or more"),
-    ("generate branched --branches x", "'x' is not a whole number"),
     ("place graph.json --budget -1", "--budget: time '-1' must be between 0"),
     ("place graph.json --rate -5", "rate '-5' must be above 0"),
     ("place graph.json --bandwidth 1000", "no unit; write '1000 Mbps' or '1000 b"),

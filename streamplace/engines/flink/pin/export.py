@@ -1,6 +1,5 @@
 """Export for Flink: settings of TaskManagers, pins for jars, and the hook of PyFlink programs."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
@@ -19,6 +18,7 @@ from streamplace.engines.flink.pin.pinning import (
 from streamplace.engines.flink.program.jars import placed_java
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, python_table
+from streamplace.io.files import json_text
 
 SETTINGS = """\
 Use: append this to conf/config.yaml of the TaskManager that is this device, once, and start it
@@ -75,8 +75,8 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     later = SPREAD if deployment.is_split else WHOLE
     notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])
     return {
-        "placement.json": _json(placement),
-        "groups.json": _json(_groups(deployment, answer, most)),
+        "placement.json": json_text(placement),
+        "groups.json": json_text(_groups(deployment, answer, most)),
         **placed_java(answer),
         "placed.py": placed_py(answer),
         **{f"config/{name}": notes + text for name, text in settings.items()},
@@ -155,10 +155,6 @@ def _key_groups(groups: Mapping[str, int]) -> list[str]:
     if others:
         lines.append(f"and by setMaxParallelism in the program, {', '.join(others)}")
     return lines
-
-
-def _json(document: object) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 _PYTHON_HEAD = '''\
