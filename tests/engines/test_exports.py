@@ -17,6 +17,8 @@ from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 GOLDEN = Path(__file__).parent / "golden"
+COPIED = "PlacedIds.java"
+"""A file of the package, which the export for Flink contains as it is."""
 CASES = [
     pytest.param(export, deployment, id=f"{export}-{deployment}")
     for export in GENERAL
@@ -60,7 +62,8 @@ def test_an_export_says_how_it_is_used_and_checked_and_carries_groups_and_tags(e
 @pytest.mark.parametrize("export", GENERAL)
 def test_exports_are_what_they_were(export: str) -> None:
     """Compare with the golden files; GOLDEN=write renews them."""
-    files = EXPORTS[export].files(DEPLOYMENTS["shop"])
+    files = dict(EXPORTS[export].files(DEPLOYMENTS["shop"]))
+    files.pop(COPIED, None)
     folder = GOLDEN / export
     if os.environ.get("GOLDEN") == "write":
         for name, text in files.items():
@@ -72,7 +75,7 @@ def test_exports_are_what_they_were(export: str) -> None:
         for path in folder.rglob("*")
         if path.is_file()
     }
-    assert stored == dict(files)
+    assert stored == files
 
 
 def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
