@@ -6,19 +6,20 @@ used, and every pod looks up the device of its node, and uses the settings of th
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.pin.export import MAX_PARALLELISM, usual_max_parallelism
 from streamplace.engines.flink.pin.pinning import (
+    EXTERNAL,
     Settings,
+    amount_settings,
     device_settings,
-    own_settings,
-    shared_settings,
+    offers,
 )
 from streamplace.engines.kubernetes import labels, mebibytes, node_labels, sizes
-from streamplace.engines.names import slug
+from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.errors import FormatError
@@ -250,7 +251,7 @@ def _spec(deployment: Deployment) -> dict[str, Any]:
         "execution.checkpointing.interval": "1 min",
         "execution.checkpointing.dir": f"{FOLDER}/checkpoints",
         "execution.checkpointing.savepoint-dir": f"{FOLDER}/savepoints",
-        **(shared_settings([device.name for device in devices]) if deployment.is_split else {}),
+        **(_shared([device.name for device in devices]) if deployment.is_split else {}),
     }
     if groups := graph.operators.key_groups:
         settings[MAX_PARALLELISM] = usual_max_parallelism(groups)
@@ -311,13 +312,25 @@ def _affinity(deployment: Deployment) -> dict[str, Any]:
     }
 
 
+def _shared(names: Sequence[str]) -> dict[str, str | int]:
+    """Settings of every TaskManager, over which operators are spread.
+
+    They list the resources of all devices; a TaskManager offers those that have an amount.
+    """
+    amounts = offers("", names)
+    del amounts[resource("")]
+    every = ";".join([*map(resource, names), *amounts])
+    return {EXTERNAL: every, **amount_settings(amounts)}
+
+
 def _own(deployment: Deployment, index: int) -> Settings:
+    """Settings that, added to the shared ones, make a TaskManager a device."""
     devices = list(deployment.problem.cluster.devices)
     names = [device.name for device in devices]
+    own = device_settings(names[index], names, None if deployment.is_split else 0)
     if deployment.is_split:
-        own = own_settings(names[index], names)
-    else:
-        own = device_settings(names[index], names, layers=0)
+        shared = _shared(names)
+        own = {k: v for k, v in own.items() if k != EXTERNAL and shared.get(k) != v}
     return {**own, **sizes(devices[index])}
 
 

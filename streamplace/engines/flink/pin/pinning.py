@@ -114,28 +114,15 @@ def device_settings(
     ('a', 1000000)
     """
     amounts = offers(device, devices, layers)
-    return {"taskmanager.resource-id": device, EXTERNAL: ";".join(amounts), **_settings(amounts)}
+    return {
+        "taskmanager.resource-id": device,
+        EXTERNAL: ";".join(amounts),
+        **amount_settings(amounts),
+    }
 
 
-def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:
-    """Settings of every TaskManager of a cluster over which operators are spread.
-
-    They list the resources of all devices; a TaskManager offers those that have an amount.
-    """
-    pins = [resource(device) for device in devices]
-    amounts = offers("", devices)
-    del amounts[resource("")]
-    return {EXTERNAL: ";".join([*pins, *amounts]), **_settings(amounts)}
-
-
-def own_settings(device: str, devices: Sequence[str]) -> dict[str, str | int | float]:
-    """Settings that, added to the shared ones, make a TaskManager the device of this name."""
-    shared, own = offers("", devices), offers(device, devices)
-    different = {name: amount for name, amount in own.items() if shared.get(name) != amount}
-    return {"taskmanager.resource-id": device, **_settings(different)}
-
-
-def _settings(amounts: Mapping[str, int]) -> dict[str, int]:
+def amount_settings(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Settings by which a TaskManager offers so much of each resource."""
     return {f"external-resource.{name}.amount": amount for name, amount in amounts.items()}
 
 
