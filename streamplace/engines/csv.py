@@ -16,7 +16,6 @@ COLUMNS = ("operator", "pe", "device", "requires", "colocate", "exlocate")
 def read_csv(content: bytes, where: str) -> dict[str, str]:
     """Operator → device from a table; other columns are ignored."""
     with located(where):
-        csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # names may be long
         try:
             text = decoded(content)
             lines, mark = io.StringIO(text, newline=""), _delimiter(text)

@@ -18,8 +18,6 @@ FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
 PLAIN_CELL = re.compile(r"[\w.:#/-]*")
 PLAIN_DOT = frozenset(map(chr, range(32, 127))) - {"%", '"', "\\"}
 NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-LONGEST_JAVA = 65_535
-"""Maximum number of bytes of a string constant in Java."""
 
 
 def comment(lines: Iterable[str], mark: str = "#") -> str:
@@ -68,12 +66,6 @@ def quoted_java(text: str) -> str:
     >>> print(quoted_java('größe "1"'))
     "gr\u00f6\u00dfe \"1\""
     """
-    size = len(text.encode()) + text.count("\0") + 2 * sum(c > "\uffff" for c in text)
-    if size > LONGEST_JAVA:
-        raise FormatError(
-            f"{quoted(text)} has {size} bytes, more than Java allows ({LONGEST_JAVA}); shorten "
-            "the names"
-        )
     return json.dumps(text)
 
 

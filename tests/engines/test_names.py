@@ -176,24 +176,3 @@ def test_no_cell_of_a_table_is_a_formula(case: Case) -> None:
         table = EXPORTS["csv"].files(deployment)["placement.csv"]
         for row in csv.reader(io.StringIO(table, newline=""), strict=True):
             assert not [cell for cell in row if FORMULA.match(cell) and not cell.startswith("'")]
-
-
-def test_names_longer_than_a_cell_of_the_standard_library_come_back() -> None:
-    """131,072 characters, unless told otherwise."""
-    case = Case(*(f"{name} {'x' * 200_000}" for name in PLAIN))
-    for export in (name for name in EXPORTS if EXPORTS[name].read):
-        deployment = next(case.deployments())
-        (text,) = EXPORTS[export].files(deployment).values()
-        read = EXPORTS[export].read
-        assert read is not None
-        assert dict(read(text.encode(), "file")) == deployment.placement.as_dict()
-
-
-def test_what_java_cannot_hold_is_refused() -> None:
-    """String constants end at 65,535 bytes; javac would say where, but not whose."""
-    case = Case(*(f"{name} {'ü' * 40_000}" for name in PLAIN))
-    for export in ("storm", "flink"):
-        with pytest.raises(
-            StreamplaceError, match=r"more than Java allows \(65535\); shorten the names"
-        ):
-            EXPORTS[export].files(next(case.deployments()))
