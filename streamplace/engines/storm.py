@@ -17,7 +17,6 @@ SPARE = 2
 """Number of Storm's own executors that a worker may get in addition."""
 SUPERVISOR_MB = 4096
 """Storm's default for the memory that a supervisor offers."""
-MEBIBYTE = 2**20
 SCHEDULER = "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.GenericResourceAwareStrategy"
 
@@ -94,7 +93,7 @@ def _supervisor(device: Device) -> str:
     ]
     size, memory = float(device.memory), ""
     if math.isfinite(size):
-        memory = f"supervisor.memory.capacity.mb: {int(size // MEBIBYTE)}.0\n"
+        memory = f"supervisor.memory.capacity.mb: {int(size // 2**20)}.0\n"
     return f"{comment(notes)}supervisor.resources.map: {{{offer}}}\n{memory}"
 
 
@@ -116,7 +115,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "topology.acker.executors to 0 if you do without."
     for device, heap in _heaps(deployment).items():
         memory = float(deployment.problem.cluster.devices[device].memory)
-        offer = int(memory // MEBIBYTE) if math.isfinite(memory) else SUPERVISOR_MB
+        offer = int(memory // 2**20) if math.isfinite(memory) else SUPERVISOR_MB
         if heap > offer:
             yield f"Memory: the executors on {listed([device])} need {heap} MB, and its supervisor"
             yield f"offers {offer}; raise its supervisor.memory.capacity.mb, or the topology stays"

@@ -6,6 +6,10 @@ PLAN_SECONDS = 10.0
 """Search time for a plan."""
 SAVEPOINT_SECONDS = 600.0
 """Seconds within which a savepoint must be complete."""
+START_SECONDS = 120.0
+"""Seconds within which a job must run, its state restored."""
+PATIENCE_SECONDS = 120.0
+"""Seconds within which a job must be steady to be measured."""
 COMPARED = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
 """Placers that are compared."""
 REFERENCE = "metis"

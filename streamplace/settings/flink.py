@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from streamplace.errors import SettingError
-from streamplace.model.defaults import SAVEPOINT_SECONDS, SPEED, TRIES
+from streamplace.model.defaults import (
+    PATIENCE_SECONDS,
+    SAVEPOINT_SECONDS,
+    SPEED,
+    START_SECONDS,
+    TRIES,
+)
 from streamplace.settings.base import VerbSettings
 from streamplace.settings.convert import (
     BUDGET,
@@ -94,7 +100,6 @@ Placed = Annotated[
     Path | None,
     PATH.option("--placement", "Placement of the job's operators or subtasks (JSON)."),
 ]
-STEADY_SECONDS, START_SECONDS = 120.0, 120.0
 
 
 class OfFlink(VerbSettings):
@@ -287,7 +292,7 @@ class FlinkMoveSettings(OfMoves, OfJob):
     resume: Annotated[bool, FLAG.option("--resume", "Finish the move that was interrupted.")] = (
         False
     )
-    patience: Patience = STEADY_SECONDS
+    patience: Patience = PATIENCE_SECONDS
     savepoint_timeout: Annotated[
         float, _time(1).key("Time in which the savepoint must be complete.")
     ] = SAVEPOINT_SECONDS
@@ -434,7 +439,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
         int, whole().option("--seed", "The same seed gives the same result.", HOW_LONG)
     ] = 0
     seconds: Window = 10.0
-    patience: Patience = STEADY_SECONDS
+    patience: Patience = PATIENCE_SECONDS
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -531,5 +536,5 @@ class FlinkProfileSettings(OfJob):
     """How a job is measured."""
 
     seconds: Window = 5.0
-    patience: Patience = STEADY_SECONDS
+    patience: Patience = PATIENCE_SECONDS
     mips: Speed = SPEED

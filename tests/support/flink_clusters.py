@@ -26,7 +26,7 @@ from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import (
     _COMMON,
     JOB_MANAGER,
-    START_SECONDS,
+    JOIN_SECONDS,
     LocalCluster,
     local_cluster,
 )
@@ -156,7 +156,7 @@ def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[Lo
                     return set(rest.offered()) == set(devices)
                 return False
 
-            awaited(is_complete, START_SECONDS)
+            awaited(is_complete, JOIN_SECONDS)
             yield cluster, rest.url
 
 

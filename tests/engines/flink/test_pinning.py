@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.pinning import (
-    GROUPS,
+    INDEXES,
     MOST_SLOTS,
     SpreadLimits,
     cluster_settings,
@@ -153,9 +153,9 @@ def test_what_the_scheme_cannot_count_is_refused() -> None:
 def test_what_a_task_manager_offers_does_not_grow_with_the_cluster() -> None:
     """Of a hundred devices, with room for ten more; beyond 256 each needs to be named once."""
     sizes = {n: len(offers("dev-0", [f"dev-{i}" for i in range(n)])) for n in (5, 100, 1000)}
-    assert sizes[5] == 1 + GROUPS + 5 * GROUPS
+    assert sizes[5] == 1 + INDEXES + 5 * INDEXES
     assert sizes[100] < sizes[5] * 1.3
-    assert sizes[1000] == 1 + GROUPS + 1000
+    assert sizes[1000] == 1 + INDEXES + 1000
     written = cluster_settings([f"dev-{i}" for i in range(100)], room=10)
     assert len(written) == 110
     assert max(map(len, written.values())) < 20_000

@@ -27,7 +27,8 @@ from streamplace.errors import SettingError, StreamplaceError
 
 JOB_MANAGER = "jobmanager"
 LOGGING = "log4j.properties"
-START_SECONDS, STOP_SECONDS = 300.0, 5.0
+JOIN_SECONDS, STOP_SECONDS = 300.0, 5.0
+"""Longest waits until all TaskManagers have joined, and until a process has ended."""
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _MEMORY = ("-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=160m", "-XX:MaxMetaspaceSize=160m")
 _HEAP = "jobmanager.memory.heap.size"
@@ -152,7 +153,7 @@ class LocalCluster:
 
         If a process ends, or after a timeout, the error quotes a log.
         """
-        rest, deadline = self.rest, time.monotonic() + START_SECONDS
+        rest, deadline = self.rest, time.monotonic() + JOIN_SECONDS
         while True:
             with suppress(StreamplaceError):
                 offered = rest.offered()
@@ -161,7 +162,7 @@ class LocalCluster:
             self._check_alive(*self.processes)
             if time.monotonic() > deadline:
                 raise SettingError(
-                    f"the local Flink was not up after {START_SECONDS:g} s; "
+                    f"the local Flink was not up after {JOIN_SECONDS:g} s; "
                     f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
                 )
             time.sleep(0.1)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamplace.model.defaults import SAVEPOINT_SECONDS
+from streamplace.model.defaults import SAVEPOINT_SECONDS, START_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class MoveSettings:
     # Whether state that belongs to no operator of the new job may be dropped.
     allow_non_restored: bool = False
     # Maximum number of seconds for the start of a job, with its state restored.
-    seconds: float = 120.0
+    seconds: float = START_SECONDS
     savepoint_seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
     # Whether savepoints have the format of the state backend: faster, but for this backend only.
     native: bool = False

@@ -8,7 +8,7 @@ from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.pin.pinning import (
-    GROUPS,
+    INDEXES,
     Pinning,
     SpreadLimits,
     cluster_settings,
@@ -56,7 +56,7 @@ CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placeme
 def as_flink(deployment: Deployment) -> dict[str, str]:
     """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
-    limits = SpreadLimits.untouched(devices, GROUPS)
+    limits = SpreadLimits.untouched(devices, INDEXES)
     answer = pinning(_layout(deployment), limits)
     operators = deployment.problem.graph.operators
     head = [f"{deployment.title}.", *HOW.splitlines(), *_key_groups(operators.key_groups), CHECK]
@@ -69,7 +69,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     }
     layers = 0
     if deployment.is_split:  # as many as this placement takes, if that is more than usual
-        taken = [j for free in limits.layers.values() for j in range(GROUPS) if j not in free]
+        taken = [j for free in limits.layers.values() for j in range(INDEXES) if j not in free]
         layers = max(layers_offered(len(devices)), 1 + max(taken, default=0))
     settings = cluster_settings(devices, layers=layers)
     later = SPREAD if deployment.is_split else WHOLE

@@ -33,10 +33,11 @@ from streamplace.model.messages import listed, quoted
 
 PIN_UNITS = 10_000
 """Maximum number of slots that can be pinned to one TaskManager at a time, over all jobs."""
-GROUPS = 32
-"""Number of indexes that a TaskManager offers, and so of spread groups on it at a time."""
+INDEXES = 32
+"""Number of indexes that a TaskManager offers, and so of spread groups on it at a time (taste)."""
 MOST_LIMITS = 256
-"""Maximum number of limits of all layers that a TaskManager offers; one layer is always offered."""
+"""Maximum number of limits of all layers that a TaskManager offers (taste); one layer is always
+offered."""
 OFFER, PLENTY = 10**6, 10**12
 MOST_SLOTS = 999
 """Maximum number of slots of one group on one device; beyond it, ⌊A / c⌋ would allow one more."""
@@ -60,7 +61,7 @@ def layers_offered(devices: int) -> int:
     >>> layers_offered(5), layers_offered(100), layers_offered(1000)
     (32, 2, 1)
     """
-    return max(1, min(GROUPS, MOST_LIMITS // max(1, devices)))
+    return max(1, min(INDEXES, MOST_LIMITS // max(1, devices)))
 
 
 def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
@@ -83,7 +84,7 @@ def offers(device: str, devices: Sequence[str], layers: int | None = None) -> di
         for layer in range(count)
         for other in devices
     }
-    return {resource(device): PIN_UNITS, **{index_name(j): OFFER for j in range(GROUPS)}, **limits}
+    return {resource(device): PIN_UNITS, **{index_name(j): OFFER for j in range(INDEXES)}, **limits}
 
 
 def future_devices(devices: Iterable[str], number: int) -> list[str]:
@@ -176,7 +177,7 @@ class SpreadLimits:
     def untouched(cls, devices: Sequence[str], layers: int | None = None) -> "SpreadLimits":
         """Limits of TaskManagers without spread groups."""
         count = layers_offered(len(devices)) if layers is None else layers
-        indexes = {device: set(range(GROUPS)) for device in devices}
+        indexes = {device: set(range(INDEXES)) for device in devices}
         pins = tuple(resource(device) for device in devices)
         return cls(pins, indexes, {device: set(range(count)) for device in devices})
 
