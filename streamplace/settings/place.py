@@ -4,7 +4,6 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from streamplace.errors import SettingError
 from streamplace.settings.convert import (
     COUNT,
     FLAG,
@@ -92,9 +91,8 @@ class PlaceSettings(
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""
         super().check()
-        for name, other in (("passes", "present"), ("startup", "present"), ("present", "passes")):
-            if name in self.given and other not in self.given:
-                raise SettingError(f"{self.name(name)} needs {self.name(other)}; add it")
+        self.need("present", "passes", "startup")
+        self.need("passes", "present")
 
     def request(self) -> "PlacementRequest":
         """Request that these settings make."""

@@ -102,8 +102,7 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
     def check(self) -> None:
         """Refuse settings of queues without them, and of a pass where none is simulated."""
         super().check()
-        if "startup" in self.given and self.present is None:
-            raise SettingError(f"{self.name('startup')} needs {self.name('present')}; add it")
+        self.need("present", "startup")
         self.need("engine", "duration", "dt", "capacity", "policy")
 
     def judged_by(self) -> str | Objective:

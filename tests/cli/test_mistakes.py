@@ -173,10 +173,13 @@ COMBINATIONS = [
     ),
     (
         "place tasks.json --settings never-ends.toml",
-        "from in never-ends.toml needs 'passes' in a file for --settings; add it",
+        "from in never-ends.toml has no effect without 'passes' in a file for --settings; add it",
     ),
     ("place graph.json --rate 10k --rate 20k", "--rate is given twice; drop one"),
-    ("simulate tasks.json present.json --startup '2 s'", "--startup needs --from; add it"),
+    (
+        "simulate tasks.json present.json --startup '2 s'",
+        "--startup has no effect without --from; add it",
+    ),
     (
         "simulate tasks.json present.json --from present.json --objective throughput",
         "is not measured in seconds",
