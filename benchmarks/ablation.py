@@ -101,7 +101,7 @@ def trained(
         variant.model,
         graphs,
         folder,
-        rates=[RATE],
+        rate=[RATE],
         config=config,
         epochs=epochs,
         resume=(folder / "last.safetensors").exists(),

@@ -178,8 +178,8 @@ def test_placements_of_a_data_set_are_read_by_name(folder: Path) -> None:
 def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> None:
     graphs = generate("branched", branches=2, depth=3, devices=2, copies=3)
     streamplace.write_graphs(graphs, "set.jsonl")  # type: ignore[arg-type]
-    of_graphs = compare(graphs, ["metis", "random:evaluations=20"], 2, rates="10 k/s")
-    of_file = compare("set.jsonl", "metis,random:evaluations=20", 2, rates=1e4, out="results")
+    of_graphs = compare(graphs, ["metis", "random:evaluations=20"], 2, rate="10 k/s")
+    of_file = compare("set.jsonl", "metis,random:evaluations=20", 2, rate=1e4, out="results")
     values = [
         [(objective, rate, placer, row.mean) for objective, rate, placer, row in comparison.rows()]
         for comparison in (of_graphs, of_file)
@@ -197,7 +197,7 @@ def test_the_reference_of_a_comparison_is_named_by_its_alias_or_its_options(refe
 def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> None:
     """In the document, and in the report, which reads it."""
     rates = [10_000.001, 10_000.002, 2_000_000.25, 2_000_000.5]
-    comparison = compare(PIPE, "single", 2, rates=rates)
+    comparison = compare(PIPE, "single", 2, rate=rates)
     assert [float(key) for key in comparison.document()["rates"]] == rates
     assert "single" in comparison.report().html()
 
@@ -271,7 +271,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: compare([PIPE], "metis,m=random", reference="fuser"),
         "reference fuser is none of the compared placers: m, metis, random",
     ),
-    "rates": (lambda: compare([PIPE], "metis", rates=[None]), "rate None"),  # type: ignore[list-item]
+    "rates": (lambda: compare([PIPE], "metis", rate=[None]), "rate None"),  # type: ignore[list-item]
     "nothing to compare": (lambda: compare([], "metis"), "data holds no graph"),
     "model": (lambda: train(3, [PIPE], "x"), "model is 3"),  # type: ignore[arg-type]
     "folder": (lambda: train("dream", [PIPE], 3), "out is 3"),  # type: ignore[arg-type]

@@ -37,7 +37,6 @@ def compare(
     cluster: ClusterLike | None = None,
     *,
     rate: Quantity | Iterable[Quantity] = (),
-    rates: Quantity | Iterable[Quantity] = (),
     objective: str | Iterable[str] = (),
     require: str | Iterable[str] = (),
     constraints: ConstraintsLike | None = None,
@@ -63,9 +62,9 @@ def compare(
         may precede a placer, as in ``mine=pilot:weights=best.safetensors``.
     cluster, constraints
         As for `place`, for graphs without their own.
-    rate, rates
-        Total rate of the sources, or several; every graph is placed at each of them. One of the
-        two words. Empty for the graph's own rate.
+    rate
+        Total rate of the sources, or several; every graph is placed at each of them. Empty
+        for the graph's own rate.
     objective
         One objective by name, or several, with a table of each and one of the trade-offs. By
         default that of the graphs.
@@ -159,7 +158,7 @@ def run_of(asked: CompareSettings, facts: Scan) -> ComparisonRun:
 
     return ComparisonRun(
         placers=asked.placers,
-        rates=asked.rate or asked.rates or facts.rate,
+        rates=asked.rate or facts.rate,
         seed=asked.seed,
         budget=asked.limits() or USUAL_BUDGET,
         objectives=tuple(filter(None, asked.objective)) or (facts.objective,),

@@ -38,7 +38,6 @@ def train(
     *,
     cluster: ClusterLike | None = None,
     rate: Quantity | Iterable[Quantity] = (),
-    rates: Quantity | Iterable[Quantity] = (),
     split: str | None = None,
     limit: int | None = None,
     preset: str = DEFAULT_PRESET,
@@ -67,9 +66,9 @@ def train(
         Folder of the run; an existing one needs ``resume``.
     cluster
         Cluster of the graphs, as for `place`.
-    rate, rates
-        Total rate of the sources, or several; every graph is learned at each of them. One of the
-        two words. Empty for the graph's own rate.
+    rate
+        Total rate of the sources, or several; every graph is learned at each of them. Empty
+        for the graph's own rate.
     split, limit
         Only graphs with this attribute ``split``, and only this number of them. By default those of
         the split ``train``, or all if there are none.
@@ -119,7 +118,7 @@ def train(
         model=model,
         problems=problems,
         folder=folder,
-        rates=asked.rate or asked.rates,
+        rates=asked.rate,
         preset=asked.preset,
         config=asked.config,
         epochs=asked.epochs,

@@ -66,12 +66,6 @@ class AtRates(VerbSettings):
             "graph]",
         ),
     ] = ()
-    rates: Annotated[tuple[float, ...], RATES] = ()
-
-    def check(self) -> None:
-        """Refuse both words for the same."""
-        super().check()
-        self.exclude("rate", "rates")
 
 
 class OnDevices(VerbSettings):

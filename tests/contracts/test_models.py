@@ -46,7 +46,7 @@ DEAR = ("giph", "giph-task-eft", "placeto")
 def train(name: str, folder: Path, **options: Any) -> Trained:
     """Train for two epochs at two rates, or at one."""
     rates = RATES[:1] if name in DEAR else RATES
-    options = {"rates": rates, "epochs": 2, "objective": objective(name), **options}
+    options = {"rate": rates, "epochs": 2, "objective": objective(name), **options}
     return streamplace.train(name, GRAPHS, folder, **options)
 
 
@@ -173,7 +173,7 @@ def test_training_on_other_data_keeps_the_features_it_began_with(
     trained: Trained, tmp_path: Path
 ) -> None:
     """Weights mean something for the scale they were trained with alone."""
-    again = train(trained.model, tmp_path, rates=(3e3,), epochs=1, start=trained.weights)
+    again = train(trained.model, tmp_path, rate=(3e3,), epochs=1, start=trained.weights)
     then, now = (read_weights(run.weights).document["features"] for run in (trained, again))
     assert now == then
 

@@ -22,7 +22,7 @@ def notes(path: Path, **training: Any) -> tuple[str, ...]:
     """Sentences of a comparison of a pilot with such a training."""
     file = weights_file(path / "w.safetensors", training=training)
     placers = ["metis", f"mine=pilot:weights={file}:samples=0:refine=none"]
-    return streamplace.compare(GRAPHS, placers, 3, rates=2e4).notes
+    return streamplace.compare(GRAPHS, placers, 3, rate=2e4).notes
 
 
 def test_a_comparison_names_placers_that_know_its_graphs(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_weights_to_start_from_are_where_training_begins(
 def test_supervised_models_get_solutions_of_the_training_problems(
     train: Train, tasks: list[LearningTask]
 ) -> None:
-    train("run", "pupil", rates=(5e3, 2e4), epochs=1)
+    train("run", "pupil", rate=(5e3, 2e4), epochs=1)
     (task,) = tasks
     assert len(task.training) == len(task.targets) == 18
     for problem, target in zip(task.training, task.targets, strict=True):
@@ -174,7 +174,7 @@ def test_results_are_of_the_rates_that_were_asked_for(
     """A source of 7 tuples/s, scaled to 15,000, has 14,999.999999999998."""
     graphs = [chain(n, rate=rate) for n in (2, 3, 4, 5) for rate in (7.0, 1e4)]
     rates = (1.5e4, 2e4)
-    trained = streamplace.train("stub", graphs, tmp_path / "run", rates=rates, epochs=1)
+    trained = streamplace.train("stub", graphs, tmp_path / "run", rate=rates, epochs=1)
     assert [(rate, held.problems) for rate, held in trained.by_rate().items()] == [
         (1.5e4, 2),
         (2e4, 2),
@@ -193,7 +193,7 @@ def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
     [
         ({"seed": 1}, "was started with seed 0, not 1"),
         ({"epochs": 7}, "was started with training.epochs 6, not 7"),
-        ({"rates": (1e4,)}, "was started with rates"),
+        ({"rate": (1e4,)}, "was started with rates"),
         ({"cluster": streamplace.Cluster.uniform(3, mips=900)}, "was started on other data"),
     ],
 )

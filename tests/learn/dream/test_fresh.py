@@ -134,7 +134,7 @@ def test_a_training_on_them_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 
     def train(name: str, **options: Any) -> Path:
         folder = tmp_path / name
-        options = {"rates": (1e4, 2e4), "preset": "gpu", "config": file, "epochs": 2, **options}
+        options = {"rate": (1e4, 2e4), "preset": "gpu", "config": file, "epochs": 2, **options}
         return streamplace.train("dream", graphs, folder, **options).folder
 
     whole = train("whole")
