@@ -94,3 +94,10 @@ def test_devices_alone_say_what_they_carry(run: Callable) -> None:
 def test_devices_of_a_task_graph_are_told_alone(run: Callable, tasks: str) -> None:
     """It runs once, so that it has no rate."""
     assert "rate" not in run("place", tasks, "--objective", "devices", *FEW).out
+
+
+def test_a_preset_is_an_option_of_the_makespan(run: Callable, tasks: str) -> None:
+    run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
+    told = ("simulate", tasks, "p.json", "--devices", "2", "--json")
+    short = run(*told, "--preset", "placeto").out
+    assert short == run(*told, "--objective", "makespan:preset=placeto").out != run(*told).out
