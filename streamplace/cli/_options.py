@@ -1,7 +1,7 @@
 """Options that several commands share: files, of which no input is overwritten, and names."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,18 +121,6 @@ def _same_file(a: Path, b: Path) -> bool:
 def writes(text: str, **facts: Any) -> Callable[[F], F]:
     """``-o``; ``text`` describes its file."""
     return click.option("-o", "--output", cls=Output, type=FILE, help=text, **facts)
-
-
-class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """A name, with all names in the help; it is checked where it is used."""
-
-    def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
-        self.name = name
-        self._names = names
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """All names, loaded when the help is shown."""
-        return "|".join(self._names())
 
 
 JAR = click.argument("jar", type=FILE, required=False)

@@ -1,17 +1,17 @@
 """``streamplace export``: a placement in the format of an engine or another tool."""
 
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._command import verb
-from streamplace.cli._options import FILE, OneOf
+from streamplace.cli._command import GroupedOption, verb
+from streamplace.cli._options import FILE
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
+from streamplace.settings.option import WHAT
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-def _exports() -> Iterable[str]:
+def _exports() -> str:
     from streamplace.engines.registry import EXPORTS
 
-    return EXPORTS
+    return "|".join(EXPORTS)
 
 
 @verb(
@@ -31,7 +31,9 @@ def _exports() -> Iterable[str]:
     "export placement.json --graph graph.json --to ray -o ray/",
 )
 @click.argument("placement", type=FILE)
-@click.option("--to", type=OneOf("form", _exports), required=True, help="Export to write.")
+@click.option(
+    "--to", cls=GroupedOption, names=_exports, group=WHAT, required=True, help="Export to write."
+)
 @click.option(
     "--graph",
     "graph_file",

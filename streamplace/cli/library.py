@@ -4,12 +4,11 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._command import CommandGroup, verb
+from streamplace.cli._command import CommandGroup, GroupedOption, verb
 from streamplace.cli._options import (
     AS_JSON,
     FILE,
     SEED,
-    OneOf,
     common,
     reads,
     spare_inputs,
@@ -26,6 +25,7 @@ from streamplace.cli._output import (
     say_written,
 )
 from streamplace.errors import SettingError
+from streamplace.settings.option import WHAT
 
 LIBRARY = click.option(
     "--library",
@@ -41,24 +41,26 @@ OBJECTIVE = click.option(
 )
 
 
-def _sizes() -> tuple[str, ...]:
+def _sizes() -> str:
     from streamplace.library.folder import SIZES
 
-    return SIZES
+    return "|".join(SIZES)
 
 
 of_class = click.option(
     "--class",
     "families",
     multiple=True,
-    type=OneOf("class", lambda: ("branched", "random", "…")),
+    metavar="branched|random|…",
     help="Only instances whose name begins with this word, such as random. May be repeated.",
 )
 of_size = click.option(
     "--size",
     "sizes",
     multiple=True,
-    type=OneOf("size", _sizes),
+    cls=GroupedOption,
+    names=_sizes,
+    group=WHAT,
     help="Only entries of this size class: open where the proven bound leaves a gap, else by the "
     "time of the proof. May be repeated.",
 )
