@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.engines.deployment import Deployment
-from streamplace.engines.registry import EXPORTS, READERS, export
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Placement, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
@@ -128,21 +126,6 @@ def test_options_of_placers_are_read_as_they_are_annotated() -> None:
         {"fast": True, "slack": 0.5, "name": "x", "k": 3},
         {"fast": False, "slack": None, "name": None, "k": 1},
     ]
-
-
-def test_two_forms_cannot_be_read_back_from_one_kind_of_file() -> None:
-    """Else the one that is registered last would read the files of the other."""
-    list(EXPORTS)
-    before = dict(READERS._found)
-
-    def write(deployment: Deployment) -> str:
-        """Write nothing."""
-        return ""
-
-    with pytest.raises(SettingError, match=r"two placement readers are called '\.csv'"):
-        export("own", suffix=".csv", read=lambda content, where: {})(write)
-    assert "own" not in EXPORTS
-    assert READERS._found == before
 
 
 def test_a_name_is_looked_up_in_the_module_of_that_name(registry: Registry) -> None:

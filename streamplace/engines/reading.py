@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.registry import READERS
+from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
 from streamplace.io import placements
 from streamplace.io.files import located, read_bytes, spot
@@ -22,12 +22,13 @@ from streamplace.model.problem import Problem
 
 def read_assignment(path: Path) -> Mapping[str, str]:
     """Operator → device from a file in the format of its suffix (``.json``, ``.csv``, …)."""
-    if path.suffix not in READERS:
+    readers = {e.suffix: e.read for e in map(EXPORTS.__getitem__, EXPORTS) if e.read}
+    if (read := readers.get(path.suffix)) is None:
         raise FormatError(
             f"{spot(path)}: is not a placement file that can be read; its name must end in "
-            f"{', '.join(READERS)}"
+            f"{', '.join(readers)}"
         )
-    return READERS[path.suffix](read_bytes(path), spot(path))
+    return read(read_bytes(path), spot(path))
 
 
 def read_deployment(path: Path, problem: Problem) -> Deployment:

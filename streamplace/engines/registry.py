@@ -71,8 +71,6 @@ class Export:
 
 
 EXPORTS: Registry[Export] = Registry("streamplace.engines", "export")
-READERS: Registry[Reader] = Registry("streamplace.engines", "placement reader")
-"""Readers of placements, by the suffix of their files."""
 
 
 def export(
@@ -88,8 +86,6 @@ def export(
 
     def register(write: Exporter) -> Exporter:
         summary = (write.__doc__ or "").strip().splitlines()[0]
-        if read is not None:
-            READERS.add(suffix, read)
         made = Export(name, summary, suffix, write, read, of, all_devices, keeps_order)
         EXPORTS.add(name, made)
         return write
