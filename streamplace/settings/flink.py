@@ -443,14 +443,14 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def check(self) -> None:
         """Refuse what does not go together."""
-        from streamplace.engines.flink.measure.sources import check_rate
+        from streamplace.engines.flink.measure.sources import asked_rate
 
         super().check()
         self.exclude("offers", "cluster")
         self.need("offers", "headroom")
         if self.rate is None:
             raise SettingError(f"{self.name('rate')} is missing; give it, as in --rate 2x")
-        check_rate(self.rate)
+        asked_rate(self.rate)
 
     def advice(self, program: "Program | None", folder: Path | None) -> "AdviceSettings":
         """How the job is measured, and machines are planned."""

@@ -10,14 +10,20 @@ from streamsim import first_use
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
+from streamplace.engines.flink.measure.cluster import (
+    MeasuredCluster,
+    Measurement,
+    background,
+    cores_taken,
+    fast_enough,
+    measured_cluster,
+)
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.measurement import Measurement
-from streamplace.engines.flink.measure.profile import JobProfile, background, cores_taken
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
-    rates_vary,
+    rate_seconds,
     steady_profile,
 )
 from streamplace.engines.flink.move.move import FlinkMove, Tell
@@ -118,7 +124,7 @@ class FlinkEngine:
             doubts,
             seen.shares,
             seen.held_back,
-            rates_vary(seen),
+            rate_seconds(seen),
             seen.observed,
             seen.flow,
         )

@@ -66,7 +66,7 @@ def test_the_command_prints_advice_and_writes_the_plan(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--rate", "0x", "--offers", "offers.toml"), "the factor must be above 0"),
+        (("--rate", "0x", "--offers", "offers.toml"), "it must be above 0"),
         (("--rate", "fast", "--offers", "offers.toml"), "rate 'fast'"),
         (("--rate", "2x", "--offers", "offers.toml", "--cluster", "c.toml"), "exclude"),
         (("--rate", "2x", "--offers", "no.toml"), "no.toml"),

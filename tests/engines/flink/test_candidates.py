@@ -20,7 +20,7 @@ from streamplace.engines.flink.decide.candidates import (
     searched,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.measurement import Measurement, capacity
+from streamplace.engines.flink.measure.cluster import Measurement, capacity
 from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import SpreadLimits, offers, pinning
 from streamplace.engines.flink.rest.client import FlinkError

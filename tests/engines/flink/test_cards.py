@@ -14,11 +14,11 @@ from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.cluster import (
     ASSUMED_CPU,
     MeasuredCluster,
+    Measurement,
     link_speed,
     measured_cluster,
     parse_cards,
 )
-from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster

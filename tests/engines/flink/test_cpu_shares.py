@@ -16,7 +16,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.cluster import Measurement
 from streamplace.engines.flink.measure.profile import cores_taken
 from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.errors import SettingError

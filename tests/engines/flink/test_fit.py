@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.measure.fit import (
-    LEAST_NOISE,
+    LEAST_CPU_ERROR,
     Observation,
     averaged,
     task_cost,
@@ -23,7 +23,7 @@ def test_both_parts_are_found_where_rates_differ(fixed: float, each: float) -> N
     rates = fixed / each * np.array([0.05, 0.3, 2.0, 10.0, 60.0])
     cost = task_cost([Observation(rate, fixed + each * rate) for rate in rates.tolist()])
     for rate in rates.tolist():
-        assert cost.cores(rate) == pytest.approx(fixed + each * rate, 0.1, 2 * LEAST_NOISE)
+        assert cost.cores(rate) == pytest.approx(fixed + each * rate, 0.1, 2 * LEAST_CPU_ERROR)
     assert cost.per_tuple == pytest.approx(each, rel=0.05)
 
 
@@ -34,7 +34,7 @@ def test_a_task_costs_what_was_measured_at_the_rate_that_was_seen(
     """Whatever the prior is; at another rate it costs neither less nor more than is possible."""
     cores = fixed + each * rate
     cost = task_cost([Observation(rate, cores)])
-    assert cost.cores(rate) == pytest.approx(cores, 0.25, 2 * LEAST_NOISE)
+    assert cost.cores(rate) == pytest.approx(cores, 0.25, 2 * LEAST_CPU_ERROR)
     assert cost.cores(rate) <= cost.cores(2 * rate) <= 2 * cost.cores(rate)
 
 

@@ -20,7 +20,7 @@ from streamplace.engines.flink.decide.candidates import Candidate, Question
 from streamplace.engines.flink.decide.improving import PRESENT, JobImprover, Proposal, Trial
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.cluster import Measurement
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import Interruption, Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan

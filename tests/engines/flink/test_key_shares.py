@@ -22,14 +22,14 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
 )
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.graph import agreement, measured_graph
-from streamplace.engines.flink.measure.measurement import (
+from streamplace.engines.flink.measure.cluster import (
     ORDERS,
     Measurement,
     capacity,
     key_shares,
     possible_orders,
 )
+from streamplace.engines.flink.measure.graph import agreement, measured_graph
 from streamplace.engines.flink.measure.profile import Present, Usage, profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError

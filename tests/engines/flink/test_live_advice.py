@@ -12,9 +12,8 @@ from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.program.jars import build_jar
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -41,7 +40,7 @@ def advised(rest: Rest, job: str) -> Advice:
     for _ in range(TRIES):
         try:
             return advise(FlinkEngine(rest), job, "2x", OFFERS, settings)
-        except UnsteadyJob:
+        except FlinkError:
             continue
     raise AssertionError("the job is never steady")
 

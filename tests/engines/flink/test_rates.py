@@ -15,7 +15,7 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.measurement import Measurement, capacity, placed
+from streamplace.engines.flink.measure.cluster import Measurement, capacity, placed
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow
 from streamplace.placers.registry import Budget
 

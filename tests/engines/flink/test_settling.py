@@ -20,11 +20,11 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
+from streamplace.engines.flink.measure.steady import VARYING_SECONDS
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import (
-    seconds_for,
     settle,
 )
 from streamplace.engines.flink.program.program import Program
@@ -228,8 +228,7 @@ def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> Laz
 @pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
 def test_bursts_do_not_move_a_job_back(clock: Clock, rate: float, *, is_slower: bool) -> None:
     """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
-    seconds = seconds_for(varies=True)
-    before = source_flow(fetched_rarely(clock, 1000.0, 200.0, 0.0).rest, "job", seconds)
+    before = source_flow(fetched_rarely(clock, 1000.0, 200.0, 0.0).rest, "job", VARYING_SECONDS)
     flink = fetched_rarely(clock, rate, 200.0, 30.0)
     refused = pytest.raises(FlinkError, match="of the 1000 before")
     with refused if is_slower else nullcontext():
@@ -238,7 +237,7 @@ def test_bursts_do_not_move_a_job_back(clock: Clock, rate: float, *, is_slower: 
 
 def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(clock: Clock) -> None:
     flink = fetched_rarely(clock, 1000.0, 0.0, 0.0)
-    before, began = source_flow(flink.rest, "job", seconds_for(varies=False)), clock.now
+    before, began = source_flow(flink.rest, "job"), clock.now
     settle(flink.rest, "job", MoveSettings(settle=0.1), before)
     assert clock.now - began < 25
 

@@ -16,8 +16,7 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
-from streamplace.engines.flink.measure.measurement import Measurement
+from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, Measurement
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.modelling import (
     JobModel,

@@ -6,7 +6,7 @@ from math import isclose, isfinite
 from typing import Any
 
 from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
-from streamplace.engines.flink.measure.measurement import finite
+from streamplace.engines.flink.measure.cluster import finite
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted, listed

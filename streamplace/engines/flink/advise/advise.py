@@ -31,13 +31,13 @@ from streamplace.engines.flink.measure.cluster import (
     HEADROOM,
     MeasuredCluster,
     MeasuredDevice,
+    Measurement,
     measured_cluster,
     unpinnable,
 )
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.measurement import Measurement
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sources import asked_rate, check_rate, with_offered
+from streamplace.engines.flink.measure.sources import asked_rate, with_offered
 from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruptions
@@ -125,14 +125,12 @@ def advise(
 
     Raises
     ------
-    UnsteadyJob
-        If its rates cannot be measured.
     FlinkError, ProblemError, SettingError
         When the job does not run, no machines carry the rate, or a setting is wrong.
     """
-    check_rate(rate)
+    asked_rate(rate)  # a wrong one is refused before minutes have passed
     rest, speed = engine.rest, parsed_mips(engine.mips)
-    bandwidth_bps(engine.bandwidth or 0.0)  # a wrong one is refused before minutes have passed
+    bandwidth_bps(engine.bandwidth or 0.0)
     usual = PlanSettings(settings.headroom, seed=settings.seed, budget=settings.budget)
     first_use.prepare()  # kernels that compile beside a job would be measured with it
     seen = steady_profile(rest, job, settings.seconds, engine.patience, engine.tell)

@@ -61,7 +61,6 @@ class CpuShare(NamedTuple):
     # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
     pool: CpuPool | None = None
     used: float = 0.0  # cores that it uses, together with those that share them
-    is_limited: bool = True  # whether a cgroup or pinning limits it, and not only the machine
 
     @property
     def whole_cores(self) -> tuple[int, float]:
@@ -69,10 +68,12 @@ class CpuShare(NamedTuple):
 
         A shared pool limits no single thread, so a limit of a core or more is rounded down to whole
         cores there, which are at least as fast as a core.
+
+        >>> [CpuShare(limit).whole_cores for limit in (0.25, 2.0, 1.5)]
+        [(1, 0.25), (2, 1.0), (2, 0.75)]
         """
-        if self.pool is None:
-            return whole_cores(self.limit)
-        cores = max(1, math.floor(self.limit + 1e-9))
+        whole = math.ceil(self.limit - 1e-9) if self.pool is None else math.floor(self.limit + 1e-9)
+        cores = max(1, whole)
         return cores, self.limit / cores
 
     @property
@@ -103,19 +104,13 @@ def cpu_shares(
     """
     taken = {device: (used or {}).get(device, 0.0) for device in processes}
     pools = {device: cpu_pool(process) for device, process in processes.items()}
-    shares = {}
+    shares: dict[str, CpuShare] = {}
     for pool in set(pools.values()):
         own = {device for device, one in pools.items() if one == pool}
         members = {d: taken[d] for d in taken if d in own or not pool.name}
         parts = _parts(members, pool.cores)
-        is_shared, is_limited = len(members) > 1, bool(pool.name)
-        for device in own:
-            shares[device] = CpuShare(
-                parts[device],
-                pool if is_shared else None,
-                math.fsum(members.values()),
-                is_limited,
-            )
+        shared, spent = pool if len(members) > 1 else None, math.fsum(members.values())
+        shares |= {device: CpuShare(parts[device], shared, spent) for device in own}
     return {device: shares[device] for device in processes}
 
 
@@ -181,13 +176,3 @@ def _quota(folder: Path) -> float | None:
         if most != "max" and int(most) > 0:
             return int(most) / int(period)
     return None
-
-
-def whole_cores(limit: float) -> tuple[int, float]:
-    """Number of cores that represent a limit, and the part of a core's speed that each has.
-
-    >>> whole_cores(0.25), whole_cores(2.0), whole_cores(1.5)
-    ((1, 0.25), (2, 1.0), (2, 0.75))
-    """
-    cores = max(1, math.ceil(limit - 1e-9))
-    return cores, limit / cores

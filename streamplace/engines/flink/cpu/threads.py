@@ -49,8 +49,8 @@ _THREAD = re.compile(
 )
 JCMD_SECONDS = 60.0
 """Timeout for the JDK's tool that lists threads."""
-REPORT_SECONDS, POLL_SECONDS = 5.0, 0.2
-"""Longest wait until Flink reports where subtasks run, and between two questions."""
+REPORT_SECONDS, POLL_SECONDS = 5.0, 0.25
+"""Longest wait until Flink reports where subtasks run, and pause between two questions."""
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
 _LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
@@ -349,21 +349,6 @@ def java_itself(kinds: Iterable[Mapping[str, float]]) -> float:
     return sum(own) / len(own) if own else 0.0
 
 
-def share_of_others(kinds: Iterable[Mapping[str, float]]) -> float:
-    """Part of the CPU that is charged to tasks which threads of no known purpose used.
-
-    ``kinds``: cores of the threads of each TaskManager, by kind of work.
-    """
-    busy = [one for one in kinds if one.get(TASKS)]
-    charged = sum(map(_unnamed, busy))
-    named = sum(one.get(k, 0.0) for one in busy for k in (TASKS, HELPERS, SOURCES, SINKS, GARBAGE))
-    return charged / (named + charged) if busy else 0.0
-
-
-def _unnamed(kinds: Mapping[str, float]) -> float:
-    return max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
-
-
 def charged_to_tasks(
     loads: Sequence[ThreadLoad],
     own: Mapping[str, float],
@@ -390,7 +375,8 @@ def charged_to_tasks(
             _deal_out(load.cores, named or writers or own, more)
     _deal_out(kinds.get(SOURCES, 0.0), readers or own, more)
     whole = {thread: own[thread] + more[thread] for thread in own}
-    _deal_out(kinds.get(GARBAGE, 0.0) + _unnamed(kinds), whole, more)
+    unnamed = max(0.0, kinds.get(OTHERS, 0.0) - MOST_UNNAMED)
+    _deal_out(kinds.get(GARBAGE, 0.0) + unnamed, whole, more)
     return more
 
 

@@ -19,8 +19,7 @@ from streamplace.engines.flink.decide.layouts import (
 )
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import is_pinnable
-from streamplace.engines.flink.measure.measurement import Measurement, possible_orders
+from streamplace.engines.flink.measure.cluster import Measurement, is_pinnable, possible_orders
 from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
 from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest

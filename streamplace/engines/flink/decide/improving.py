@@ -26,9 +26,8 @@ from streamplace.engines.flink.constants import CLEAR, UNLIKE, WORTHWHILE
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import unpinnable
+from streamplace.engines.flink.measure.cluster import Measurement, finite, unpinnable
 from streamplace.engines.flink.measure.fit import Observed
-from streamplace.engines.flink.measure.measurement import Measurement, finite
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import (
     Interruption,
@@ -40,7 +39,7 @@ from streamplace.engines.flink.move.interruption import (
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.saving import stopped_with
-from streamplace.engines.flink.move.settling import flow_there, note, seconds_for
+from streamplace.engines.flink.move.settling import flow_there, note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
@@ -416,7 +415,7 @@ class JobImprover:
         after = layout.by_operator()
         if plan is None or plan.job != job or after.moved_from(plan.after):
             plan = move.plan(job, after)
-        return move.run(replace(plan, varies=proposal.measured.varies))
+        return move.run(replace(plan, rate_seconds=proposal.measured.rate_seconds))
 
     def _measured(
         self, proposal: Proposal, target: Candidate, trial: Trial, moved: FlinkMoved
@@ -431,8 +430,7 @@ class JobImprover:
             if self._has_finished(moved.job):
                 return proposal.after(moved.job, trial, moved.savepoint)
             self.tell(f"{target.name} is not measured well: {error}")
-            seconds = seconds_for(varies=proposal.measured.varies)
-            flow = flow_there(rest, moved.job, self.tell, seconds)
+            flow = flow_there(rest, moved.job, self.tell, proposal.measured.rate_seconds)
             if flow is not None:
                 trial = replace(trial, rate=flow.rate, is_limited=flow.is_limited)
             return proposal.after(moved.job, trial, moved.savepoint)

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.measurement import (
+from streamplace.engines.flink.measure.cluster import (
     Measurement,
     PlacedSubtasks,
     placed,

@@ -1,9 +1,15 @@
-"""A running Flink as a cluster: every TaskManager is a device, with its CPU and network card."""
+"""A running Flink as a cluster of devices, and a measured job on it as the input of placers.
 
-from collections import Counter
+Every TaskManager is a device, with its CPU and network card. A placement that is pinned does not
+decide which of an operator's subtasks runs where: `possible_orders` returns some of the ways, which
+differ if subtasks read uneven shares.
+"""
+
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,25 +17,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
-from streamplace.engines.flink.cpu.threads import address_of, processes_of
-from streamplace.engines.flink.measure.measurement import Shares, placed
+from streamplace.engines.flink.cpu.threads import (
+    address_of,
+    cores_by_kind,
+    java_itself,
+    java_threads,
+    processes_of,
+    spent_between,
+)
+from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.measure.fit import Observation
+from streamplace.engines.flink.measure.profile import Shares, profile
+from streamplace.engines.flink.measure.sampling import JobWindows
+from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.program.chains import operators_in
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import shown_settings
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import SettingError
-from streamplace.io.clusters import cluster_from_tables
-from streamplace.io.parsing import parse_tables
+from streamplace.io.clusters import parse_cluster
+from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
+from streamplace.model.problem import Problem
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 ALL = ""
 """Key that stands for every TaskManager in the given speeds."""
-GIVEN, LINK_SPEED, ASSUMED_SPEED = "given", "link speed", "assumed"
+ASSUMED_SPEED = "assumed"
 BANDWIDTH = "1000 Mbps"
 """Assumed speed of links and network cards."""
 FRAMING = 0.05
@@ -52,6 +73,10 @@ ASSUMED_CPU = (
     "describe the TaskManagers in a cluster file"
 )
 """Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
+NEGLIGIBLE_RATE = 1e-6
+"""Share of the rate of all sources below which some count as silent."""
+ORDERS = 8
+"""Number of sampled orders that represent all possible orders of a pinned placement."""
 
 
 class Card(NamedTuple):
@@ -75,8 +100,6 @@ class MeasuredDevice:
     cores: int
     card: Card
     memory: int | None = None  # bytes; None if Flink does not report it
-    # CPU limit of its cgroup, in cores, or its part of it; None if there is none.
-    limit: float | None = None
     reserved: float | None = None  # MIPS that are not available to the job; None if not measured
     is_cpu_assumed: bool = False  # whether its number of cores is assumed
 
@@ -100,22 +123,7 @@ class MeasuredCluster:
 
     def cluster(self) -> Cluster:
         """Cluster with the resources that are available to operators and payloads."""
-        rows = []
-        for device in self.devices:
-            speed = device.card.speed
-            facts = {key: getattr(device, key) for key in ("name", "mips", "cores", "memory")}
-            facts |= {"reserved": device.reserved, "egress": speed, "ingress": speed}
-            rows.append({key: fact for key, fact in facts.items() if fact is not None})
-        tables: dict[str, Any] = {
-            "bandwidth": self.bandwidth,
-            "framing": FRAMING,
-            "headroom": HEADROOM,
-            "overhead": self.sending.per_tuple,
-            "overhead_per_byte": self.sending.per_byte,
-            "devices": rows,
-        }
-        where = f"the Flink at {self.url}"
-        return cluster_from_tables(parse_tables("cluster", tables, where))
+        return parse_cluster(self.as_toml().encode(), f"the Flink at {self.url}")
 
     @property
     def unmeasured_sending(self) -> str:
@@ -145,7 +153,7 @@ class MeasuredCluster:
 
     def as_toml(self) -> str:
         """Text of a cluster file, with comments on the origin of its figures."""
-        links = ASSUMED_SPEED if self.is_bandwidth_assumed else GIVEN
+        links = ASSUMED_SPEED if self.is_bandwidth_assumed else "given"
         source = "assumed" if self.sending.is_assumed else "measured"
         text = (
             f"# TaskManagers of the Flink at {self.url}; the speed of cores is as given.\n"
@@ -160,11 +168,10 @@ class MeasuredCluster:
         return text + "".join(map(self._table, self.devices))
 
     def _table(self, device: MeasuredDevice) -> str:
-        limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
         assumed = "  # assumed" if device.is_cpu_assumed else ""
         text = (
             f"\n[[devices]]\nname = {quoted_yaml(device.name)}\n"
-            f"mips = {quoted_yaml(device.mips)}{limited}\ncores = {device.cores}{assumed}\n"
+            f"mips = {quoted_yaml(device.mips)}\ncores = {device.cores}{assumed}\n"
         )
         if device.memory is not None:
             text += f"memory = {device.memory}\n"
@@ -204,41 +211,40 @@ def measured_cluster(
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(address_of(manager)[0] for manager in managers)
-    processes = processes_of(rest)
+    processes, others = processes_of(rest), beside or {}
     shares = cpu_shares(processes, used)
     shares |= _limits(rest, [manager for manager in managers if manager["id"] not in shares])
     cost = (sending or ASSUMED).slower(slowness(shares.values())).rounded()
-    usual, names = bandwidth or BANDWIDTH, [manager["id"] for manager in managers]
-    own = cards_of(names, cards or {}, processes, usual)
-    links = bandwidth or _fastest([usual, *(card.speed for card in own.values())])
-    devices = []
+    usual = bandwidth or BANDWIDTH
+    own = cards_of([manager["id"] for manager in managers], cards or {}, processes, usual)
+    devices, over = [], []
     for manager in managers:
         name, seen = str(manager["id"]), manager["hardware"]["cpuCores"]
         memory, share = manager["memoryConfiguration"].get("totalProcessMemory"), shares.get(name)
-        if share is None:
-            cores = max(1, seen // crowd[address_of(manager)[0]])
-            device = MeasuredDevice(name, mips, cores, own[name], memory, is_cpu_assumed=True)
-        else:
+        cores, speed = max(1, seen // crowd[address_of(manager)[0]]), mips
+        reserved: float | None = None
+        if share is not None:
             cores, part = share.whole_cores
             speed = mips if part == 1 else f"{part * parsed_mips(mips):g} MIPS"
-            limit = share.limit if share.is_limited else None
-            device = MeasuredDevice(name, speed, cores, own[name], memory, limit)
+        if java is not None or beside:
+            wanted = 0.0 if java is None else java + cost.fixed
+            wanted = (wanted + others.get(name, 0.0)) * parsed_mips(mips)
+            most = MOST_RESERVED * cores * parsed_mips(speed)
+            over += [name] if wanted > most else []
+            reserved = float(f"{min(wanted, most):.3g}")
+        device = MeasuredDevice(name, speed, cores, own[name], memory, reserved, share is None)
         devices.append(device)
     notes = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
-    if java is not None or beside:
-        own_parts = 0.0 if java is None else java + cost.fixed
-        taken = {name: own_parts + (beside or {}).get(name, 0.0) for name in names}
-        devices, over = _reserved(devices, taken, parsed_mips(mips))
-        if over:
-            notes.append(
-                f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
-                f"more, so only {MOST_RESERVED:.0%} of that is"
-            )
+    if over:
+        notes.append(
+            f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
+            f"more, so only {MOST_RESERVED:.0%} of that is"
+        )
     what = ["Java and the network take besides the tasks"] if java is not None else []
     what += ["jobs that stay take"] if beside else []
     return MeasuredCluster(
         rest.url,
-        links,
+        bandwidth or _fastest([usual, *(card.speed for card in own.values())]),
         tuple(devices),
         cost,
         java,
@@ -246,19 +252,6 @@ def measured_cluster(
         is_bandwidth_assumed=bandwidth is None,
         notes=tuple(notes),
     )
-
-
-def _reserved(
-    devices: Sequence[MeasuredDevice], taken: Mapping[str, float], mips: float
-) -> tuple[list[MeasuredDevice], list[str]]:
-    """Devices with cores that are reserved as far as possible, and the names of the others."""
-    reserved, over = [], []
-    for device in devices:
-        wanted = taken[device.name] * mips
-        most = MOST_RESERVED * device.cores * parsed_mips(device.mips)
-        reserved.append(replace(device, reserved=float(f"{min(wanted, most):.3g}")))
-        over += [device.name] if wanted > most else []
-    return reserved, over
 
 
 def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
@@ -301,6 +294,195 @@ def is_pinnable(manager: Mapping[str, Any]) -> bool:
     return resource(manager["id"]) in manager["totalResource"].get("extendedResources", {})
 
 
+def background(
+    rest: Rest, job: str | None, seconds: float
+) -> tuple[float | None, SendingCost | None]:
+    """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
+
+    Either is None if it cannot be measured: the threads must be readable on this machine, and for
+    the cost, tuples must cross between TaskManagers, hardly any of other jobs.
+
+    ``job``: A job that must be running; None for the only one that runs, or to measure Java alone.
+    """
+    if not (processes := processes_of(rest)):
+        return None, None
+    running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
+    if job is not None or len(running) == 1:
+        try:
+            seen = profile(rest, job or running[0], seconds)
+        except FlinkError as error:
+            if job is not None or isinstance(error, NoAnswer):
+                raise
+        else:
+            return seen.java, seen.sending
+    first = {device: java_threads(pid) for device, pid in processes.items()}
+    if not any(first.values()):
+        return None, None
+    time.sleep(seconds)
+    kinds = [
+        cores_by_kind(spent_between(threads, again))
+        for device, threads in first.items()
+        if threads and (again := java_threads(processes[device]))
+    ]
+    return java_itself(kinds), None
+
+
+def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of running jobs.
+
+    Each job takes about ``seconds``.
+    """
+    taken: dict[str, float] = defaultdict(float)
+    for job in dict.fromkeys(jobs):
+        windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
+        windows.add(seconds)
+        for one, cpu in windows.last().subtasks:
+            taken[one.device] += cpu.cores
+    return dict(taken)
+
+
+def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
+    """TaskManager → speed of its card, from texts such as ``1 Gbps`` and ``dev-0=100 Mbps``.
+
+    >>> parse_cards(("1 Gbps", "dev-0=100 Mbps"))
+    {'': '1 Gbps', 'dev-0': '100 Mbps'}
+    """
+    given: dict[str, str] = {}
+    for text in texts:
+        name, _, speed = text.rpartition("=")
+        if name in given:
+            what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
+            raise SettingError(f"{what} is given twice; give it once")
+        if not bandwidth_bps(speed) > 0:
+            raise SettingError(f"the card is {quoted(text)}; the speed must be above 0")
+        given[name] = speed.strip()
+    return given
+
+
+def cards_of(
+    managers: list[str], given: Mapping[str, str], processes: Mapping[str, int], usual: str
+) -> dict[str, Card]:
+    """TaskManager → its card.
+
+    ``given``: speeds of some TaskManagers, or of all by the name "".
+    ``processes``: TaskManager → process, for those on this machine.
+    ``usual``: speed that is assumed if nothing is known.
+    """
+    if unknown := [name for name in given if name != ALL and name not in managers]:
+        raise SettingError(
+            f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
+        )
+    cards = {}
+    for name in managers:
+        if (speed := given.get(name, given.get(ALL))) is not None:
+            cards[name] = Card(speed, "given")
+        elif name in processes and (megabits := link_speed(processes[name])) is not None:
+            cards[name] = Card(f"{megabits} Mbps", "link speed")
+        else:
+            cards[name] = Card(usual, ASSUMED_SPEED)
+    return cards
+
+
+def link_speed(process: int, root: Path = Path("/")) -> int | None:
+    """Mbps of the card through which a process reaches other machines; None if unknown.
+
+    Only of one in the network of this machine: containers see virtual cards, whose speed says
+    nothing.
+    """
+    own, other = root / "proc" / "self", root / "proc" / str(process)
+    with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
+        if (own / "ns" / "net").readlink() == (other / "ns" / "net").readlink():
+            rows = map(str.split, (own / "net" / "route").read_text().splitlines()[1:])
+            route = next((row[0] for row in rows if row[1] == row[7] == "00000000"), "none")
+            card = root / "sys" / "class" / "net" / route
+            if (card / "device").exists() or (card / "bonding").exists():
+                return max(0, int((card / "speed").read_text())) or None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measured job and its cluster, as input of placers.
+
+    It is limited if a source was held back, so that the job may read more with another placement.
+    ``shares`` has, for operators whose subtasks are uneven, the part of the tuples that each
+    of them takes in.
+    """
+
+    graph: StreamGraph  # with measured rates, CPU and payloads
+    cluster: Cluster  # the devices, with the resources that are available to this job
+    is_limited: bool
+    notes: tuple[str, ...] = ()  # sentences on missing measurements
+    shares: Shares = field(default_factory=dict)
+    held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
+    rate_seconds: float = RATE_SECONDS  # for how long its rate has to be measured
+    # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
+    observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
+    flow: SourceFlow | None = None  # what its sources did; None if that is unknown
+
+    @property
+    def kept_rate(self) -> float:
+        """Tuples/s of the sources that keep up while others are held back; 0 if none or all do."""
+        operators, total = self.graph.operators, self.graph.source_rate
+        rates = zip(operators.name, operators.rate.tolist(), strict=True)
+        held = sum(rate for name, rate in rates if name in self.held_back)
+        return total - held if NEGLIGIBLE_RATE < held / total < 1 - NEGLIGIBLE_RATE else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSubtasks:
+    """Subtasks of a job on devices."""
+
+    expansion: Expansion
+    problem: Problem  # the problem of placing its subtasks
+    placement: Ints  # [S] device of each subtask
+
+
+def placed(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: Mapping[str, Sequence[str]],
+    shares: Shares | None = None,
+) -> PlacedSubtasks:
+    """Put the subtasks of a job on devices.
+
+    Operators that Flink fused run on the device of the first of them.
+
+    ``devices``: operator → device of each of its subtasks.
+    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
+    """
+    expansion = expand(graph, shares)
+    problem = Problem(expansion.graph, cluster)
+    number = {name: i for i, name in enumerate(cluster.devices.name)}
+    placement = np.empty(problem.n_operators, np.int32)
+    for row, name in enumerate(graph.operators.name):
+        subtasks = np.flatnonzero(expansion.operator == row)
+        try:
+            (first, *_) = (one for one in (name, *operators_in(name)) if one in devices)
+            for subtask, device in zip(subtasks, devices[first], strict=True):
+                placement[subtask] = number[device]
+        except (KeyError, ValueError):
+            raise FlinkError(
+                f"the devices that {quoted(name)} runs on are not those of the cluster's "
+                "description"
+            ) from None
+    return PlacedSubtasks(expansion, problem, placement)
+
+
+def capacity(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: Mapping[str, Sequence[str]],
+    shares: Shares | None = None,
+) -> float:
+    """Multiple of the source rates that a `placed` job carries; infinite without loads."""
+    from streamsim import bottleneck, resource_loads
+
+    job = placed(graph, cluster, devices, shares)
+    load = bottleneck(resource_loads(job.problem.instance, job.placement)).load
+    return 1 / load if load else np.inf
+
+
 def fast_enough(
     measured: MeasuredCluster,
     graph: StreamGraph,
@@ -340,69 +522,31 @@ def fast_enough(
     )
 
 
-def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
-    """TaskManager → speed of its card, from texts such as ``1 Gbps`` and ``dev-0=100 Mbps``.
+def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
+    """Layouts that may result if a layout is pinned; only itself if its shares are even.
 
-    >>> parse_cards(("1 Gbps", "dev-0=100 Mbps"))
-    {'': '1 Gbps', 'dev-0': '100 Mbps'}
+    Subtasks with the same number share a slot where their operators have the same devices, and
+    slots go to devices in any order.
+
+    >>> orders = possible_orders(Layout({"sum": "ab", "out": "ab"}), {"sum": [0.9, 0.1]})
+    >>> sorted(tuple(order["sum"]) for order in orders)
+    [('a', 'b'), ('b', 'a')]
+    >>> all(order["sum"] == order["out"] for order in orders)
+    True
     """
-    given: dict[str, str] = {}
-    for text in texts:
-        name, _, speed = text.rpartition("=")
-        if name in given:
-            what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
-            raise SettingError(f"{what} is given twice; give it once")
-        if not bandwidth_bps(speed) > 0:
-            raise SettingError(f"the card is {quoted(text)}; the speed must be above 0")
-        given[name] = speed.strip()
-    return given
+    if not any(len(set(layout.get(name, ()))) > 1 for name in shares):
+        return [layout]
+    every = dict.fromkeys(layout.values())
+    answer = [layout]
+    for seed in range(ORDERS):
+        random = np.random.default_rng(seed)
+        mixed = {devices: random.permutation(devices).tolist() for devices in every}
+        order = Layout({name: mixed[devices] for name, devices in layout.items()})
+        if order not in answer:
+            answer.append(order)
+    return answer
 
 
-def cards_of(
-    managers: list[str], given: Mapping[str, str], processes: Mapping[str, int], usual: str
-) -> dict[str, Card]:
-    """TaskManager → its card.
-
-    ``given``: speeds of some TaskManagers, or of all by the name "".
-    ``processes``: TaskManager → process, for those on this machine.
-    ``usual``: speed that is assumed if nothing is known.
-    """
-    if unknown := [name for name in given if name != ALL and name not in managers]:
-        raise SettingError(
-            f"nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
-        )
-    cards = {}
-    for name in managers:
-        speed = given.get(name, given.get(ALL))
-        megabits = link_speed(processes[name]) if name in processes else None
-        if speed is not None:
-            cards[name] = Card(speed, GIVEN)
-        elif megabits is not None:
-            cards[name] = Card(f"{megabits} Mbps", LINK_SPEED)
-        else:
-            cards[name] = Card(usual, ASSUMED_SPEED)
-    return cards
-
-
-def link_speed(process: int, root: Path = Path("/")) -> int | None:
-    """Mbps of the card through which a process reaches other machines; None if unknown.
-
-    Only of one in the network of this machine: containers see virtual cards, whose speed says
-    nothing.
-    """
-    own, other = root / "proc" / "self", root / "proc" / str(process)
-    with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
-        if (own / "ns" / "net").readlink() != (other / "ns" / "net").readlink():
-            return None
-        route = _default_route((own / "net" / "route").read_text())
-        folder = root / "sys" / "class" / "net" / route
-        if route and ((folder / "device").exists() or (folder / "bonding").exists()):
-            speed = int((folder / "speed").read_text())
-            return speed if speed > 0 else None
-    return None
-
-
-def _default_route(table: str) -> str:
-    """Interface of the default route in ``/proc/PID/net/route``; empty if there is none."""
-    rows = [line.split() for line in table.splitlines()[1:]]
-    return next((row[0] for row in rows if row[1] == row[7] == "00000000"), "")
+def finite(rate: float | None) -> float | None:
+    """Rate for a JSON document: None if it is unknown, or if nothing limits it."""
+    return rate if rate is not None and np.isfinite(rate) else None

@@ -15,7 +15,7 @@ make a tuple seem cheap.
 
 Unknowns are positive and fitted by their logarithms x: the maximum a posteriori of
 
-    Σ ((cores − X exp(x)) / σ)²  +  Σ (t + 1) ln(1 + ((x − x₀) / s)² / t),     σ = NOISE · cores + …
+    Σ ((cores − X exp(x)) / σ)²  +  Σ (t + 1) ln(1 + ((x − x₀) / s)² / t),     σ = 0.05 cores + …
 
 by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
 and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
@@ -36,11 +36,11 @@ import numpy as np
 from streamplace.model.arrays import Floats
 
 LOG = logging.getLogger(__name__)
-NOISE = 0.05
+CPU_ERROR = 0.05
 """Error of the CPU of threads, relative to it, that does not average out; assumed."""
-LEAST_NOISE = 5e-4
+LEAST_CPU_ERROR = 5e-4
 """Least error in cores: the kernel counts the CPU of threads that hardly run in ticks."""
-ALIKE = 1.3
+SAME_RATE = 1.3
 """Largest ratio of rates that are averaged."""
 MOST_STEPS = 100
 CONVERGED = 1e-9
@@ -153,7 +153,7 @@ def averaged(observed: Iterable[Observation]) -> list[Observation]:
     """Means of observations of nearly the same rate, by rate."""
     groups: list[list[Observation]] = []
     for one in sorted(observed):
-        if groups and one.tuples <= ALIKE * groups[-1][0].tuples:
+        if groups and one.tuples <= SAME_RATE * groups[-1][0].tuples:
             groups[-1].append(one)
         else:
             groups.append([one])
@@ -166,7 +166,7 @@ def _fitted(factors: Floats, cores: Floats, priors: Sequence[Prior]) -> Floats:
 
     ``factors``: [N, K]. ``cores``: [N].
     """
-    sigma = NOISE * cores + LEAST_NOISE
+    sigma = CPU_ERROR * cores + LEAST_CPU_ERROR
     scaled, target = factors / sigma[:, None], cores / sigma
     center = np.log([prior.median for prior in priors])
     largest = np.log(np.maximum(cores[:, None] / np.maximum(factors, 1e-300), 1e-300))

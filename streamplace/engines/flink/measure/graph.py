@@ -2,15 +2,19 @@
 
 import logging
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean, stdev
 from typing import NamedTuple
 
 from streamplace.engines.flink.cpu.threads import COMPILERS
-from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
-from streamplace.engines.flink.measure.measurement import Shares, capacity, even_splits
-from streamplace.engines.flink.measure.profile import JobProfile, Present
+from streamplace.engines.flink.measure.cluster import (
+    FRAMING,
+    HEADROOM,
+    MOST_RESERVED,
+    capacity,
+    slowness,
+)
+from streamplace.engines.flink.measure.profile import JobProfile, Present, Shares, costs_of
 from streamplace.engines.flink.measure.sources import LEAST_RATE
 from streamplace.engines.flink.measure.streams import (
     SendingCost,
@@ -18,7 +22,6 @@ from streamplace.engines.flink.measure.streams import (
     with_local_cost,
     with_message_cost,
 )
-from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
@@ -28,22 +31,17 @@ from streamplace.model.graph import (
     CPU_OF,
     KEEPS_PARALLELISM,
     PROFILE_DRIFT,
-    PROFILE_PROCESSES,
     PROFILE_SPREAD,
-    PROFILE_SUBTASKS,
     PROFILE_WINDOWS,
     StreamGraph,
 )
-from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import RESCALE, Stream
-from streamplace.model.units import LARGEST
+from streamplace.model.units import LARGEST, digits
 
 LOG = logging.getLogger(__name__)
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
-ALIKE_RATES = 0.05
-"""Rates with a smaller relative difference agree."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
 WIDE = 1e12
 """Bandwidth in bps if it is unknown, so that only CPU is checked."""
@@ -57,7 +55,6 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
     Its attribute ``unmeasured`` contains the doubts of the profile. Those that arise here are added
     to them.
     """
-    _refuse_frozen(seen)
     name_of = {task.id: task.name for task in seen.tasks}
     carried = carried_by_streams(seen.tasks, seen.edges, seen.activity)
     seen.doubts.extend(carried.doubts)
@@ -88,7 +85,10 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
         )
         for e, edge in enumerate(seen.edges)
     ]
-    facts: dict[str, str | float] = {"mips": mips, **_spread_facts(seen)}
+    facts: dict[str, str | float] = {"mips": mips, PROFILE_WINDOWS: max(1, len(seen.windows))}
+    costs = costs_of(seen.windows)
+    if len(costs) > 1 and mean(costs) > 0:
+        facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
     facts |= {
         f"{CPU_OF}{task.name}": seen.cpu[task.id].source
         for task in seen.tasks
@@ -105,21 +105,6 @@ def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
         graph = with_local_cost(graph, [sizes.get(e, 0.0) for e in range(len(seen.edges))], mips)
         graph = with_message_cost(graph, mips, seen.buffer_timeout)
     return _checked(seen, graph)
-
-
-def _refuse_frozen(seen: JobProfile) -> None:
-    """Raise FlinkError if Flink has fetched no metrics of a job while it was measured.
-
-    Those that it has told then are older, and say nothing of now.
-    """
-    running = [seen.activity[task.id] for task in seen.tasks if not task.has_ended]
-    if any(one.seconds > 0 for one in running) or all(one.is_silent for one in running):
-        return
-    raise FlinkError(
-        f"Flink has not updated the metrics of job {quoted(seen.name)} while it was measured: it "
-        "fetches them once per metrics.fetcher.update-interval, and after the loss of a "
-        "TaskManager none for up to web.timeout; wait, or watch for longer (seconds in --settings)"
-    )
 
 
 def _source_rate(seen: JobProfile, source: FlinkTask) -> float:
@@ -157,7 +142,10 @@ def _operator(
     if rate is not None or fixed >= cores:
         limit = None  # what takes all its CPU per second, such as a committer, waits per second
     if limit is not None:
-        seen.doubts.append(f"max_rate of {task.name}: {limit}")
+        seen.doubts.append(
+            f"max_rate of {task.name}: it waits {100 * limit.part:.0f} % of its busy time for "
+            f"something other than CPU: a subtask reads at most {digits(limit.rate, 3)} tuples/s"
+        )
     if not tuples and rate is None and not task.has_ended:
         seen.doubts.append(f"ipt of {task.name}: it received no tuples")
     return Operator(
@@ -175,16 +163,19 @@ def _operator(
 
 
 def _splits(seen: JobProfile, source: FlinkTask) -> int:
-    """Number of subtasks of a source that can have work; 0 if any number can.
+    """Number of splits that a source has, so that more subtasks would have no work.
 
-    Where a subtask has no partition, more of them would have none, either.
+    Flink does not report it, and does not divide splits by key groups: without lag or partitions,
+    it is the largest number that the maximum parallelism allows with which subtasks have equal
+    parts. Where these are not equal, `key_shares` tells. Where a subtask has no partition, more of
+    them would have none, either.
     """
     flow = seen.flow.sources[source.name]
     if flow.partitions:
         return max(flow.partitions, source.parallelism)
     if any(one.arrived <= 0 for one in flow.subtasks):
         return source.parallelism
-    return even_splits(source)
+    return source.max_parallelism - source.max_parallelism % source.parallelism
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:
@@ -192,27 +183,6 @@ def _own_payload(size: float | None, usual: float) -> float | None:
     if size is None or abs(size - usual) <= ALIKE_PAYLOADS * max(size, usual):
         return None
     return size
-
-
-def _spread_facts(seen: JobProfile) -> Mapping[str, float]:
-    """Attributes on the windows, subtasks and processes that were measured.
-
-    They say that a graph was measured, and how well.
-    """
-    devices = {} if seen.present is None else seen.present.devices
-    facts: dict[str, float] = {
-        PROFILE_WINDOWS: max(1, len(seen.windows)),
-        PROFILE_SUBTASKS: sum(task.parallelism for task in seen.tasks),
-        PROFILE_PROCESSES: len({device for own in devices.values() for device in own}),
-    }
-    costs = []
-    for window in seen.windows:
-        tuples = sum(window.tuples.get(task.id, 0.0) for task in seen.sources)
-        if tuples > 0:
-            costs.append(sum(window.cores.values()) / tuples)
-    if len(costs) > 1 and mean(costs) > 0:
-        facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
-    return facts
 
 
 class Agreement(NamedTuple):
@@ -236,7 +206,7 @@ class Agreement(NamedTuple):
         return self.is_saturated or self.error <= 0
 
     def __str__(self) -> str:
-        if not self.is_saturated and self.error > ALIKE_RATES:
+        if not self.contradicts:
             return (
                 f"the job was not saturated: {self.measured:,.0f} tuples/s were measured while "
                 f"CPU was left, and the model predicts at most {self.predicted:,.0f} for the "

@@ -15,21 +15,28 @@ whatever CPU it has, because it is busy for one second per second at most. All q
 over the subtasks. A thread that is woken by input is idle for Flink until it gets a core, so a part
 of the run delay may not belong to the busy time. Waiting is then longer, and the limit lower, than
 computed: what is found is certain.
+
+Subtasks of an operator may read uneven shares of its tuples (`key_shares`). Flink sends every tuple
+of a keyed stream to the subtask that owns its key, so popular keys make some subtasks busier than
+others, whatever the placement. So do partitioners of the program, and partitions of a topic that
+are not a multiple of the subtasks of a source. The shares are counted by subtask; of a source that
+reports its lag, what waits counts, too, because it is input as well.
 """
 
 import math
-import time
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import (
-    COMPILERS,
     GARBAGE,
     MEASURED,
+    NETWORK,
     SOURCES_OF_CPU,
     UNKNOWN,
     RunningSubtask,
@@ -37,40 +44,27 @@ from streamplace.engines.flink.cpu.threads import (
     cores_beside,
     cores_by_kind,
     java_itself,
-    java_threads,
     kind_of,
-    processes_of,
     python_workers,
-    share_of_others,
-    spent_between,
 )
-from streamplace.engines.flink.cpu.threads import NETWORK as NETWORK_THREADS
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
-from streamplace.engines.flink.measure.measurement import Shares, key_shares
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
 from streamplace.engines.flink.measure.streams import (
     COMMITTERS,
-    NETWORK,
+    NETWORK_KEY,
     SendingCost,
     network_loads,
     remote_flows,
     sending_cost,
 )
-from streamplace.engines.flink.rest.answers import Job
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, plan_with_loops, sources_of
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
+from streamplace.model.arrays import Floats
+from streamplace.model.key_groups import subtask_parts
 from streamplace.model.messages import listed, quoted, shown
-from streamplace.model.units import digits
 
-NEGLIGIBLE = 0.02
-"""Compilers are ignored below this part of the CPU limit of TaskManagers.
-
-In a job with a low load they continue for minutes, partly with code that serves the profiler.
-"""
-MUCH = 0.2
-"""Least part of the CPU in threads that name no task, or that collect garbage, that is a doubt."""
 UNMEASURED_PYTHON = (
     "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
     "job with python.execution-mode: thread"
@@ -92,6 +86,16 @@ LEAST_WAITING = 0.1
 Less may be due to locks and page faults, or to counters and threads that are read at different
 times.
 """
+LEAST_TUPLES = 1000.0
+"""Minimum number of tuples of an operator from which its shares are known."""
+SKEWED = 0.05
+"""Minimum difference between a subtask's share and the expected one, relative to it."""
+CLEAR = 4.0
+"""Minimum difference in standard deviations of the number of tuples."""
+WAITS = 0.2
+"""Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
+Shares = Mapping[str, Sequence[float]]
+"""Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
 
 
 class Usage(NamedTuple):
@@ -116,16 +120,25 @@ class Present(NamedTuple):
 
 
 class LoadWindow(NamedTuple):
-    """Rates and CPU of the tasks of a job in one window of time, by their ids."""
+    """Rates and CPU of a job in one window of time."""
 
     seconds: float
-    tuples: Mapping[str, float]  # tuples/s that each task processed
-    cores: Mapping[str, float]  # core seconds per second of each task
-    # Part of the CPU of the TaskManagers on this machine that compilers used; None if there are no
-    # such TaskManagers.
-    compilers: float | None = None
+    rates: Mapping[str, float]  # id of a source → tuples/s that it emitted
+    cores: float  # core seconds per second of all tasks
+    # Part of the CPU of the TaskManagers on this machine that compilers used.
+    compilers: float = 0.0
     # Rate and CPU of the subtasks of each task whose threads were all measured.
     subtasks: Mapping[str, Sequence[Observation]] = MappingProxyType({})
+
+    @property
+    def rate(self) -> float:
+        """Tuples/s of all sources."""
+        return sum(self.rates.values())
+
+
+def costs_of(windows: Iterable[LoadWindow]) -> list[float]:
+    """Core seconds per tuple of the sources in each window in which they sent."""
+    return [one.cores / one.rate for one in windows if one.rate > 0]
 
 
 class WaitingLimit(NamedTuple):
@@ -133,12 +146,6 @@ class WaitingLimit(NamedTuple):
 
     rate: float  # tuples/s that a subtask reads at most
     part: float  # part of its busy time in which it waits
-
-    def __str__(self) -> str:
-        return (
-            f"it waits {100 * self.part:.0f} % of its busy time for something other than CPU: a "
-            f"subtask reads at most {digits(self.rate, 3)} tuples/s"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,7 @@ class JobProfile:
     cpu: Mapping[str, TaskCpu]  # core seconds per second of each task, by id
     # Tuples/s that each task processes: those that it reads, or generates if it is a source.
     tuples: Mapping[str, float]
+    flow: SourceFlow  # what its sources did
     doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
     present: Present | None = None  # its placement, and the CPU usage of its TaskManagers
     # Windows in which the job was measured, including this profile; empty if it is the only one.
@@ -165,8 +173,6 @@ class JobProfile:
     subtasks: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     # The same by operator, of layouts that were measured before.
     earlier: Observed = field(default_factory=dict)
-    # Subtasks of the sources that report their lag, by task.
-    lags: Mapping[str, Sequence[SubtaskFlow]] = field(default_factory=dict)
     # Tasks that are limited by waiting, as far as is known.
     waiting: Mapping[str, WaitingLimit] = field(default_factory=dict)
 
@@ -186,12 +192,12 @@ class JobProfile:
             for task in self.tasks
         }
         network = () if self.present is None else self.present.network
-        return {**operators, NETWORK: [*self.earlier.get(NETWORK, ()), *network]}
+        return {**operators, NETWORK_KEY: [*self.earlier.get(NETWORK_KEY, ()), *network]}
 
     @property
     def sending(self) -> SendingCost | None:
         """Cost of remote tuples in all layouts; None if none of them was measured."""
-        return sending_cost(self.observed[NETWORK])
+        return sending_cost(self.observed[NETWORK_KEY])
 
     @property
     def constant(self) -> dict[str, float]:
@@ -224,27 +230,6 @@ class JobProfile:
         return frozenset(task.name for task in self.tasks if task.id in receivers)
 
     @property
-    def flow(self) -> SourceFlow:
-        """What its sources did."""
-        return together(map(self._flow, self.sources))
-
-    def _flow(self, source: FlinkTask) -> SourceFlow:
-        if source.has_ended:
-            return SourceFlow(0.0, keeps_up=True, name=source.name)
-        usage = {} if self.present is None else self.present.usage
-        devices = set() if self.present is None else {*self.present.devices.get(source.name, ())}
-        return flow_of(
-            source.name,
-            source.operators[0],
-            self.activity[source.id],
-            source.parallelism,
-            rate=self.tuples[source.id],
-            full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
-            sees_cpu=self.present is None or devices <= usage.keys(),
-            subtasks=self.lags.get(source.id, ()),
-        )
-
-    @property
     def is_limited(self) -> bool:
         """Whether more may arrive for a source than it emits, as far as can be measured."""
         return self.flow.is_limited
@@ -265,19 +250,6 @@ class JobProfile:
         """Cores that Java itself uses in each TaskManager; None if that is not measured."""
         return self.present.java if self.present is not None and self.present.usage else None
 
-    def as_window(self) -> LoadWindow:
-        """Return the rates and CPU of this profile as those of one window."""
-        compilers = None
-        if self.present is not None and self.present.usage:
-            kinds = [usage.kinds for usage in self.present.usage.values()]
-            whole = sum(sum(one.values()) for one in kinds)
-            cores = sum(one.get(COMPILERS, 0.0) for one in kinds)
-            limit = sum(usage.share.limit for usage in self.present.usage.values())
-            compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
-        seconds = max((one.seconds for one in self.activity.values()), default=0.0)
-        own = {task: one.cores for task, one in self.cpu.items()}
-        return LoadWindow(seconds, dict(self.tuples), own, compilers, self.subtasks)
-
     def check_sources(self) -> None:
         """Raise FlinkError if the rate of a source is unknown, or no source sends."""
         for source in self.sources:
@@ -290,7 +262,9 @@ class JobProfile:
         silent = [source.name for source in self.sources if not self.tuples[source.id]]
         if len(silent) == len(self.sources):
             raise FlinkError(
-                f"source {listed(silent)} sent nothing; profile while data flows, or watch for "
+                f"source {listed(silent)} sent nothing that Flink has counted: it updates its "
+                "metrics once per metrics.fetcher.update-interval, and after the loss of a "
+                "TaskManager not for up to web.timeout; profile while data flows, or watch for "
                 "longer (seconds in --settings)"
             )
 
@@ -310,26 +284,27 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
 def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     """Profile of a job from the last ``number`` of its windows together."""
     seen, tasks, edges = windows.last(number), windows.tasks, windows.edges
+    _refuse_ended(windows)
     own = [one for one, _ in seen.subtasks]
     cpu = {task.id: _task_cpu(seen, task) for task in tasks}
+    tuples = {task.id: _processed(windows, task, seen.activity[task.id]) for task in tasks}
+    lags = _subtask_flows(seen, tuples)
+    present = present_of(windows.job, tasks, edges, seen, windows.processes)
+    python = python_workers(
+        windows.processes[d] for d in windows.devices & windows.processes.keys()
+    )
     doubts = [
-        *_uncounted(tasks, edges, seen.activity),
         *_unreported(tasks, seen.activity, own),
         *(f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source),
+        *_doubts_of_rates(windows, seen.activity),
+        *_doubts_of_jobs(windows.job, seen),
+        *([UNMEASURED_PYTHON] if python else []),
     ]
-    _refuse_ended(windows.rest.job(windows.job), tasks, windows.generated)
-    tuples = _processed_tuples(windows, seen.activity, doubts)
-    doubts += [*_doubts_of_names(tasks), *_doubts_of_jobs(windows.job, seen)]
-    lags = _subtask_flows(seen, tuples)
-    waiting: Mapping[str, WaitingLimit] = {}
-    if python_workers(windows.processes[one] for one in windows.devices & windows.processes.keys()):
-        doubts.append(UNMEASURED_PYTHON)  # the threads of tasks wait for their processes
-    else:
-        waiting = waiting_limits(tasks, seen)
-    present = present_of(windows.job, tasks, edges, seen, windows.processes)
-    if present is not None:
-        doubts += _doubts_of_threads(present.usage)
-    arrived = {source: [one.arrived for one in flows] for source, flows in lags.items()}
+    flows = {
+        source.id: _source_flow(source, seen, tuples[source.id], present, lags.get(source.id, ()))
+        for source in sources_of(tasks, edges)
+    }
+    arrived = {source: [one.arrived for one in subtasks] for source, subtasks in lags.items()}
     return JobProfile(
         windows.name,
         tasks,
@@ -337,71 +312,55 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         seen.activity,
         cpu,
         tuples,
+        together(flows.values()),
         doubts,
         present,
         shares=key_shares(tasks, edges, own, arrived),
         buffer_timeout=windows.buffer_timeout,
         subtasks=_observations(windows, seen, tuples),
-        lags=lags,
-        waiting=waiting,
+        # the threads of tasks wait for Python's processes
+        waiting={} if python else _waiting_limits(tasks, seen),
     )
 
 
 def _task_cpu(seen: JobInterval, task: FlinkTask) -> TaskCpu:
     """CPU of a task, from the worst of the sources of its subtasks."""
     own = [cpu for one, cpu in seen.subtasks if one.vertex == task.id and not task.has_ended]
-    sources = [cpu.source for cpu in own]
     nothing = MEASURED if task.has_ended else UNKNOWN
-    worst = max(sources, key=SOURCES_OF_CPU.index, default=nothing)
+    worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=nothing)
     return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst)
 
 
-def _processed_tuples(
-    windows: JobWindows, activity: Mapping[str, Activity], doubts: list[str]
-) -> dict[str, float]:
-    """Tuples/s that each task processes: those that it reads, or generates if it is a source.
-
-    What is not known of them is added to the doubts.
-    """
-    if ended := [task.name for task in windows.tasks if task.has_ended]:
-        doubts.append(
-            f"rate and ipt of {listed(ended)}: counted as 0, because all input was read before"
-        )
-    answer = {}
-    for task in windows.tasks:
-        generated, seen = windows.generated.get(task.id), activity[task.id]
-        if generated is None:
-            answer[task.id] = seen.records_in
-        elif list(map(sent_by, task.operators)).count(generated) == 1 and generated in seen.rates:
-            answer[task.id] = seen.rates[generated]
-        else:
-            answer[task.id] = seen.records_out
-            if len(task.operators) > 1 and not task.has_ended:
-                doubts.append(
-                    f"rate of {task.name}: that of the tuples that leave the chain, because Flink "
-                    "does not report how many its first operator emits; rates that are given for "
-                    "it, such as --rate, must be those, too"
-                )
-    return answer
+def _processed(windows: JobWindows, task: FlinkTask, seen: Activity) -> float:
+    """Tuples/s that a task processes: those that it reads, or generates if it is a source."""
+    if task.id not in windows.generated:
+        return seen.records_in
+    own = windows.generated[task.id]
+    return seen.rates[own] if _tells(task, seen, own) else seen.records_out
 
 
-def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
+def _tells(task: FlinkTask, seen: Activity, generated: str) -> bool:
+    """Whether Flink tells what the first operator of a source emits, apart from others."""
+    return list(map(sent_by, task.operators)).count(generated) == 1 and generated in seen.rates
+
+
+def _refuse_ended(windows: JobWindows) -> None:
     """Raise FlinkError if a source has ended meanwhile, or all have.
 
     The measured rate of one that has ended meanwhile is no longer valid.
     """
-    ended = {row["id"] for row in document["vertices"] if row.get("status") == FINISHED}
-    own = [task for task in tasks if task.id in sources]
-    meanwhile = [task for task in own if task.id in ended and not task.has_ended]
+    vertices = windows.rest.job(windows.job)["vertices"]
+    ended = {row["id"] for row in vertices if row.get("status") == FINISHED}
+    own = [task for task in windows.tasks if task.id in windows.generated]
     if own and all(task.id in ended for task in own):
         raise FlinkError(
             f"source {quoted(own[0].name)} has ended; profile the job while all sources run"
         )
-    if meanwhile:
-        raise FlinkError(
-            f"source {quoted(meanwhile[0].name)} has ended while the job was measured; measure it "
-            "again"
-        )
+    for task in own:
+        if task.id in ended and not task.has_ended:
+            raise FlinkError(
+                f"source {quoted(task.name)} has ended while the job was measured; measure it again"
+            )
 
 
 def _observations(
@@ -447,7 +406,31 @@ def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, 
     return answer
 
 
-def waiting_limits(tasks: Sequence[FlinkTask], seen: JobInterval) -> dict[str, WaitingLimit]:
+def _source_flow(
+    source: FlinkTask,
+    seen: JobInterval,
+    rate: float,
+    present: Present | None,
+    subtasks: Sequence[SubtaskFlow],
+) -> SourceFlow:
+    """What a source did, where it runs."""
+    if source.has_ended:
+        return SourceFlow(0.0, keeps_up=True, name=source.name)
+    usage = {} if present is None else present.usage
+    devices = set() if present is None else {*present.devices.get(source.name, ())}
+    return flow_of(
+        source.name,
+        source.operators[0],
+        seen.activity[source.id],
+        source.parallelism,
+        rate=rate,
+        full=sorted(one for one in devices & usage.keys() if usage[one].share.is_full),
+        sees_cpu=present is None or devices <= usage.keys(),
+        subtasks=subtasks,
+    )
+
+
+def _waiting_limits(tasks: Sequence[FlinkTask], seen: JobInterval) -> dict[str, WaitingLimit]:
     """Limits of the tasks that read and are limited by waiting, as far as is known, by id.
 
     Garbage collection stops threads for no longer than the threads that collect run, or wait for a
@@ -492,7 +475,7 @@ def present_of(
     is_own = _read_by_others(job, seen) <= MOST_OF_OTHERS * crossing
     if not is_own or not flows.keys() <= kinds.keys():
         flows = {}  # the network threads serve all jobs
-    network = {device: one.get(NETWORK_THREADS, 0.0) for device, one in kinds.items()}
+    network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
     return Present(
         {task.name: devices[task.id] for task in tasks},
         {device: Usage(shares[device], one) for device, one in kinds.items()},
@@ -511,18 +494,6 @@ def _read_by_others(job: str, seen: JobInterval) -> float:
     spread = [jobs for jobs in own.values() if len({one.device for one in jobs}) > 1]
     seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
     return sum(one.read for jobs in spread for one in jobs) / (seconds or 1.0)
-
-
-def _uncounted(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
-) -> Iterator[str]:
-    """Doubts about counts that Flink does not report."""
-    fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
-    for task in tasks:
-        needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
-        needed += ["numRecordsOut"] if task.id in sending else []
-        if missing := [name for name in needed if name not in activity[task.id].rates]:
-            yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
 
 
 def _unreported(
@@ -545,26 +516,19 @@ def _unreported(
             )
 
 
-def _doubts_of_threads(usage: Mapping[str, Usage]) -> Iterator[str]:
-    """Doubts about CPU of threads that name no task, and of garbage collection, if it is much."""
-    if (share := share_of_others([one.kinds for one in usage.values()])) >= MUCH:
-        yield (
-            f"ipt of all operators: {share:.0%} of the CPU is of threads that name no task, such "
-            "as those of clients and state backends, and is divided in proportion to what the "
-            "tasks take"
-        )
-    for device, one in usage.items():
-        share = one.kinds.get(GARBAGE, 0.0) / max(sum(one.kinds.values()), 1e-9)
-        if share >= MUCH:
+def _doubts_of_rates(windows: JobWindows, activity: Mapping[str, Activity]) -> Iterator[str]:
+    """Doubts about rates that are not measured, or not at their operators."""
+    if ended := [task.name for task in windows.tasks if task.has_ended]:
+        yield f"rate and ipt of {listed(ended)}: counted as 0, because all input was read before"
+    for task in windows.tasks:
+        is_chain = task.id in windows.generated and len(task.operators) > 1 and not task.has_ended
+        if is_chain and not _tells(task, activity[task.id], windows.generated[task.id]):
             yield (
-                f"ipt of all operators: garbage collection takes {share:.0%} of the CPU of "
-                f"{quoted(device)}; give it more memory (taskmanager.memory.task.heap.size)"
+                f"rate of {task.name}: that of the tuples that leave the chain, because Flink "
+                "does not report how many its first operator emits; rates that are given for "
+                "it, such as --rate, must be those, too"
             )
-
-
-def _doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
-    """Doubt about operators of SQL that share a name in several tasks."""
-    if unsure := [name for task in tasks for name in task.unsure]:
+    if unsure := [name for task in windows.tasks for name in task.unsure]:  # of SQL
         yield (
             f"{listed(unsure)}: which of the same name is which cannot be told, so a placement may "
             "swap them"
@@ -581,48 +545,57 @@ def _doubts_of_jobs(job: str, seen: JobInterval) -> Iterator[str]:
         )
 
 
-def background(
-    rest: Rest, job: str | None, seconds: float
-) -> tuple[float | None, SendingCost | None]:
-    """Cores that Java itself uses in each TaskManager, and the cost of remote tuples of a job.
+def key_shares(
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    subtasks: Iterable[RunningSubtask],
+    arrived: Mapping[str, Sequence[float]] = MappingProxyType({}),
+) -> dict[str, tuple[float, ...]]:
+    """Shares of the subtasks of every operator where they are clearly uneven.
 
-    Either is None if it cannot be measured: the threads must be readable on this machine, and for
-    the cost, tuples must cross between TaskManagers, hardly any of other jobs.
+    They are expected to be those of the key groups if all inputs are keyed, else equal. Operators
+    with inputs that Flink deals out evenly are left out, because their counts mix both. So are
+    sources of which a subtask that emits less than others may be held back, by back-pressure or by
+    a slow device, unless what arrived for its subtasks is known.
 
-    ``job``: A job that must be running; None for the only one that runs, or to measure Java alone.
+    ``subtasks``: subtasks of the job with the number of tuples that each read and sent.
+    ``arrived``: source → tuples that have arrived for each of its subtasks, where that is known.
     """
-    if not (processes := processes_of(rest)):
-        return None, None
-    running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
-    if job is not None or len(running) == 1:
-        try:
-            seen = profile(rest, job or running[0], seconds)
-        except FlinkError as error:
-            if job is not None or isinstance(error, NoAnswer):
-                raise
-        else:
-            return seen.java, seen.sending
-    first = {device: java_threads(pid) for device, pid in processes.items()}
-    if not any(first.values()):
-        return None, None
-    time.sleep(seconds)
-    kinds = [
-        cores_by_kind(spent_between(threads, again))
-        for device, threads in first.items()
-        if threads and (again := java_threads(processes[device]))
-    ]
-    return java_itself(kinds), None
+    known: dict[str, dict[int, RunningSubtask]] = defaultdict(dict)
+    for one in subtasks:
+        known[one.vertex][one.number] = one
+    answer = {}
+    for task in tasks:
+        own = [known[task.id][i] for i in range(task.parallelism) if i in known[task.id]]
+        inputs = [edge for edge in edges if edge.target == task.id]
+        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in inputs)
+        if task.parallelism < 2 or len(own) < task.parallelism or is_dealt:
+            continue
+        read = np.array([one.read for one in own], np.float64)
+        if not inputs and not read.sum() > 0:  # most versions of Flink do not count it
+            read = np.array([one.wrote for one in own], np.float64)
+        is_known = bool(inputs) or task.id in arrived
+        read = np.array(arrived.get(task.id, read), np.float64)
+        is_keyed = bool(inputs) and not any(edge.is_uneven for edge in inputs)
+        groups = task.max_parallelism if is_keyed else 0
+        surplus = _surplus(read, 1 / subtask_parts([groups], [task.parallelism]))
+        less = [one for one, more in zip(own, surplus, strict=True) if more < 0]
+        if surplus.any() and (is_known or all(map(_waits, less))):
+            answer[task.name] = tuple((read / read.sum()).tolist())
+    return answer
 
 
-def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
-    """Device → core seconds per second of the tasks of running jobs.
+def _surplus(read: Floats, parts: Floats) -> Floats:
+    """Tuples by which each subtask differs clearly from its expected part; else 0."""
+    if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
+        return np.zeros(len(read))
+    expected = read.sum() * parts
+    limits = np.maximum(SKEWED * expected, CLEAR * np.sqrt(expected))
+    return np.where(np.abs(read - expected) > limits, read - expected, 0.0)
 
-    Each job takes about ``seconds``.
-    """
-    taken: dict[str, float] = defaultdict(float)
-    for job in dict.fromkeys(jobs):
-        windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
-        windows.add(seconds)
-        for one, cpu in windows.last().subtasks:
-            taken[one.device] += cpu.cores
-    return dict(taken)
+
+def _waits(source: RunningSubtask) -> bool:
+    """Whether a subtask of a source has time for more tuples than it is offered, or has ended."""
+    if source.has_ended:
+        return True
+    return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from streamplace.engines.flink.cpu.threads import (
+    POLL_SECONDS,
     PROCESS_CPU,
     ClusterInterval,
     ClusterSnapshot,
@@ -32,15 +33,10 @@ from streamplace.engines.flink.rest.plan import FlinkTask, JobPlan, read_plan, s
 from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settings
 from streamplace.model.messages import shown
 
-POLL_SECONDS = 0.25
-PATIENCE_SECONDS = 30.0
+UPDATE_SECONDS = 30.0
 """Maximum wait for metrics that change rarely; one that has not changed by then is idle."""
-SILENCE_SECONDS = 10.0
-"""If Flink reports no metric of a job for this time, it never will."""
-LEAST_LOOKS = 25
-"""Answers without metrics that a Flink must have given by then: a busy one answers slowly."""
-YOUNG_MS = 60_000
-"""Maximum age of a job without metrics, which Flink fetches every ten seconds."""
+SILENCE_SECONDS = 20.0
+"""If Flink reports no metric of a job for this time, it never will: it fetches them twice."""
 LATE = 0.05
 """Part of a window that may be missing because its ends were noticed late."""
 RISING = ("numRecordsIn", "numRecordsOut", "numBytesIn")
@@ -49,10 +45,10 @@ RISING = ("numRecordsIn", "numRecordsOut", "numBytesIn")
 Kafka's sink lets its bytes fall whenever a transaction gets another producer.
 """
 COUNTS = (*RISING, "numBytesOut")
-BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
-MOST_BACK_PRESSURED = f"{BACK_PRESSURED}.max"
+BUSY_MS, BACK_PRESSURED_MS = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
+MOST_BACK_PRESSURED_MS = f"{BACK_PRESSURED_MS}.max"
 """Largest back-pressured time of a subtask of a vertex, which Flink tells beside the sum."""
-_METRICS = (*COUNTS, BUSY, BACK_PRESSURED)
+_METRICS = (*COUNTS, BUSY_MS, BACK_PRESSURED_MS)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 _PARTITION = re.compile(r"\.KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.currentOffset")
@@ -93,7 +89,7 @@ class Activity:
     @property
     def busy(self) -> float | None:
         """Busy seconds of its threads per second; None if Flink does not report them."""
-        return self.rates[BUSY] / 1000 if BUSY in self.rates else None
+        return self.rates[BUSY_MS] / 1000 if BUSY_MS in self.rates else None
 
     @property
     def is_silent(self) -> bool:
@@ -106,7 +102,7 @@ class Activity:
     @property
     def back_pressured(self) -> float:
         """Back-pressured seconds of its threads per second."""
-        return self.rates.get(BACK_PRESSURED, 0.0) / 1000
+        return self.rates.get(BACK_PRESSURED_MS, 0.0) / 1000
 
     @property
     def most_back_pressured(self) -> float:
@@ -115,46 +111,34 @@ class Activity:
         The times of subtasks are counted since their start, so while that of another subtask is
         larger, nothing is known of a subtask; 0 also if Flink reports only sums.
         """
-        return self.rates.get(MOST_BACK_PRESSURED, 0.0) / 1000
+        return self.rates.get(MOST_BACK_PRESSURED_MS, 0.0) / 1000
 
     def halves(self, metric: str) -> tuple[float, float] | None:
         """Change of a metric per second in the first half of the time and in the second.
 
         None if the metric was not read at three times.
         """
-        seen = self._values(metric)
+        seen = self.values(metric)
         if len(seen) < 3:
             return None
         (start, low), *inner, (end, high) = seen
         middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
         return (half - low) / (middle - start), (high - half) / (end - middle)
 
-    def lows(self, metric: str) -> tuple[float, float] | None:
-        """Least value of a metric in the first half of the time and in the second.
-
-        None if the metric was not read at three times.
-        """
-        seen = self._values(metric)
-        if len(seen) < 3:
-            return None
-        middle = (seen[0][0] + seen[-1][0]) / 2
-        first = min(value for now, value in seen if now <= middle)
-        return first, min(value for now, value in seen if now > middle)
-
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""
-        seen = self._values(metric)
+        seen = self.values(metric)
         if len(seen) < 2:
             return None
         (start, low), (end, high) = seen[0], seen[-1]
         return (high - low) / (end - start)
 
-    def _values(self, metric: str) -> list[tuple[float, float]]:
+    def values(self, metric: str) -> list[tuple[float, float]]:
         """Times at which a metric was read, with its values."""
         return [(now, counters[metric]) for now, counters in self.looks if metric in counters]
 
 
-IDLE = Activity(dict.fromkeys((*COUNTS, BUSY, BACK_PRESSURED), 0.0), 0.0)
+IDLE = Activity(dict.fromkeys((*COUNTS, BUSY_MS, BACK_PRESSURED_MS), 0.0), 0.0)
 """Activity of a vertex that has ended."""
 
 
@@ -252,7 +236,7 @@ def sample(
     """
     sampler = Sampler(rest, job, vertices, further)
     sampler.watch(seconds)
-    return sampler.between(0, 1)[0]
+    return sampler.between(0, 1)
 
 
 class Sampler:
@@ -272,34 +256,31 @@ class Sampler:
     ) -> None:
         more = further or {}
         root = f"/jobs/{quote(job, safe='')}/vertices"
-        self._rest, self._job = rest, job
-        self._tasks = {
+        self._rest, self._job, self._vertices = rest, job, vertices
+        self._watches = {
             v: _Watch(
                 f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum,max,avg&",
                 (*_METRICS, *more.get(v, ())),
             )
             for v in vertices
         }
-        self._processes = {
+        self._watches |= {
             m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", (PROCESS_CPU,))
             for m in managers
         }
-        self._watches = [*self._tasks.values(), *self._processes.values()]
-        self._marks = [[0] * len(self._watches)]
+        self._marks = [dict.fromkeys(self._watches, 0)]
 
     def watch(self, seconds: float) -> None:
         """Measure one more window of at least ``seconds`` for each vertex."""
-        began, looks = time.monotonic(), 0
-        deadline = began + seconds + PATIENCE_SECONDS
+        began = time.monotonic()
+        deadline = began + seconds + UPDATE_SECONDS
         while time.monotonic() < deadline and self._is_short(seconds):
-            age = self._rest.running_job(self._job).get("duration", YOUNG_MS)
-            for watch in self._watches:
+            self._rest.running_job(self._job)
+            for watch in self._watches.values():
                 if time.monotonic() < deadline:
                     _look(self._rest, self._job, watch)
-            looks += 1
-            is_silent = all(watch.previous is None for watch in self._tasks.values())
-            is_silent = is_silent and looks >= LEAST_LOOKS
-            if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
+            is_silent = all(self._watches[v].previous is None for v in self._vertices)
+            if is_silent and time.monotonic() >= began + SILENCE_SECONDS:
                 raise FlinkError(
                     f"Flink has reported no metrics of job {shown(self._job)} for "
                     f"{SILENCE_SECONDS:g} s, so nothing can be measured; after the loss of a "
@@ -309,32 +290,25 @@ class Sampler:
                     "metrics.internal.query-service.port of its TaskManagers"
                 )
             time.sleep(POLL_SECONDS)
-        for watch in self._watches:
+        for watch in self._watches.values():
             watch.is_used = bool(watch.looks)
-        self._marks.append([max(0, len(watch.looks) - 1) for watch in self._watches])
+        self._marks.append({key: max(0, len(one.looks) - 1) for key, one in self._watches.items()})
 
-    def between(self, first: int, last: int) -> tuple[dict[str, Activity], dict[str, Activity]]:
+    def between(self, first: int, last: int) -> dict[str, Activity]:
         """Activity of vertices and of TaskManagers from the end of one window to that of another.
 
         Windows are numbered from 1; 0 is the beginning.
         """
-        seen = iter(
-            watch.activity(since, until)
-            for watch, since, until in zip(
-                self._watches, self._marks[first], self._marks[last], strict=True
-            )
-        )
-        return (
-            {vertex: next(seen) for vertex in self._tasks},
-            {manager: next(seen) for manager in self._processes},
-        )
+        return {
+            key: watch.activity(self._marks[first][key], self._marks[last][key])
+            for key, watch in self._watches.items()
+        }
 
     def _is_short(self, seconds: float) -> bool:
         """Whether a vertex or TaskManager needs more time; changes are noticed late."""
-        begins = zip(self._watches, self._marks[-1], strict=True)
         return any(
-            watch.span(since) < seconds - min(watch.unsure, LATE * seconds)
-            for watch, since in begins
+            watch.span(self._marks[-1][key]) < seconds - min(watch.unsure, LATE * seconds)
+            for key, watch in self._watches.items()
         )
 
 
@@ -385,9 +359,9 @@ def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
     """Sums over the subtasks, or values of a TaskManager, that are numbers."""
     told = [(row["id"], row.get("sum", row.get("value", math.nan))) for row in rows]
     told += [
-        (MOST_BACK_PRESSURED, row["max"])
+        (MOST_BACK_PRESSURED_MS, row["max"])
         for row in rows
-        if row["id"] == BACK_PRESSURED and "max" in row
+        if row["id"] == BACK_PRESSURED_MS and "max" in row
     ]
     numbers = {}
     for name, text in told:
@@ -427,12 +401,7 @@ class JobWindows:
     ``plan``: its plan, if it was already read.
     """
 
-    def __init__(
-        self,
-        rest: Rest,
-        job: str,
-        plan: JobPlan | None = None,
-    ) -> None:
+    def __init__(self, rest: Rest, job: str, plan: JobPlan | None = None) -> None:
         self.rest, self.job = rest, job
         self.name, self.tasks, self.edges = plan or read_plan(rest, job)
         sources = sources_of(self.tasks, self.edges)
@@ -460,21 +429,27 @@ class JobWindows:
         """Measure one more window of at least ``seconds``."""
         self._sampler.watch(seconds)
         self._marks.append(self._mark(self._marks[-1].cluster))
-        self._check_same_subtasks()
+        before, after = (
+            {one.key: one.thread for one in mark.cluster.subtasks if one.job == self.job}
+            for mark in self._marks[-2:]
+        )
+        if before != after:  # counters of a subtask that began again may hide it by growing fast
+            self.rest.running_job(self.job)
+            raise restarted(self.job)
 
     def last(self, number: int = 1) -> JobInterval:
         """Measurements of the last ``number`` windows together."""
         end = len(self._marks) - 1
         first, last = self._marks[end - number], self._marks[end]
-        activity, managers = self._sampler.between(end - number, end)
-        activity = {task.id: IDLE if task.has_ended else activity[task.id] for task in self.tasks}
+        seen = self._sampler.between(end - number, end)
+        activity = {task.id: IDLE if task.has_ended else seen[task.id] for task in self.tasks}
         cluster = between(first.cluster, last.cluster, self.generated)
         processes = {
-            device: own.rates[PROCESS_CPU] * 1e-9
-            for device, own in managers.items()
-            if PROCESS_CPU in own.rates
+            device: seen[device].rates[PROCESS_CPU] * 1e-9
+            for device in self.devices & seen.keys()
+            if PROCESS_CPU in seen[device].rates
         }
-        busy = {task: seen.busy for task, seen in activity.items()}
+        busy = {task: one.busy for task, one in activity.items()}
         subtasks = cpu_by_subtask(self.job, cluster, busy, processes)
         return JobInterval(activity, cluster, subtasks, self._lags(first, last))
 
@@ -487,16 +462,6 @@ class JobWindows:
             if len(sent) == len(before) == len(after):
                 answer[source] = list(zip(sent, before, after, strict=True))
         return answer
-
-    def _check_same_subtasks(self) -> None:
-        """Raise FlinkError if a subtask began again, whose counters may hide it by growing fast."""
-        before, after = (
-            {one.key: one.thread for one in mark.cluster.subtasks if one.job == self.job}
-            for mark in self._marks[-2:]
-        )
-        if before != after:
-            self.rest.running_job(self.job)
-            raise restarted(self.job)
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         cluster = snapshot(self.rest, self.job, self.processes, before)

@@ -44,8 +44,8 @@ BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
 SUBTASK_BLOCKED = 0.1
 """Largest share of time that a subtask may be back-pressured; also Flink's own threshold."""
-NOISE = 3.0
-"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
+COUNT_ERRORS = 3.0
+"""Largest difference of counts that agree, as a multiple of the root of their number (taste)."""
 POLLED_RATE = 1000.0
 """Minimum tuples/s of a busy subtask of a source that is at its limit.
 
@@ -64,10 +64,8 @@ LEAST_RATE = 1e-9
 """Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
 RATE_SECONDS = 5.0
 """Duration of each measurement of a rate that is steady."""
-LEAST_NOISE = 0.03
-"""Relative difference between runs of one placement (docs/evidence.md)."""
 ERRORS = 2.0
-"""Minimum difference of two rates in standard errors for one to be lower."""
+"""Standard errors of a rate, or of its slope, within which a difference is noise (taste)."""
 _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 
 
@@ -92,7 +90,7 @@ class SubtaskFlow(NamedTuple):
     @property
     def falls_behind(self) -> bool:
         """Whether its lag grows although it reads as fast as it can."""
-        noise = NOISE * math.sqrt(self.rate / max(self.seconds, 1.0))
+        noise = COUNT_ERRORS * counting_error(self.rate, self.seconds)
         return self.is_draining and self.growth > BLOCKED * self.rate + noise
 
 
@@ -123,11 +121,6 @@ class SourceFlow:
     most_back_pressured: float = 0.0
     subtasks: Sequence[SubtaskFlow] = ()  # empty if they do not report their lag
     partitions: int = 0  # partitions of Kafka that it reads; 0 if it reads others
-
-    @property
-    def knows_backlog(self) -> bool:
-        """Whether all sources report what waits for them."""
-        return self.pending is not None
 
     @property
     def offered(self) -> float | None:
@@ -179,8 +172,8 @@ class SourceFlow:
         limits = [one.rate * total / one.arrived for one in self.subtasks if one.is_draining]
         return min(limits, default=None)
 
-    def logged(self) -> "SourceFlow":
-        """Log what was found of each source; return the same."""
+    def log(self) -> None:
+        """Log what was found of each source."""
         for one in self.sources.values():
             LOG.debug(
                 "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s, drained in "
@@ -189,15 +182,11 @@ class SourceFlow:
                 *(one.drained_in, one.back_pressured, one.most_back_pressured),
                 *(one.why or "not limited", [*one.subtasks], one.sustained),
             )
-        return self
 
     def misses(self, other: "SourceFlow", share: float) -> bool:
         """Whether the rate is lower than a share of another, beyond the noise of both."""
-        least = replace(other, rate=share * other.rate, error=share * other.error)
-        return self.rate + self._noise(least) < least.rate
-
-    def _noise(self, other: "SourceFlow") -> float:
-        return ERRORS * math.hypot(self.error, other.error)
+        noise = ERRORS * math.hypot(self.error, share * other.error)
+        return self.rate + noise < share * other.rate
 
     def without_ended(self, now: "SourceFlow") -> "SourceFlow":
         """Output without that of sources which have ended since."""
@@ -265,7 +254,7 @@ def flow_of(
             why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
     return SourceFlow(
         rate,
-        math.hypot(_error(seen, metric), counting_error(seen, rate)),
+        math.hypot(_error(seen, metric), counting_error(rate, seen.seconds)),
         is_limited=why is not None,
         keeps_up=rate > 0
         and why is None
@@ -309,20 +298,21 @@ def together(
 def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFlow | None:
     """Watch the sources of a job for a while; None if Flink does not report their output."""
     document = rest.running_job(job)
-    names = _sources(document)
-    number = {vertex["id"]: vertex["parallelism"] for vertex in document["vertices"]}
+    vertices = {vertex["id"]: vertex for vertex in document["vertices"]}
+    running = {
+        v: name for v, name in source_names(document).items() if vertices[v]["status"] != FINISHED
+    }
+    metrics = {v: (sent_by(name), pending_of(name)) for v, name in running.items()}
     processes = processes_of(rest)
     before = {device: CpuTime.of(pid) for device, pid in processes.items()}
     try:
-        counters = {v: (sent_by(name), pending_of(name)) for v, name in names.items()}
-        activities = sample(rest, job, [*names], seconds, counters)
+        seen = sample(rest, job, [*running], seconds, metrics)
     except FlinkError:  # the job has ended
         return None
-    if not names or any(sent_by(name) not in activities[v].rates for v, name in names.items()):
+    if not seen or any(metrics[v][0] not in one.rates for v, one in seen.items()):
         return None
-    seen = [activities[vertex] for vertex in names]
-    is_unread = any(one.seconds == 0 and not one.is_silent for one in seen)
-    if is_unread or all(one.is_silent for one in seen):  # Flink fetches no metrics now
+    is_unread = any(one.seconds == 0 and not one.is_silent for one in seen.values())
+    if is_unread or all(one.is_silent for one in seen.values()):  # Flink fetches no metrics now
         return None
     used = {
         device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()
@@ -333,18 +323,20 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         v: flow_of(
             lasting.get(v, name),
             name,
-            activities[v],
-            number[v],
+            seen[v],
+            vertices[v]["parallelism"],
             full=sorted(full & _devices(rest, job, v)) if full else (),
         )
-        for v, name in names.items()
+        for v, name in running.items()
     }
-    return together(
+    flow = together(
         flows.values(),
-        math.hypot(*(_error(activities[v], sent_by(name)) for v, name in names.items())),
+        math.hypot(*(_error(seen[v], sent) for v, (sent, _) in metrics.items())),
         {name: flows[v] for v, name in lasting.items() if v in flows},
         seconds,
-    ).logged()
+    )
+    flow.log()
+    return flow
 
 
 def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
@@ -355,17 +347,21 @@ def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
 
     ``pending``: metric of its unread records.
     """
-    growth = seen.growth(pending)
+    growth, values, is_steady = seen.growth(pending), seen.values(pending), True
     if growth is None:
         return None
-    halves, lows = seen.halves(pending), seen.lows(pending)
-    is_steady = halves is None or lows is None or (min(halves) > 0 and lows[1] > lows[0])
-    return is_steady and growth > BLOCKED * rate + NOISE * counting_error(seen, rate)
+    if (halves := seen.halves(pending)) is not None:
+        middle = (values[0][0] + values[-1][0]) / 2
+        first = min(value for now, value in values if now <= middle)
+        second = min(value for now, value in values if now > middle)
+        is_steady = min(halves) > 0 and second > first
+    noise = COUNT_ERRORS * counting_error(rate, seen.seconds)
+    return is_steady and growth > BLOCKED * rate + noise
 
 
-def counting_error(seen: Activity, rate: float) -> float:
+def counting_error(rate: float, seconds: float) -> float:
     """Standard error of a rate that was counted, if tuples come at random."""
-    return math.sqrt(rate / max(seen.seconds, 1.0))
+    return math.sqrt(rate / max(seconds, 1.0))
 
 
 def _error(seen: Activity, metric: str) -> float:
@@ -380,12 +376,6 @@ def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
     """TaskManagers with subtasks of a vertex."""
     answer = rest.get(f"/jobs/{job}/vertices/{quote(vertex, safe='')}")
     return {str(row.get("taskmanager-id")) for row in answer["subtasks"]}
-
-
-def _sources(document: Job) -> dict[str, str]:
-    """Vertices without inputs that run, with the names of their sources."""
-    ended = {vertex["id"] for vertex in document["vertices"] if vertex["status"] == FINISHED}
-    return {v: name for v, name in source_names(document).items() if v not in ended}
 
 
 def _lasting_names(document: Job) -> dict[str, str]:
@@ -417,43 +407,28 @@ def with_offered(graph: StreamGraph, flow: SourceFlow) -> StreamGraph:
     return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
 
 
-def check_rate(rate: Quantity) -> None:
-    """Raise SettingError or UnitError if a text is neither a rate nor a multiple of one."""
-    if _factor(rate) is None and not 0 < tuple_rate(rate) <= LARGEST:
-        raise SettingError(f"--rate is {rate}; it must be above 0, such as 50000 or 2x")
+def asked_rate(rate: Quantity, flow: SourceFlow | None = None) -> float:
+    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``; by default a multiple of 1.
 
-
-def asked_rate(rate: Quantity, flow: SourceFlow) -> float:
-    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``.
-
-    >>> asked_rate("2x", SourceFlow(30.0)), asked_rate("1 k/s", SourceFlow(0.0))
-    (60.0, 1000.0)
+    >>> asked_rate("2x", SourceFlow(30.0)), asked_rate("1 k/s"), asked_rate("2x")
+    (60.0, 1000.0, 2.0)
     """
-    factor = _factor(rate)
-    if factor is None:
-        return tuple_rate(rate)
-    offered = flow.offered
-    if offered is None:
+    match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
+    offered = 1.0 if flow is None else flow.offered
+    if match is None:
+        asked = tuple_rate(rate)
+    elif offered is None and flow is not None:
         held = [name for name, one in flow.sources.items() if one.offered is None]
         raise SettingError(
             f"{listed(held)} may be offered more than is emitted, because of back-pressure or "
             "missing CPU, and no pending records are reported, so the rate that "
             f"--rate {rate} multiplies is unknown; give --rate in tuples/s"
         )
-    if not 0 < factor * offered <= LARGEST:
+    else:
+        asked = float(match[1]) * (offered or 0.0)
+    if not 0 < asked <= LARGEST:
         raise SettingError(
-            f"--rate {rate} is a multiple of {digits(offered)} tuples/s, which the sources are "
-            f"offered now; the result must be above 0 and at most {LARGEST:g}"
+            f"--rate is {quoted(str(rate))}, or {asked:g} tuples/s; it must be above 0 and at most "
+            f"{LARGEST:g}, such as 50000 or 2x of what the sources are offered"
         )
-    return factor * offered
-
-
-def _factor(rate: Quantity) -> float | None:
-    """Number before an x; None if there is no x."""
-    match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
-    if match is None:
-        return None
-    factor = float(match[1])
-    if not 0 < factor <= LARGEST:
-        raise SettingError(f"--rate is {quoted(rate)}; the factor must be above 0")
-    return factor
+    return asked

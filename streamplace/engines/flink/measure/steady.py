@@ -16,50 +16,51 @@ from statistics import mean
 
 import numpy as np
 
-from streamplace.engines.flink.measure.profile import JobProfile, LoadWindow, profile_of
+from streamplace.engines.flink.cpu.threads import COMPILERS
+from streamplace.engines.flink.measure.profile import JobProfile, LoadWindow, costs_of, profile_of
 from streamplace.engines.flink.measure.sampling import JobWindows
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.measure.sources import COUNT_ERRORS, ERRORS, RATE_SECONDS
+from streamplace.engines.flink.rest.client import Rest
 
-LEAST_VARIATION = 0.05
-"""Minimum standard deviation of the rate of a source that varies, relative to it."""
-NOISE = 3.0
-"""Counts agree if they differ by less than this multiple of the square root of their number."""
 PATIENCE_SECONDS = 120.0
 """Default time limit for a job to become steady."""
 LONGER = 2.5
 """Factor of the patience with a job whose counters Flink updates so rarely that windows are few."""
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
-MOST_COMPILERS = 0.15
-"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
 STEADY = 0.05
 """Largest relative change over that time that does not matter."""
-ERRORS = 2.0
-"""Standard errors of a slope within which it is noise."""
 MOST_CHANGE = 0.3
 """Largest change by which a slope may be noise; a steady job does not vary by more."""
+MOST_COMPILERS = 0.15
+"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
+LEAST_COMPILERS = 0.02
+"""Compilers are ignored below this part of the CPU limit of TaskManagers.
+
+In a job with a low load they continue for minutes, partly with code that serves the profiler.
+"""
+VARYING_SECONDS = 60.0
+"""Duration of each measurement of a varying rate, as of windows that fire once a minute."""
+LEAST_VARIATION = 0.05
+"""Minimum standard deviation of the rate of a source that varies, relative to it."""
 
 
-class UnsteadyJob(FlinkError):
-    """A job that cannot be measured yet; the message says what to wait for."""
+def rate_seconds(seen: JobProfile) -> float:
+    """For how long the rate of a job has to be measured: longer if that of a source varies.
 
-
-def rates_vary(seen: JobProfile) -> bool:
-    """Whether the rate of a source varies from window to window, by more than counting explains.
-
-    A rate that rises steadily, as that of a job whose code is being compiled, does not vary.
+    It varies if it differs from window to window by more than counting explains. A rate that rises
+    steadily, as that of a job whose code is being compiled, does not.
     """
-    return any(_varies(source.id, seen) for source in seen.sources)
-
-
-def _varies(source: str, seen: JobProfile) -> bool:
-    rates = [one.tuples.get(source, 0.0) for one in seen.windows]
-    if len(rates) < 3 or not any(rates):
-        return False
-    seconds = mean(max(one.seconds, 1.0) for one in seen.windows)
-    spread = math.sqrt(mean((low - high) ** 2 for low, high in pairwise(rates)) / 2)
-    least = max(LEAST_VARIATION, seen.activity[source].unsure / seconds)
-    return spread > least * mean(rates) + NOISE * math.sqrt(mean(rates) / seconds)
+    for source in seen.sources:
+        rates = [one.rates[source.id] for one in seen.windows]
+        if len(rates) < 3 or not any(rates):
+            continue
+        seconds = mean(max(one.seconds, 1.0) for one in seen.windows)
+        spread = math.sqrt(mean((low - high) ** 2 for low, high in pairwise(rates)) / 2)
+        least = max(LEAST_VARIATION, seen.activity[source.id].unsure / seconds)
+        if spread > least * mean(rates) + COUNT_ERRORS * math.sqrt(mean(rates) / seconds):
+            return VARYING_SECONDS
+    return RATE_SECONDS
 
 
 def steady_profile(
@@ -75,8 +76,6 @@ def steady_profile(
     ``patience``: seconds after which a job is measured although it is not steady, with what may
     still change told by the ``drift`` of its profile.
     ``tell``: function that receives a message after every window.
-
-    UnsteadyJob is raised if its rates cannot be measured.
     """
     windows = JobWindows(rest, job)
     loads: list[LoadWindow] = []
@@ -84,20 +83,17 @@ def steady_profile(
     while True:
         windows.add(seconds)
         seen = profile_of(windows)
-        try:
-            seen.check_sources()
-        except FlinkError as error:  # all further windows would be useless, too
-            raise UnsteadyJob(str(error)) from None
-        loads.append(seen.as_window())
+        seen.check_sources()  # else all further windows would be useless, too
+        loads.append(window_of(seen))
         last = _last(loads)
         waited = time.monotonic() - began
-        reason = why_unsteady(last, {source.id for source in seen.sources})
+        reason = why_unsteady(last)
         is_enough = len(loads) >= LEAST_WINDOWS or waited >= LONGER * patience
         if not reason or (waited >= patience and is_enough):
             break
         tell(f"the job is not steady after {waited:.0f} s: {reason}")
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))
-    answer.flow.logged()
+    answer.flow.log()
     if not reason:
         tell(f"the job was watched for {waited:.0f} s until it was steady")
         return answer
@@ -111,6 +107,21 @@ def steady_profile(
     return replace(answer, drift=drift)
 
 
+def window_of(seen: JobProfile) -> LoadWindow:
+    """Rates and CPU of a profile of one window."""
+    compilers, usage = 0.0, {} if seen.present is None else seen.present.usage
+    cores = sum(one.kinds.get(COMPILERS, 0.0) for one in usage.values())
+    if cores > LEAST_COMPILERS * sum(one.share.limit for one in usage.values()):
+        compilers = cores / sum(seen.used.values())
+    return LoadWindow(
+        max((one.seconds for one in seen.activity.values()), default=0.0),
+        {source.id: seen.tuples[source.id] for source in seen.sources},
+        sum(one.cores for one in seen.cpu.values()),
+        compilers,
+        seen.subtasks,
+    )
+
+
 def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
     """The last windows over which a job must be steady; all, if they are too few."""
     number, seconds = 0, 0.0
@@ -121,26 +132,23 @@ def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
     return list(windows[-number:])
 
 
-def why_unsteady(windows: Sequence[LoadWindow], sources: set[str]) -> str:
+def why_unsteady(windows: Sequence[LoadWindow]) -> str:
     """Why a job is not steady over some windows; empty if it is.
 
-    >>> rising = [LoadWindow(5.0, {"src": rate}, {"src": 0.1}) for rate in (100, 120, 140, 160)]
-    >>> why_unsteady(rising, {"src"})
+    >>> rising = [LoadWindow(5.0, {"src": rate}, 0.1) for rate in (100, 120, 140, 160)]
+    >>> why_unsteady(rising)
     'its rate changed by +46% in 20 s'
-    >>> why_unsteady(rising[-1:] * 4, {"src"})
+    >>> why_unsteady(rising[-1:] * 4)
     ''
     """
     seconds = sum(one.seconds for one in windows)
     if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
         return f"it was watched for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
-    compilers = windows[-1].compilers or 0.0
+    compilers = windows[-1].compilers
     if compilers >= MOST_COMPILERS:
         return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
-    rates = [sum(one.tuples.get(source, 0.0) for source in sources) for one in windows]
-    costs = [
-        sum(one.cores.values()) / rate for one, rate in zip(windows, rates, strict=True) if rate > 0
-    ]
-    for what, values in (("rate", rates), ("CPU per tuple", costs)):
+    rates = [one.rate for one in windows]
+    for what, values in (("rate", rates), ("CPU per tuple", costs_of(windows))):
         if change := change_of(values):
             return f"its {what} changed by {change:+.0%} in {seconds:.0f} s"
     return ""
@@ -168,11 +176,7 @@ def change_of(values: Sequence[float]) -> float:
 
 def drift_of(windows: Sequence[LoadWindow]) -> float:
     """Relative range of the CPU per tuple of a job over some windows; infinite if it is unknown."""
-    costs = [
-        sum(one.cores.values()) / sum(one.tuples.values())
-        for one in windows
-        if sum(one.tuples.values()) > 0 and sum(one.cores.values()) > 0
-    ]
-    if len(costs) < LEAST_WINDOWS:
+    costs = costs_of(windows)
+    if len(costs) < LEAST_WINDOWS or not any(costs):
         return math.inf
     return (max(costs) - min(costs)) / mean(costs)

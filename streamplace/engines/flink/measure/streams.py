@@ -172,7 +172,7 @@ def shares(
 
 BYTES_OF_A_TUPLE = 6.4
 """Bytes that cost as much as handing on a tuple, from benchmarks/calibration.py."""
-FIXED = Prior(0.012, 0.6)
+SENDING_FIXED = Prior(0.012, 0.6)
 """Cores of a TaskManager that exchanges tuples, at any rate; of five jobs on four TaskManagers."""
 PER_BYTE = Prior(3e-9, 0.7)
 """Core seconds per byte at each end, of the same (docs/assets/calibration.jsonl)."""
@@ -183,7 +183,7 @@ MESSAGE_COST = "message cost"
 ASSUMED_SECONDS = 115e-6
 """Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
 """
-NETWORK = ""
+NETWORK_KEY = ""
 """Key of the threads that send and receive among the observed operators, whose names have letters.
 """
 
@@ -248,7 +248,7 @@ def sending_cost(loads: Iterable[Observation]) -> SendingCost | None:
     rows = list(loads)
     if not rows:
         return None
-    found = task_cost(rows, FIXED, PER_BYTE)
+    found = task_cost(rows, SENDING_FIXED, PER_BYTE)
     LOG.debug(
         "network: %.4g cores of each TaskManager at any rate, %.3g ns per byte, of %s",
         *(found.fixed, 1e9 * found.per_tuple, rows),

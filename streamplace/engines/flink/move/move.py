@@ -9,7 +9,7 @@ from itertools import count
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
+from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
 from streamplace.engines.flink.move.carried import (
     CHECKPOINTING,
     UNTOLD,
@@ -29,7 +29,6 @@ from streamplace.engines.flink.move.journal import (
 )
 from streamplace.engines.flink.move.saving import UNDER_WAY, resumable, stop_status
 from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import seconds_for
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     Transaction,
@@ -84,7 +83,7 @@ class MovePlan:
     name: str = ""  # name of the job
     # Folder with a folder of checkpoints for each job; None if unknown.
     checkpoints: str | None = None
-    varies: bool = False  # whether the rate of a source varies, so that it is measured for longer
+    rate_seconds: float = RATE_SECONDS  # for how long its rate has to be measured
 
     @property
     def is_needed(self) -> bool:
@@ -208,7 +207,7 @@ class FlinkMove:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
         if self.settings.compares_rates:
             with suppress(Refusal):
-                flow = source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
+                flow = source_flow(self.rest, plan.job, plan.rate_seconds)
                 if flow is None:
                     self.tell(f"note: Flink reports no rate of the sources, so {UNCOMPARED}")
                 return flow

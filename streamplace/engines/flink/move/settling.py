@@ -28,13 +28,6 @@ from streamplace.io.placements import Prediction
 from streamplace.model.units import digits
 
 LOG = logging.getLogger(__package__)
-VARYING_SECONDS = 60.0
-"""Duration of each measurement of a varying rate, as of windows that fire once a minute."""
-
-
-def seconds_for(*, varies: bool) -> float:
-    """Duration of each measurement of a rate that varies, or does not."""
-    return VARYING_SECONDS if varies else RATE_SECONDS
 
 
 def settle(
@@ -90,7 +83,7 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
         return
     before = before.without_ended(flow)
     LOG.debug("job %s reads %.6g tuples/s, %.6g before", job, flow.rate, before.rate)
-    if flow.keeps_up and (before.is_limited or flow.knows_backlog):
+    if flow.keeps_up and (before.is_limited or flow.pending is not None):
         return
     if flow.misses(before, settings.least_rate):
         raise FlinkError(

@@ -23,9 +23,14 @@ from streamplace.engines.flink.decide.candidates import (
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
 from streamplace.engines.flink.decide.layouts import even_layout
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import ALL, ASSUMED_CPU
+from streamplace.engines.flink.measure.cluster import (
+    ALL,
+    ASSUMED_CPU,
+    Measurement,
+    placed,
+    possible_orders,
+)
 from streamplace.engines.flink.measure.fit import Observed
-from streamplace.engines.flink.measure.measurement import Measurement, placed, possible_orders
 from streamplace.engines.flink.measure.profile import UNMEASURED_PYTHON
 from streamplace.engines.flink.watch.deciding import LayoutOption
 from streamplace.model.cluster import Cluster

@@ -20,7 +20,7 @@ from streamplace.engines.flink.constants import AGAIN_SECONDS, OLD_SECONDS
 from streamplace.engines.flink.decide.improving import Trial
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observed
-from streamplace.engines.flink.measure.sources import LEAST_NOISE, SourceFlow, source_flow
+from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move.saving import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import layout_of
@@ -39,6 +39,7 @@ from streamplace.engines.flink.watch.deciding import (
 from streamplace.engines.flink.watch.log import JobWatched, WatchLog
 from streamplace.engines.flink.watch.modelling import JobModel
 from streamplace.errors import StreamplaceError
+from streamplace.io.ledger import NOISE
 from streamplace.io.watches import MOVED, WatchDecision, WatchRound, seconds_since, utc_now
 from streamplace.model.intervals import RateInterval
 
@@ -114,7 +115,7 @@ def round_of(
         return seen
     growth, rate = (now.backlog - before.backlog) / seconds, (before.rate + now.rate) / 2
     much = LAG_SECONDS * rate
-    falls_behind = growth > LEAST_NOISE * rate and now.backlog > much
+    falls_behind = growth > NOISE * rate and now.backlog > much
     return replace(
         seen,
         arriving=max(0.0, rate + growth),
