@@ -16,8 +16,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, sampling
-from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
+from streamplace.engines.flink.measure.cluster import HEADROOM, background, measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
@@ -32,7 +31,6 @@ from streamplace.engines.flink.measure.streams import (
 )
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import read_plan
-from streamplace.io.clusters import parse_cluster
 
 MANAGER = TASK_MANAGER | {"id": "a", "hardware": {"cpuCores": 1}, "memoryConfiguration": {}}
 
@@ -88,8 +86,8 @@ def test_a_port_alone_does_not_make_a_task_manager_local(
 def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor waited for, nor taken for those of another cluster on this machine."""
     monkeypatch.setattr(cpu, "local_task_managers", lambda: [os.getpid()])
-    monkeypatch.setattr(profiling, "time", None)
-    assert profiling.background(flink(MANAGER), None, 60.0) == (None, None)
+    monkeypatch.setattr(cluster, "time", None)
+    assert background(flink(MANAGER), None, 60.0) == (None, None)
 
 
 def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
@@ -98,7 +96,7 @@ def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
     """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
-    for module in (profiling, cluster, sampling):
+    for module in (cluster, sampling):
         monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
     monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
     measured = FlinkEngine(flink.rest).cluster("job", 10.0)
@@ -136,11 +134,10 @@ def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     processes = {"dev-0": 0, "dev-1": 1}
     with_threads(monkeypatch, threads, processes)
-    for module in (profiling, cluster):
-        monkeypatch.setattr(module, "processes_of", lambda _: processes)
+    monkeypatch.setattr(cluster, "processes_of", lambda _: processes)
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
-    monkeypatch.setattr(profiling, "time", clock)
-    monkeypatch.setattr(profiling, "java_threads", threads)
+    monkeypatch.setattr(cluster, "time", clock)
+    monkeypatch.setattr(cluster, "java_threads", threads)
     return flink
 
 
@@ -171,14 +168,12 @@ def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     """In MIPS, beside the headers, the headroom and the cost of a remote tuple."""
     sending = SendingCost(5e-6, 2e-9, fixed=0.01)
     measured = measured_cluster(flink(MANAGER), "1000 MIPS", "106 Mbps", java=0.02, sending=sending)
-    text = measured.as_toml()
-    assert "reserved = 30 " in text
-    parsed = parse_cluster(text.encode(), "c")
+    assert "reserved = 30 " in measured.as_toml()
+    parsed = measured.cluster()
     free = 1 - HEADROOM
     assert parsed.devices.speed.tolist() == pytest.approx([free * 970])
     costs = parsed.overhead_s, parsed.overhead_s_per_byte
     assert costs == pytest.approx((5e-6 / free, 2e-9 / free))
-    assert measured.cluster() == parsed
 
 
 def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:

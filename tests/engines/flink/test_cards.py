@@ -21,7 +21,6 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
 from streamplace.errors import StreamplaceError
-from streamplace.io.clusters import parse_cluster
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
@@ -31,7 +30,6 @@ def written(sending: SendingCost | None = None, **cards: str) -> str:
     given = {"" if name == "all" else name: speed for name, speed in cards.items()}
     rest = FakeFlink(healthy("d0", "d1")).rest
     measured = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=given)
-    assert parse_cluster(measured.as_toml().encode(), "c") == measured.cluster()
     return measured.as_toml()
 
 
@@ -108,18 +106,16 @@ def test_the_link_speed_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {"d1": 7})
     monkeypatch.setattr(clusters, "link_speed", lambda process: 10_000)
     text = written()
-    assert [row["egress"] for row in tomllib.loads(text)["devices"]] == ["1 Gbps", "10000 Mbps"]
-    assert 'egress = "10000 Mbps"  # network card, link speed' in text
+    assert text.count('egress = "1 Gbps"  # network card, assumed') == 1
+    assert text.count('egress = "10000 Mbps"  # network card, link speed') == 1
 
 
 @pytest.mark.parametrize(
     ("network", "facts", "speed"),
     [
         (1, {"device": "", "speed": "25000"}, 25_000),
-        (1, {"bonding": "", "speed": "20000"}, 20_000),
         (1, {"speed": "10000"}, None),  # a virtual interface says so whatever is behind it
         (1, {"device": "", "speed": "-1"}, None),  # without a cable
-        (1, {"device": ""}, None),
         (2, {"device": "", "speed": "1000"}, None),  # it sees the machine's cards in a shared /sys
     ],
 )

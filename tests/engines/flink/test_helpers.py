@@ -7,7 +7,6 @@ from streamplace.engines.flink.cpu.threads import (
     charged_to_tasks,
     cores_by_kind,
     java_itself,
-    share_of_others,
 )
 
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
@@ -93,7 +92,6 @@ def test_threads_of_kafka_clients_are_those_of_sinks_and_sources(
     sinks = dict(zip(writers, (100.0, 300.0), strict=True))
     found = charged_to_tasks(own, dict.fromkeys(writers, 0.1), {}, sinks)
     assert [found[name] for name in writers] == pytest.approx(charged)
-    assert share_of_others([cores_by_kind(own)]) == 0
 
 
 def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
@@ -104,4 +102,3 @@ def test_java_itself_is_the_mean_of_task_managers_with_subtasks() -> None:
     assert java_itself([few, more, idle]) == pytest.approx(0.06)
     assert java_itself([idle, {}]) == pytest.approx(0.01)
     assert java_itself([]) == 0
-    assert share_of_others([more]) == pytest.approx(0.85 / 1.85)

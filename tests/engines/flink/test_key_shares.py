@@ -26,11 +26,10 @@ from streamplace.engines.flink.measure.cluster import (
     ORDERS,
     Measurement,
     capacity,
-    key_shares,
     possible_orders,
 )
 from streamplace.engines.flink.measure.graph import agreement, measured_graph
-from streamplace.engines.flink.measure.profile import Present, Usage, profile
+from streamplace.engines.flink.measure.profile import Present, Usage, key_shares, profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError
 from streamplace.model.expansion import expand

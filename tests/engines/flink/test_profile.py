@@ -13,6 +13,7 @@ from lazy_flink import (
     Clock,
     LazyFlink,
     Vertex,
+    doubts,
     rates,
     with_threads,
     writing_shop,
@@ -73,17 +74,9 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
 def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     """Also where Flink has changed one of two numbers; the plan says FORWARD as before."""
     job = writing_shop(threads)
-    job.vertices["v1"].inputs = [("v0", "RESCALE")]
-    assert measured_graph(profile(job.rest, "job", 10), MIPS).streams.partitioning == (
-        "rescale",
-        "forward",
-    )
-    job = writing_shop(threads)
-    job.vertices["v2"].parallelism = 4
-    assert measured_graph(profile(job.rest, "job", 10), MIPS).streams.partitioning == (
-        "hash",
-        "rescale",
-    )
+    job.vertices["v1"].inputs, job.vertices["v2"].parallelism = [("v0", "RESCALE")], 4
+    graph = measured_graph(profile(job.rest, "job", 10), MIPS)
+    assert graph.streams.partitioning == ("rescale", "rescale")
 
 
 def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sent(
@@ -245,9 +238,6 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
     assert "rate of src: 'dev-0' has no CPU left for it, so its actual rate may be higher" in told
 
 
-FULL = sum(CPU.values())
-
-
 @pytest.mark.parametrize("seconds", [10.0, 50.0])
 @pytest.mark.parametrize(("steady", "falls_behind"), [(0.0, False), (120.0, True)])
 def test_a_backlog_that_arrives_in_transactions_does_not_grow(
@@ -267,22 +257,67 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(
     assert seen.is_limited is falls_behind
 
 
-def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
-    """It calls the busy time of old sources NaN."""
-    flink = writing_shop(clock)
-    source = flink.vertices["v0"]
-    source.rates = {**source.rates, "accumulateBusyTimeMs": "NaN"}
-    graph = measured_graph(profile(flink.rest, "job", 10), MIPS)
-    assert "ipt of src: unknown and counted as 0" in str(graph.attributes["unmeasured"])
-    assert graph.charged_ipt[0] == 0
+def chained(clock: Clock, *, is_told: bool = True) -> LazyFlink:
+    """A source fused with what keeps a tenth, and with two writers of different payloads.
 
-
-def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
-    """And cost nothing else: Flink would answer nothing if asked for what it does not have."""
-    flink = writing_shop(clock)
-    flink.vertices["v2"].rates = {
-        name: rate for name, rate in flink.vertices["v2"].rates.items() if name != "numBytesIn"
+    The small ones go to a sink of their own, the big ones to one that has another input. Flink may
+    tell what the source alone emits.
+    """
+    enters = {"Source__src.numRecordsOut": 1000.0} if is_told else {}
+    sent = 100 * 50.0 + 100 * 2000.0
+    vertices = {
+        "v": Vertex("Source: src -> keep -> (small, big)", rates(0, 200, 0, sent) | enters),
+        "w": Vertex("Source: other", rates(0, 50, 0, 50 * 300.0)),
+        "x": Vertex("x", rates(100, 0, 100 * 50.0), [("v", "HASH")]),
+        "j": Vertex(
+            "j", rates(150, 0, 100 * 2000.0 + 50 * 300.0), [("v", "REBALANCE"), ("w", "HASH")]
+        ),
     }
-    seen = profile(flink.rest, "job", 10)
-    assert "out: Flink does not report its numBytesIn" in seen.doubts
-    assert measured_graph(seen, MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
+    return LazyFlink(clock, vertices)
+
+
+def test_streams_of_fused_senders_are_told_apart(clock: Clock) -> None:
+    """Each has its own payload, and so has the other sender of the mixed input.
+
+    The rate of a fused source is what enters the job, not what leaves the chain.
+    """
+    seen = profile(chained(clock).rest, "job", 100)
+    graph = measured_graph(seen, MIPS)
+    assert graph.operators.rate.tolist() == pytest.approx([1000, 50, 0, 0])
+    assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 1])
+    sizes = {
+        (stream.source, stream.target): stream.payload
+        or graph.operators.payload[graph.operators.name.index(stream.source)]
+        for stream in graph.streams
+    }
+    fused = "src -> keep -> small -> big"
+    expected = {(fused, "x"): 50, (fused, "j"): 2000, ("other", "j"): 300}
+    assert sizes == pytest.approx(expected)
+    assert doubts(seen) == []
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_fused_source_whose_own_rate_is_not_told_has_what_leaves_the_chain(
+    clock: Clock, is_told: bool
+) -> None:
+    """So has one with a fused operator of its name, because their counts are one metric."""
+    flink = chained(clock, is_told=is_told)
+    if is_told:
+        flink.vertices["v"].name = "Source: src -> Source  src -> (small, big)"
+    seen = profile(flink.rest, "job", 100)
+    assert measured_graph(seen, MIPS).operators.rate[0] == pytest.approx(200)
+    (doubt,) = [one for one in doubts(seen) if one.startswith("rate of src -> ")]
+    assert "that of the tuples that leave the chain" in doubt
+
+
+def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
+    """Their sender counts them once, and their bytes as often as they are sent."""
+    flink = chained(clock)
+    flink.vertices["w"].rates = rates(0, 25, 0, 50 * 300.0)
+    flink.vertices["j"].inputs = [("v", "REBALANCE"), ("w", "BROADCAST")]
+    seen = profile(flink.rest, "job", 100)
+    graph = measured_graph(seen, MIPS)
+    assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
+    assert graph.operators.payload[1] == pytest.approx(300)
+    assert "gets every tuple" in graph.attributes["keeps parallelism of j"]
+    assert doubts(seen) == []

@@ -1,19 +1,11 @@
-"""Profiles where sources are held back, buffers are set otherwise, or jobs end meanwhile."""
+"""Profiles where sources are held back or end, metrics are missing, or nothing can be measured."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lazy_flink import (
-    MIPS,
-    START,
-    Clock,
-    LazyFlink,
-    Vertex,
-    rates,
-    shop_vertices,
-    writing_shop,
-)
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, shop_vertices, writing_shop
 
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure import sources
@@ -68,16 +60,18 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
     assert seen.is_limited is is_limited
     is_known = backlog is not None or not is_limited
     assert seen.flow.offered == (rate if is_known else None)
+    graph = measured_graph(seen, MIPS)
+    assert (graph.n_operators, graph.source_rate) == (1, pytest.approx(rate))
+    unmeasured = str(graph.attributes.get("unmeasured", ""))
     told = "it is busy 98 % of the time, so its actual rate may be higher"
-    unmeasured = str(measured_graph(seen, MIPS).attributes.get("unmeasured", ""))
     assert (told in unmeasured) is not is_known
+    assert ("ipt of src -> out: unknown and counted as 0" in unmeasured) is (busy == "NaN")
 
 
 @pytest.mark.parametrize(
     ("settings", "timeout"),
     [
         ({}, 0.1),
-        ({"execution.buffer-timeout.interval": "2 s"}, 2.0),
         ({"execution.buffer-timeout": "20"}, 0.02),
         ({"execution.buffer-timeout.interval": "0 ms"}, 0.0),
         ({"execution.buffer-timeout.interval": "often"}, 0.1),
@@ -121,78 +115,82 @@ def change_first_subtasks(
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("states", "words"),
     [
-        ("FINISHED", "has finished because it has read all"),
-        ("FAILED", "is FAILED, not RUNNING"),
-        ("CREATED", "is CREATED, not RUNNING"),
+        (["FINISHED"], "has finished because it has read all"),
+        (["FAILED"], "is FAILED, not RUNNING"),
+        (["CREATED"], "is CREATED, not RUNNING"),
+        (["RUNNING", "RUNNING", "RESTARTING"], r"is RESTARTING, not RUNNING; .*: .*the reason"),
     ],
 )
 def test_a_job_that_does_not_run_is_told_by_its_state(
-    writing: LazyFlink, state: str, words: str
+    writing: LazyFlink, states: list[str], words: str
 ) -> None:
-    """At once: nothing is measured."""
-    writing.states = [state]
+    """At once, with the reason, where Flink knows one."""
+    writing.states = states
     with pytest.raises(FlinkError, match=f"job job {words}"):
-        profile(writing.rest, "job", 10)
-    assert not [path for path in writing.requests("GET") if "metrics" in path]
-    assert writing.clock.now == START
-
-
-def test_a_job_that_ends_while_it_is_watched_is_told(writing: LazyFlink) -> None:
-    """With the reason, where Flink knows one."""
-    writing.states = ["RUNNING", "RUNNING", "RESTARTING"]
-    with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING; .*: .*the reason"):
         profile(writing.rest, "job", 10)
     assert writing.clock.now < START + 1
 
 
-def test_a_subtask_that_begins_again_is_told(
-    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _attempt(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although the sums over all subtasks grow on, as those of a young job may."""
     change_first_subtasks(
-        writing, monkeypatch, lambda _: {"attempt": int(writing.clock.now > START + 5)}
+        flink, monkeypatch, lambda _: {"attempt": int(flink.clock.now > START + 5)}
     )
-    with pytest.raises(FlinkError, match="was restarted during the measurement"):
+
+
+def _counts_again(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job can restart between two looks."""
+    usual = flink._metrics
+
+    def metrics(v: str, wanted: str) -> list[dict[str, Any]]:
+        if flink.clock.now > START + 5:
+            flink.fetched = dict.fromkeys(flink.fetched, 1.0)
+        return usual(v, wanted)
+
+    monkeypatch.setattr(flink, "_metrics", metrics)
+
+
+def _ended(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flink drops what subtasks have counted, although the sum may grow on by the others."""
+    late, source = START + 5, flink.vertices["v0"]
+
+    def counted(rate: float) -> Callable[[float], float]:
+        return lambda at: rate * at * (1 if at < late else 2)
+
+    source.told = lambda at: 2 if at < late else 1
+    source.rates = {
+        name: counted(rate) if isinstance(rate, int | float) else rate
+        for name, rate in source.rates.items()
+    }
+
+
+@pytest.mark.parametrize("restart", [_attempt, _counts_again, _ended])
+def test_subtasks_that_begin_again_or_end_are_told(
+    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch, restart: Callable[..., None]
+) -> None:
+    """What was measured of a job that goes on otherwise is no measurement."""
+    restart(writing, monkeypatch)
+    with pytest.raises(FlinkError, match="restarted during the measurement, or some of its subtas"):
         profile(writing.rest, "job", 10)
 
 
-def test_a_subtask_without_a_task_manager_is_not_measured(
-    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_task_managers_without_running_tasks_are_not_asked_or_waited_for(
+    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch, is_gone: bool
 ) -> None:
-    """Flink calls its TaskManager unassigned while other subtasks of its task run."""
-    writing.process_cpu = {"dev-0": 0.13}
-    change_first_subtasks(writing, monkeypatch, lambda _: {"taskmanager-id": "(unassigned)"})
-    monkeypatch.setattr(cpu, "time", writing.clock)
-    profile(writing.rest, "job", 10)
-    assert not [path for path in writing.requests("GET") if "unassigned" in path]
-
-
-def test_a_task_manager_of_ended_tasks_is_not_waited_for(
-    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may be gone, as on Kubernetes, where idle ones are released."""
+    """Those of ended tasks may be gone; Flink calls that of a task that starts unassigned."""
     writing.vertices["v3"] = Vertex("Source: file", {}, parallelism=1, ends=START)
     writing.process_cpu = {"dev-0": 0.13}
-    gone = {"Source: file": {"taskmanager-id": "gone"}}
-    change_first_subtasks(writing, monkeypatch, lambda vertex: gone.get(vertex.name, {}))
+    name = "gone" if is_gone else "(unassigned)"
+    there = {} if is_gone else {"taskmanager-id": name}
+    gone = {"Source: file": {"taskmanager-id": name}}
+    change_first_subtasks(writing, monkeypatch, lambda vertex: gone.get(vertex.name, there))
+    monkeypatch.setattr(cpu, "time", writing.clock)
     profile(writing.rest, "job", 10)
-    assert writing.clock.now - START < 12
-
-
-def test_counts_that_begin_again_are_told(writing: LazyFlink) -> None:
-    """A job can restart between two looks."""
-    clock = writing.clock
-
-    def fall() -> None:
-        clock.now += 0.25
-        if clock.now > START + 5:
-            writing.fetched = dict.fromkeys(writing.fetched, 1.0)
-
-    clock.sleep = lambda _: fall()  # type: ignore[method-assign]
-    with pytest.raises(FlinkError, match="was restarted during the measurement"):
-        profile(writing.rest, "job", 10)
+    assert not [path for path in writing.requests("GET") if name.strip("()") in path]
+    assert writing.clock.now - START < (12 if is_gone else 25)
 
 
 def test_bytes_of_a_sink_may_fall(writing: LazyFlink) -> None:
@@ -204,20 +202,20 @@ def test_bytes_of_a_sink_may_fall(writing: LazyFlink) -> None:
 def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
     writing: LazyFlink,
 ) -> None:
-    """Flink asks each of them separately, and sums up what it has by then."""
-    late = START + 3
-    writing.vertices["v0"].told = lambda at: 1 if at < late else 2
+    """Flink asks each separately, and sums up what it has by then.
+
+    What was measured before cannot be compared with what one has counted that answers in the second
+    window.
+    """
+    source = writing.vertices["v0"]
+    source.told = lambda at: 1 if at < START + 3 else 2
     seen = profile(writing.rest, "job", 10)
     assert measured_graph(seen, MIPS).operators.rate.tolist() == pytest.approx(
         [100, 0, 0], rel=0.01
     )
     assert not [doubt for doubt in seen.doubts if "subtasks" in doubt]
-
-
-def test_a_task_manager_that_answers_only_later_is_told(writing: LazyFlink) -> None:
-    """What was measured before cannot be compared with what it has counted."""
-    late = START + 60  # in the second window
-    writing.vertices["v0"].told = lambda at: 1 if at < late else 2
+    late = writing.clock.now + 60
+    source.told = lambda at: 1 if at < late else 2
     with pytest.raises(FlinkError, match="has told no metrics of some subtasks of job job; "):
         steady_profile(writing.rest, "job", 10.0)
 
@@ -235,22 +233,6 @@ def test_subtasks_of_which_flink_tells_no_metrics_are_told(
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
 
 
-def test_subtasks_that_end_while_a_job_is_measured_are_told(writing: LazyFlink) -> None:
-    """Flink drops what they have counted, although the sum may grow on by the others."""
-    late, source = START + 5, writing.vertices["v0"]
-
-    def counted(rate: float) -> Callable[[float], float]:
-        return lambda at: rate * at * (1 if at < late else 2)
-
-    source.told = lambda at: 2 if at < late else 1
-    source.rates = {
-        name: counted(rate) if isinstance(rate, int | float) else rate
-        for name, rate in source.rates.items()
-    }
-    with pytest.raises(FlinkError, match="restarted during the measurement, or some of its subtas"):
-        profile(writing.rest, "job", 10)
-
-
 def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlink) -> None:
     """As for minutes after the loss of a TaskManager; what the job has sent before is no rate."""
     for vertex in writing.vertices.values():
@@ -258,6 +240,76 @@ def test_metrics_that_flink_does_not_update_are_no_measurement(writing: LazyFlin
             name: rate if isinstance(rate, str) else lambda _: 7.0
             for name, rate in vertex.rates.items()
         }
-    writing.duration = 20_000
-    with pytest.raises(FlinkError, match="has not updated the metrics of job 'shop' while it was"):
+    with pytest.raises(FlinkError, match="source 'src' sent nothing that Flink has counted: it up"):
+        steady_profile(writing.rest, "job", 10.0)
+    assert writing.clock.now - START <= 41  # after the first window
+
+
+def test_a_flink_without_metrics_is_told_soon(writing: LazyFlink) -> None:
+    """With what may be the cause."""
+    for vertex in writing.vertices.values():
+        vertex.rates = {}
+    with pytest.raises(FlinkError, match=r"no metrics of job job for 20 s.*up to web\.timeout"):
+        steady_profile(writing.rest, "job", 30.0)
+    assert writing.clock.now - START <= 21
+
+
+def test_a_source_without_counts_is_told(writing: LazyFlink) -> None:
+    """It is not silent: nobody knows."""
+    writing.vertices["v0"].rates = {"accumulateBusyTimeMs": 100.0}
+    with pytest.raises(FlinkError, match="does not report how many tuples source 'src' sends"):
         measured_graph(profile(writing.rest, "job", 10), MIPS)
+
+
+def with_more(flink: LazyFlink, ends: float = math.inf) -> LazyFlink:
+    """A job with one more source, which sends nothing; it and what only it feeds may end."""
+    silent = rates() | {"Source__more.numRecordsOut": 0, "accumulateBusyTimeMs": 50}
+    flink.vertices["v3"] = Vertex("Source: more", silent, ends=ends)
+    flink.vertices["v4"] = Vertex("load", rates(), [("v3", "HASH")], ends=ends)
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v4", "BROADCAST")]
+    return flink
+
+
+def test_a_silent_source_beside_one_that_sends_has_no_rate(writing: LazyFlink) -> None:
+    """A topic may be empty; what its source takes of the CPU is taken all the same."""
+    seen = profile(with_more(writing).rest, "job", 10)
+    graph = measured_graph(seen, MIPS)
+    assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0, 0, 0], abs=1e-6)
+    assert graph.charged_ipt[3:].tolist() == [0, 0]
+    assert seen.constant["v3"] == pytest.approx(0.05)
+    told = str(graph.attributes["unmeasured"])
+    assert "rate of more: it has sent nothing, so its rate counts as 0" in told
+    assert "ipt of load: it received no tuples" in told
+    assert not seen.is_limited
+
+
+def test_what_has_ended_before_is_not_waited_for(writing: LazyFlink) -> None:
+    """Such as a source that has read a file, and what loads that; the others run on."""
+    writing.process_cpu = {"dev-0": 0.3}
+    seen = steady_profile(with_more(writing, START).rest, "job", 10.0)
+    assert writing.clock.now - START <= 80
+    graph = measured_graph(seen, MIPS)
+    assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0, 0, 0], abs=1e-6)
+    assert graph.charged_ipt[3:].tolist() == [0, 0]
+    assert not graph.operators.constant.any()
+    (told,) = [doubt for doubt in seen.doubts if "more" in doubt and "payload" not in doubt]
+    assert told.startswith("rate and ipt of 'more', 'load': counted as 0")
+
+
+def test_a_source_that_ends_while_it_is_measured_is_told(writing: LazyFlink) -> None:
+    """If others still run, the next measurement leaves it out."""
+    with_more(writing, START + 5)
+    with pytest.raises(FlinkError, match="source 'more' has ended while the job was measured"):
+        profile(writing.rest, "job", 10)
+    assert measured_graph(profile(writing.rest, "job", 10), MIPS).source_rate == pytest.approx(100)
+    writing.vertices["v0"].ends = writing.clock.now + 5
+    with pytest.raises(FlinkError, match="source 'src' has ended; profile the job while all"):
+        profile(writing.rest, "job", 10)
+
+
+@pytest.mark.parametrize("name", ["IterationSource-3", "IterationSink-3"])
+def test_iterations_are_refused_by_name(writing: LazyFlink, name: str) -> None:
+    """Flink's plan does not show that tuples go round."""
+    writing.vertices["v1"].name = name
+    with pytest.raises(FlinkError, match=f"the job has an iteration, '{name}'"):
+        profile(writing.rest, "job", 10)
