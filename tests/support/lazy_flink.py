@@ -54,7 +54,7 @@ def with_threads(
 ) -> None:
     """Let TaskManagers be processes of this machine with these threads."""
     patch.setattr(sampling, "processes_of", lambda rest: processes)
-    patch.setattr(profiling, "python_workers", lambda managers: 0)
+    patch.setattr(profiling, "runs_python", lambda: False)
     patch.setattr(cpu, "java_threads", threads)
 
 

@@ -1,6 +1,5 @@
 """Profiles of jobs whose truth is known, with a cluster that answers as lazily as Flink does."""
 
-import os
 import subprocess
 import sys
 from typing import Any
@@ -24,7 +23,6 @@ from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
@@ -184,15 +182,10 @@ def test_a_job_whose_operators_share_a_name_is_refused(clock: Clock) -> None:
         profile(flink.rest, "job", 10)
 
 
-@pytest.mark.parametrize("is_ours", [True, False])
-def test_python_processes_are_told(
-    threads: Clock, monkeypatch: pytest.MonkeyPatch, is_ours: bool
-) -> None:
-    """What they take is not in the CPU of their TaskManager; others are none of its business."""
-    manager = os.getpid() if is_ours else 2**22  # larger than any process id
-    monkeypatch.setattr(profiling, "python_workers", cpu.python_workers)
-    monkeypatch.setattr(sampling, "processes_of", lambda rest: {"dev-0": manager})
-    monkeypatch.setattr(cpu, "java_threads", lambda process: [])
+def test_python_processes_are_told(threads: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they take is not in the CPU of their TaskManager."""
+    assert profile(writing_shop(threads).rest, "job", 10).doubts == []
+    monkeypatch.setattr(profiling, "runs_python", cpu.runs_python)
     code = "import time; time.sleep(60)"
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
     with subprocess.Popen(command) as worker:
@@ -200,7 +193,7 @@ def test_python_processes_are_told(
             seen = profile(writing_shop(threads).rest, "job", 10)
         finally:
             worker.kill()
-    assert any("Python" in doubt for doubt in seen.doubts) == is_ours
+    assert [doubt.partition(":")[0] for doubt in seen.doubts] == ["ipt of Python operators"]
 
 
 def test_what_is_doubtful_is_told_once_however_many_graphs_are_made(clock: Clock) -> None:

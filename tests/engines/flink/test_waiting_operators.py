@@ -175,7 +175,7 @@ def test_operators_that_wait_for_python_have_no_limit(
     looked: Looked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they wait for is CPU, of other processes."""
-    monkeypatch.setattr(profiling, "python_workers", lambda processes: 1)
+    monkeypatch.setattr(profiling, "runs_python", lambda: True)
     seen = looked(busy=2.0, cpu=0.1)
     assert not any(limits(seen))
     assert notes(seen) == []

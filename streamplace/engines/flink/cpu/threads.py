@@ -156,22 +156,9 @@ def _links(folder: Path) -> Iterator[str]:
             yield str(link.readlink())
 
 
-def python_workers(managers: Iterable[int]) -> int:
-    """Number of processes that run operators in Python for some TaskManagers of this machine."""
-    above = set(managers)
-    return sum(
-        any(word.startswith(_PYTHON) for word in words) and not above.isdisjoint(_ancestors(pid))
-        for pid, words in _processes()
-    )
-
-
-def _ancestors(process: int) -> Iterator[int]:
-    """Parent of a process, its parent, and so on."""
-    with suppress(OSError):  # one of them has ended
-        while process > 1:
-            stat = Path(f"/proc/{process}/stat").read_text()
-            process = int(stat.rpartition(")")[2].split()[1])
-            yield process
+def runs_python() -> bool:
+    """Whether processes of this machine run operators in Python for Flink."""
+    return any(word.startswith(_PYTHON) for _, words in _processes() for word in words)
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:

@@ -45,7 +45,7 @@ from streamplace.engines.flink.cpu.threads import (
     cores_by_kind,
     java_itself,
     kind_of,
-    python_workers,
+    runs_python,
 )
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
@@ -290,9 +290,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     tuples = {task.id: _processed(windows, task, seen.activity[task.id]) for task in tasks}
     lags = _subtask_flows(seen, tuples)
     present = present_of(windows.job, tasks, edges, seen, windows.processes)
-    python = python_workers(
-        windows.processes[d] for d in windows.devices & windows.processes.keys()
-    )
+    python = bool(windows.devices & windows.processes.keys()) and runs_python()
     doubts = [
         *_unreported(tasks, seen.activity, own),
         *(f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source),
