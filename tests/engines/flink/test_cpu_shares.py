@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from fake_flink import failed_by, failure, job, jobs
+from fake_flink import failure, job, jobs
 from lazy_flink import MIPS, OLD, Clock, LazyFlink, ShopFlink, Vertex, advised, rates, with_threads
 from moving_cases import UNKNOWN
 
@@ -96,34 +96,51 @@ def measure(sharing: Sharing) -> Measure:
     return run
 
 
-def error_of(seen: Measurement) -> float:
-    """Error of the model for the measured placement."""
-    trust = trust_of(seen.graph)
-    assert trust is not None
-    return trust.error
+@pytest.mark.parametrize(
+    ("pool", "number", "src", "out", "facts", "is_limited"),
+    [
+        # four TaskManagers share four cores, and each works at its full one
+        (BOX, 4, [0.49] * 4, [0.49] * 4, {"blocked": 4.0}, True),
+        # of two cores one uses 1.25 and the other 0.7: no layout carries much more
+        (CpuPool("", 2.0), 2, [0.55], [0.7, 0.7], {"blocked": 1.0}, True),
+        (CpuPool("", 2.0), 2, [0.5], [0.5, 0.5], {}, False),
+        # the source uses a quarter of its part, but others leave it no more
+        (CpuPool("", 2.0), 2, [0.2], [0.1], {"beside": {"dev-1": 1.65}}, True),
+        (CpuPool("", 2.0), 2, [0.2], [0.1], {"beside": {"dev-1": 0.9}}, False),
+    ],
+)
+def test_a_machine_that_is_full_limits_all_task_managers_on_it(
+    measure: Measure,
+    pool: CpuPool,
+    number: int,
+    src: list[float],
+    out: list[float],
+    facts: dict[str, Any],
+    *,
+    is_limited: bool,
+) -> None:
+    """Their parts have no more CPU together than there is, so a job carries what it did."""
+    seen = measure(pool, number, src, out, **facts)
+    assert seen.is_limited is is_limited
+    if "blocked" in facts:
+        trust, devices = trust_of(seen.graph), seen.cluster.devices
+        assert trust is not None
+        assert abs(trust.error) < 0.05
+        assert (devices.speed * devices.cores).sum() <= pool.cores * MIPS
 
 
-def factor_of(seen: Measurement) -> float:
-    """Factor of the costs of a job that runs on the first TaskManager."""
-    return float(JobRates(seen, Layout({"src": ["dev-0"], "out": ["dev-0"]})).factors[0])
-
-
-def test_a_quota_around_several_task_managers_is_divided(measure: Measure) -> None:
-    """Four share four cores, and each works at its full one: the job carries what it did."""
-    seen = measure(BOX, 4, [0.49] * 4, [0.49] * 4, blocked=4.0)
-    assert abs(error_of(seen)) < 0.05
-    assert seen.cluster.devices.cores.tolist() == [1] * 4
-
-
-def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measure) -> None:
+@pytest.mark.parametrize("used", [0.6, 0.8])
+def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(
+    measure: Measure, used: float
+) -> None:
     """Of five TaskManagers on eight cores, one uses cores that the others leave idle."""
-    for used in (0.6, 0.8):
-        seen = measure(CpuPool("", 8.0), 5, [used], [used])
-        assert seen.cluster.devices.cores.tolist() == [2, 1, 1, 1, 1]
-        assert not seen.is_limited
-        assert trust_of(seen.graph) is None
-        assert "not saturated" in str(seen.graph.attributes["consistency"])
-        assert factor_of(seen) == 1.0
+    seen = measure(CpuPool("", 8.0), 5, [used], [used])
+    assert seen.cluster.devices.cores.tolist() == [2, 1, 1, 1, 1]
+    assert not seen.is_limited
+    assert trust_of(seen.graph) is None
+    assert "not saturated" in str(seen.graph.attributes["consistency"])
+    one = Layout({"src": ["dev-0"], "out": ["dev-0"]})
+    assert JobRates(seen, one).factors[0] == 1.0
 
 
 def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> None:
@@ -132,22 +149,6 @@ def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> 
     assert advice.carried is not None
     assert advice.carried.value >= advice.flow.rate
     assert [machine.size for machine in advice.current.machines] == ["1 core of 2500 MIPS"] * 2
-
-
-def test_a_full_machine_is_not_full_of_cpu_elsewhere(measure: Measure) -> None:
-    """Of two cores one TaskManager uses 1.25 and the other 0.7: no layout carries much more."""
-    seen = measure(CpuPool("", 2.0), 2, [0.55], [0.7, 0.7], blocked=1.0)
-    assert seen.is_limited
-    assert abs(error_of(seen)) < 0.05
-    devices = seen.cluster.devices
-    assert (devices.speed * devices.cores).sum() <= 2 * MIPS
-    assert not measure(CpuPool("", 2.0), 2, [0.5], [0.5, 0.5]).is_limited
-
-
-def test_a_machine_that_is_full_limits_all_task_managers_on_it(measure: Measure) -> None:
-    """The source uses a quarter of its part, but others leave it no more."""
-    assert measure(CpuPool("", 2.0), 2, [0.2], [0.1], beside={"dev-1": 1.65}).is_limited
-    assert not measure(CpuPool("", 2.0), 2, [0.2], [0.1], beside={"dev-1": 0.9}).is_limited
 
 
 def test_another_job_may_use_more_than_an_equal_part(measure: Measure) -> None:
@@ -166,10 +167,10 @@ def test_cpu_of_threads_that_name_no_task_is_that_of_the_operators(measure: Meas
     assert seen.graph.charged_ipt @ seen.graph.input_rate == pytest.approx(1.3 * 1e6 * MIPS)
 
 
-def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str = "RUNNING") -> LazyFlink:
+def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     """A job that takes 0.3 cores, and what is asked of another one, "other", has the same answer.
 
-    The other one has an iteration, and is in some state.
+    The other one has an iteration.
     """
     source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
     vertices = {
@@ -177,14 +178,12 @@ def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str = "RUNNING"
         "v1": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH")]),
     }
     flink = LazyFlink(clock, vertices, duration=60_000, process_cpu={"dev-0": 0.9})
-    flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "other": state})
-    flink.answers["GET /jobs/other/exceptions"] = failed_by("a.B: no slot")
+    flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "other": "RUNNING"})
     usual = flink._answer
 
     def answer(path: str) -> Any:
         document = usual(path.replace("/jobs/other", "/jobs/job"))
         if path == "/jobs/other":
-            document |= {"state": state}
             document["vertices"][1] |= {"name": "IterationSink-3"}
         return document
 
@@ -204,29 +203,19 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
     assert told.startswith("CPU of job other beside this one: counted as 0")
 
 
-def test_a_job_that_has_just_ended_is_left_out(
+def test_another_job_that_has_ended_or_waits_is_no_error(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was still in the list of jobs when it was forgotten."""
-    flink = beside(clock, monkeypatch)
-    flink.answers["GET /jobs/other"] = UNKNOWN
-    seen = FlinkEngine(flink.rest).measure("job", 5.0)
-    assert seen.graph.source_rate == pytest.approx(100)
-    flink.answers["GET /jobs/other"] = failure("a.B: busy", status=503)
-    with pytest.raises(NoAnswer):
-        FlinkEngine(flink.rest).measure("job", 5.0)
-
-
-def test_a_batch_job_whose_parallelism_flink_has_not_chosen_is_no_error(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """It was still in the list of jobs when it was forgotten, or has no parallelism yet."""
     flink = beside(clock, monkeypatch)
     batch = job("batch", "RUNNING", {"v0": "RUNNING", "v1": "CREATED"})
     batch["vertices"][1]["parallelism"] = -1
-    flink.answers["GET /jobs/other"] = batch
-    seen = FlinkEngine(flink.rest).measure("job", 5.0)
-    assert seen.graph.source_rate == pytest.approx(100)
-    assert any("job other beside this one: counted as 0" in doubt for doubt in seen.notes)
+    for answer in (UNKNOWN, batch):
+        flink.answers["GET /jobs/other"] = answer
+        assert FlinkEngine(flink.rest).measure("job", 5.0).graph.source_rate == pytest.approx(100)
+    flink.answers["GET /jobs/other"] = failure("a.B: busy", status=503)
+    with pytest.raises(NoAnswer):
+        FlinkEngine(flink.rest).measure("job", 5.0)
 
 
 @pytest.fixture
