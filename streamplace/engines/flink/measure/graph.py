@@ -45,8 +45,6 @@ ALIKE_PAYLOADS = 0.02
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
 WIDE = 1e12
 """Bandwidth in bps if it is unknown, so that only CPU is checked."""
-MOST_ERROR = 1e6
-"""Error if nothing was measured, and maximum of every error."""
 
 
 def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
@@ -195,10 +193,8 @@ class Agreement(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less 1; at most `MOST_ERROR`."""
-        if self.predicted >= (1 + MOST_ERROR) * self.measured:
-            return MOST_ERROR
-        return self.predicted / self.measured - 1
+        """Predicted over measured, less 1."""
+        return min(self.predicted / self.measured - 1, LARGEST)
 
     @property
     def contradicts(self) -> bool:
@@ -254,19 +250,12 @@ def agreement(
 
     It is None if the threads of a TaskManager of the job cannot be read here, or it uses no CPU.
 
-    Parameters
-    ----------
-    graph
-        Graph of the profile.
-    sending
-        Cost of remote tuples; None if there are none.
-    is_limited
-        Whether a source was held back.
-    sustained
-        Rate that the sources were measured to sustain, if it is known apart from that which they
-        emit: predictions are of the rate at which no subtask falls behind.
-    shares
-        Shares of the subtasks in the tuples of operators where they are uneven.
+    ``graph``: graph of the profile.
+    ``sending``: cost of remote tuples; None if there are none.
+    ``is_limited``: whether a source was held back.
+    ``sustained``: rate that the sources were measured to sustain, if it is known apart from that
+    which they emit: predictions are of the rate at which no subtask falls behind.
+    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
     """
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:

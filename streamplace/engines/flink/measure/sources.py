@@ -215,19 +215,12 @@ def flow_of(
 ) -> SourceFlow:
     """What one source did.
 
-    Parameters
-    ----------
-    operator
-        Its name in the names of its metrics.
-    seen
-        Metrics of its task.
-    rate
-        Tuples/s that it emits; by default what it counts.
-    full
-        TaskManagers with subtasks of it that had no CPU left.
-    sees_cpu
-        Whether it is known of all its TaskManagers how much CPU they had left. Elsewhere, threads
-        that are busy all the time show that a source is at its limit.
+    ``operator``: its name in the names of its metrics.
+    ``seen``: metrics of its task.
+    ``rate``: tuples/s that it emits; by default what it counts.
+    ``full``: TaskManagers with subtasks of it that had no CPU left.
+    ``sees_cpu``: whether that is known of all its TaskManagers. Elsewhere, threads that are busy
+    all the time show that a source is at its limit.
     """
     metric = sent_by(operator)
     metric = metric if metric in seen.rates else "numRecordsOut"

@@ -29,7 +29,7 @@ LONGER = 2.5
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
 STEADY = 0.05
-"""Largest relative change over that time that does not matter."""
+"""Largest relative change over that time, and variation of a rate, that does not matter."""
 MOST_CHANGE = 0.3
 """Largest change by which a slope may be noise; a steady job does not vary by more."""
 MOST_COMPILERS = 0.15
@@ -41,8 +41,6 @@ In a job with a low load they continue for minutes, partly with code that serves
 """
 VARYING_SECONDS = 60.0
 """Duration of each measurement of a varying rate, as of windows that fire once a minute."""
-LEAST_VARIATION = 0.05
-"""Minimum standard deviation of the rate of a source that varies, relative to it."""
 
 
 def rate_seconds(seen: JobProfile) -> float:
@@ -57,7 +55,7 @@ def rate_seconds(seen: JobProfile) -> float:
             continue
         seconds = mean(max(one.seconds, 1.0) for one in seen.windows)
         spread = math.sqrt(mean((low - high) ** 2 for low, high in pairwise(rates)) / 2)
-        least = max(LEAST_VARIATION, seen.activity[source.id].unsure / seconds)
+        least = max(STEADY, seen.activity[source.id].unsure / seconds)
         if spread > least * mean(rates) + COUNT_ERRORS * math.sqrt(mean(rates) / seconds):
             return VARYING_SECONDS
     return RATE_SECONDS

@@ -47,8 +47,6 @@ from streamplace.model.graph import StreamGraph
 LOG = logging.getLogger(__name__)
 COMMITTERS = (": Committer", ": Global Committer")
 """Ends of the names of what commits, of two-phase sinks; the second is behind some of the first."""
-MOST_QUEUED = 0.5
-"""Largest part of what is sent that queues hold back; if less is read, its sender counts more."""
 Amounts = tuple[dict[int, float], set[int]]
 """Amount of each stream by its number, and the streams whose amount is a guess.
 
@@ -93,8 +91,6 @@ def carried_by_streams(
         counted = sum(tuples[e] for e in inputs)
         if counted > 0:
             tuples.update({e: tuples[e] * total / counted for e in inputs})
-            if len(inputs) > 1 and not MOST_QUEUED <= total / counted <= 1 / MOST_QUEUED:
-                guessed.update(inputs)
     sent = _rates(activity, "numBytesOut")  # counts output to several tasks once for each
     sizes, mixed = shares(streams, _rates(activity, "numBytesIn"), sent, tuples)
     name_of = {task.id: task.name for task in tasks}
