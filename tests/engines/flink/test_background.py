@@ -16,7 +16,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, sampling
-from streamplace.engines.flink.measure.cluster import HEADROOM, background, measured_cluster
+from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import Activity
@@ -24,9 +24,7 @@ from streamplace.engines.flink.measure.streams import (
     ASSUMED,
     RemoteFlow,
     SendingCost,
-    network_loads,
     remote_flows,
-    sending_cost,
 )
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import read_plan
@@ -80,13 +78,6 @@ def test_a_port_alone_does_not_make_a_task_manager_local(
         for i, host in enumerate(hosts)
     ]
     assert processes_of(flink(*managers)) == found
-
-
-def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor waited for, nor taken for those of another cluster on this machine."""
-    monkeypatch.setattr(cpu, "local_task_managers", lambda: [os.getpid()])
-    monkeypatch.setattr(cluster, "time", None)
-    assert background(flink(MANAGER), None, 60.0) == (None, None)
 
 
 def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
@@ -225,14 +216,6 @@ def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
     """
     flows = crossing([("u", "v", kind, tuples)], u=senders, v=receivers)
     assert flows == ({} if flow is None else {"a": flow, "b": flow})
-
-
-def test_threads_that_send_work_at_any_rate_too() -> None:
-    """What a few tuples seem to cost is that; without remote tuples nothing is known."""
-    few = sending_cost(network_loads({"a": 0.011}, {"a": RemoteFlow(100.0, 1e4)}))
-    assert few is not None
-    assert few.fixed == pytest.approx(0.011, rel=0.05)
-    assert sending_cost(network_loads({"a": 0.2}, {})) is None
 
 
 def test_what_jobs_take_that_stay_is_reserved() -> None:

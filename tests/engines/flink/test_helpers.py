@@ -22,7 +22,6 @@ def loads(**cores: float) -> list[ThreadLoad]:
         "flusher": f"OutputFlusher for {MAP}",
         "limiter": "flink-rate-limiter-thread-1",
         "cache": f"cache of {MAP}",
-        "discovery": f"Kafka Partition Discovery for {MAP}",
         "garbage": "VM Thread",
         "sweep": "Concurrent Mark-Sweep",
         "shenandoah": "Shenandoah GC T",
@@ -42,14 +41,12 @@ def loads(**cores: float) -> list[ThreadLoad]:
         ({"source": 0.1, "limiter": 0.05}, (0.05, 0.0)),  # it does not say whose it is
         # a program can ask for the name of its subtask; connectors do, to name their threads
         ({"source": 0.1, "cache": 0.02}, (0.0, 0.02)),
-        ({"source": 0.1, "discovery": 0.02}, (0.0, 0.02)),
         # unnamed ones beyond a little; the network and compilers are counted elsewhere
         ({"source": 0.3, "java": 0.04, "pool": 0.09, "network": 9, "compiler": 9}, (0.03, 0.01)),
         ({"source": 0.1, "java": 0.9, "pool": 0.05}, (0.0, 0.0)),
         # at twice the rate there is twice as much garbage
         ({"source": 0.3, "garbage": 0.04}, (0.03, 0.01)),
-        ({"source": 0.3, "sweep": 0.04}, (0.03, 0.01)),
-        ({"source": 0.3, "shenandoah": 0.04}, (0.03, 0.01)),
+        ({"source": 0.3, "sweep": 0.02, "shenandoah": 0.02}, (0.03, 0.01)),
     ],
 )
 def test_threads_are_those_of_the_task_that_they_work_for(

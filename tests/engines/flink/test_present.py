@@ -114,12 +114,6 @@ def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
     assert checked(0.9, 300.0, is_limited=False).contradicts
 
 
-def test_task_managers_elsewhere_are_not_checked() -> None:
-    """Nothing is known of their CPU."""
-    present = Present({"a": ["tm-0", "far"], "b": ["tm-0"]}, {"tm-0": usage(1.0)}, 0.0)
-    assert agreement(GRAPH, present, None, is_limited=True) is None
-
-
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) -> None:

@@ -1,5 +1,6 @@
 """Operators whose subtasks are limited by waiting and not by CPU."""
 
+import math
 import os
 import subprocess
 import sys
@@ -115,6 +116,7 @@ def notes(seen: JobProfile) -> list[str]:
         (0.45, 1.0, 0.0, 0.0, 100, 55),
         (0.55, 1.0, 0.0, 0.0, 0, None),
         (0.01, 0.2, 0.0, 0.0, 0, None),  # locks, or counters that are read late
+        (0.1, 2.0, math.nan, 0.0, 0, None),  # Java tells no run delay; it may lack a core
     ],
 )
 def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
@@ -135,40 +137,18 @@ def test_an_operator_that_waits_has_the_rate_of_a_subtask_that_is_always_busy(
     assert notes(seen) == ([] if part is None else [told])
 
 
-def test_sources_have_no_limit(looked: Looked, clock: Clock) -> None:
-    """Some are busy while they wait for input, or for what limits their rate."""
+def test_sources_and_what_works_per_checkpoint_have_no_limit(looked: Looked, clock: Clock) -> None:
+    """Some sources are busy while they wait for input, or for what limits their rate.
+
+    A committer reads a message per second, and waits for what it commits to.
+    """
     flink = shop(clock, 0.2)
-    source = flink.vertices["v0"]
+    source, sink = flink.vertices["v0"], flink.vertices["v2"]
     source.rates = {**source.rates, "accumulateBusyTimeMs": 2000.0}
-    assert not any(limits(looked(busy=0.2, flink=flink)))
-
-
-def test_an_operator_that_works_per_checkpoint_waits_per_checkpoint(
-    looked: Looked, clock: Clock
-) -> None:
-    """A committer that reads a message per second, and waits for what it commits to."""
-    flink = shop(clock, 0.2)
-    flink.vertices["v2"].name = "out: Writer"
+    sink.rates = {**sink.rates, "numRecordsOut": 250.0, "numBytesOut": 150.0}
     reads = rates(0.5, 0, 0.5 * 300, 0, busy=1.5)
     flink.vertices["v3"] = Vertex("out: Committer", reads, [("v2", "FORWARD")])
-    sink = flink.vertices["v2"]
-    sink.rates = {**sink.rates, "numRecordsOut": 250.0, "numBytesOut": 150.0}
     assert not any(limits(looked(busy=0.2, flink=flink)))
-
-
-def test_threads_without_run_delay_tell_no_limit(
-    looked: Looked, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    """Java tells the CPU of its threads alone; an operator that is always busy may lack a core."""
-    looked(busy=2.0, cpu=0.1)
-    whole = cpus.java_threads
-    monkeypatch.setattr(
-        cpus,
-        "java_threads",
-        lambda process: [one._replace(delay=float("nan")) for one in whole(process)],
-    )
-    seen = profile(shop(clock, 2.0).rest, "job", 10)
-    assert not any(limits(seen))
 
 
 def test_operators_that_wait_for_python_have_no_limit(
