@@ -278,7 +278,7 @@ OLD = 10 * 60_000
 
 @dataclass
 class ShopFlink(LazyFlink):
-    """A stock job of three operators, whose rates may bend.
+    """A stock job of three operators.
 
     Attributes
     ----------
@@ -286,14 +286,10 @@ class ShopFlink(LazyFlink):
         Ids of the slot sharing groups of the vertices; none where Flink does not tell.
     pinnable
         Whether the TaskManagers are configured for placements.
-    bend
-        Second from which sources emit twice as much.
     """
 
     groups: tuple[str, ...] = ()
     pinnable: bool = True
-    bend: float = 1e9
-    reads: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -315,14 +311,6 @@ class ShopFlink(LazyFlink):
         group = dict(zip(self.vertices, self.groups, strict=False)).get(v)
         told = {} if group is None else {"slotSharingGroupId": group}
         return super()._vertex(v) | {"maxParallelism": 128} | told
-
-    def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
-        at = self.fetched.get(v, 0.0)
-        rows = super()._metrics(v, wanted)
-        for row in rows:
-            if row["id"].endswith(".numRecordsOut") and "sum" in row:
-                row["sum"] += 100 * max(0.0, at - self.bend)
-        return rows
 
 
 def shop_vertices(blocked: float = 0.0, **more: float) -> dict[str, Vertex]:
