@@ -188,19 +188,6 @@ class SourceFlow:
         noise = ERRORS * math.hypot(self.error, share * other.error)
         return self.rate + noise < share * other.rate
 
-    def without_ended(self, now: "SourceFlow") -> "SourceFlow":
-        """Output without that of sources which have ended since."""
-        ended = [flow for name, flow in self.sources.items() if name not in now.sources]
-        if not ended:
-            return self
-        left = {name: flow for name, flow in self.sources.items() if name in now.sources}
-        is_limited = self.is_limited and (
-            any(flow.is_limited for flow in left.values())
-            or not any(flow.is_limited for flow in ended)
-        )
-        rate = max(0.0, self.rate - math.fsum(flow.rate for flow in ended))
-        return replace(self, rate=rate, is_limited=is_limited, sources=left)
-
 
 def flow_of(
     name: str,

@@ -81,7 +81,9 @@ def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow 
     if flow is None:
         LOG.debug("job %s reports no rate, so none is compared", job)
         return
-    before = before.without_ended(flow)
+    if before.sources.keys() - flow.sources.keys():
+        LOG.debug("a source of job %s has ended since, so no rate is compared", job)
+        return
     LOG.debug("job %s reads %.6g tuples/s, %.6g before", job, flow.rate, before.rate)
     if flow.keeps_up and (before.is_limited or flow.pending is not None):
         return
