@@ -182,15 +182,6 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     assert "the rates before and after the move are not compared" in told[0]
 
 
-def test_a_silent_source_in_the_old_interface_hides_no_rate_of_others(clock: Clock) -> None:
-    """Nothing of it changes, as Flink does not count its time."""
-    flow = source_flow(two_sources(clock, 0.0, busy=math.nan).rest, "job")
-    assert flow is not None
-    assert flow.rate == pytest.approx(1e5, rel=0.01)
-    assert not flow.keeps_up
-    assert source_flow(two_sources(clock, 0.0).rest, "job") is None
-
-
 def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(clock: Clock) -> None:
     """The name of its task may have a prefix."""
     counts = {"Source__src.numRecordsOut": 600.0, "Source__src.pendingRecords": 7.0}

@@ -92,14 +92,6 @@ class Activity:
         return self.rates[BUSY_MS] / 1000 if BUSY_MS in self.rates else None
 
     @property
-    def is_silent(self) -> bool:
-        """Whether it is a source in the old interface that has sent nothing, if Flink reads it.
-
-        Nothing of it changes then, because Flink does not report its times.
-        """
-        return self.seconds == 0 and self.busy is None
-
-    @property
     def back_pressured(self) -> float:
         """Back-pressured seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED_MS, 0.0) / 1000

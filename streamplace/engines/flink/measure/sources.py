@@ -289,10 +289,8 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         seen = sample(rest, job, [*running], seconds, metrics)
     except FlinkError:  # the job has ended
         return None
-    if not seen or any(metrics[v][0] not in one.rates for v, one in seen.items()):
-        return None
-    is_unread = any(one.seconds == 0 and not one.is_silent for one in seen.values())
-    if is_unread or all(one.is_silent for one in seen.values()):  # Flink fetches no metrics now
+    is_told = all(metrics[v][0] in one.rates and one.seconds > 0 for v, one in seen.items())
+    if not seen or not is_told:  # Flink counts no tuples of a source, or fetches no metrics now
         return None
     used = {
         device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()
