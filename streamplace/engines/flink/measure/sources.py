@@ -134,22 +134,15 @@ class SourceFlow:
         return None if self.is_limited else self.rate
 
     @property
-    def drained_in(self) -> float | None:
-        """Seconds until nothing waits, as things are; infinite if it grows, None if unknown."""
-        if self.pending is None:
-            return None
-        return self.pending / -self.growth if self.growth < 0 else math.inf * (self.pending > 0)
-
-    @property
     def lag(self) -> str:
         """What waits for it, and subtasks that fall behind, in words."""
         if self.pending is None:
             return "unknown, because its connector reports no pendingRecords"
-        if not self.pending or self.drained_in is None:
+        if not self.pending:
             return "nothing waits"
         words = f"{digits(self.pending)} tuples wait, "
-        if math.isfinite(self.drained_in):
-            words += f"for another {duration(self.drained_in)} at this rate"
+        if self.growth < 0:
+            words += f"for another {duration(self.pending / -self.growth)} at this rate"
         else:
             words += f"{digits(self.growth)} more per second"
         for i, one in enumerate(self.subtasks):
@@ -176,10 +169,10 @@ class SourceFlow:
         """Log what was found of each source."""
         for one in self.sources.values():
             LOG.debug(
-                "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s, drained in "
-                "%s s; back-pressured %.3f, one subtask %.3f: %s; sustained by its subtasks %s: %s",
+                "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s; "
+                "back-pressured %.3f, one subtask %.3f: %s; sustained by its subtasks %s: %s",
                 *(one.name, one.rate, one.error, one.offered, one.pending, one.growth),
-                *(one.drained_in, one.back_pressured, one.most_back_pressured),
+                *(one.back_pressured, one.most_back_pressured),
                 *(one.why or "not limited", [*one.subtasks], one.sustained),
             )
 
