@@ -24,8 +24,6 @@ from streamplace.engines.flink.rest.client import Rest
 
 PATIENCE_SECONDS = 120.0
 """Default time limit for a job to become steady."""
-LONGER = 2.5
-"""Factor of the patience with a job whose counters Flink updates so rarely that windows are few."""
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
 """Time, and number of windows, over which a job must be steady."""
 STEADY = 0.05
@@ -72,7 +70,7 @@ def steady_profile(
 
     ``seconds``: length of a window.
     ``patience``: seconds after which a job is measured although it is not steady, with what may
-    still change told by the ``drift`` of its profile.
+    still change told by the ``drift`` of its profile; 0 for a single window.
     ``tell``: function that receives a message after every window.
     """
     windows = JobWindows(rest, job)
@@ -86,7 +84,7 @@ def steady_profile(
         last = _last(loads)
         waited = time.monotonic() - began
         reason = why_unsteady(last)
-        is_enough = len(loads) >= LEAST_WINDOWS or waited >= LONGER * patience
+        is_enough = len(loads) >= LEAST_WINDOWS or not patience
         if not reason or (waited >= patience and is_enough):
             break
         tell(f"the job is not steady after {waited:.0f} s: {reason}")
