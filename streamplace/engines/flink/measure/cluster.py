@@ -50,7 +50,6 @@ from streamplace.model.units import mips as parsed_mips
 
 ALL = ""
 """Key that stands for every TaskManager in the given speeds."""
-ASSUMED_SPEED = "assumed"
 BANDWIDTH = "1000 Mbps"
 """Assumed speed of links and network cards."""
 FRAMING = 0.05
@@ -88,7 +87,7 @@ class Card(NamedTuple):
     @property
     def is_assumed(self) -> bool:
         """Whether the speed is neither given nor measured."""
-        return self.source == ASSUMED_SPEED
+        return self.source == "assumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,6 @@ class MeasuredCluster:
     sending: SendingCost = ASSUMED  # cost of remote tuples, measured or assumed
     # Core seconds per second that Java uses in each besides its tasks; None if not measured.
     java: float | None = None
-    reserved_for: str = ""  # purpose of the reserved CPU, in words
     # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
     # TaskManagers whose cards are known are limited by these alone.
     is_bandwidth_assumed: bool = False
@@ -153,7 +151,7 @@ class MeasuredCluster:
 
     def as_toml(self) -> str:
         """Text of a cluster file, with comments on the origin of its figures."""
-        links = ASSUMED_SPEED if self.is_bandwidth_assumed else "given"
+        links = "assumed" if self.is_bandwidth_assumed else "given"
         source = "assumed" if self.sending.is_assumed else "measured"
         text = (
             f"# TaskManagers of the Flink at {self.url}; the speed of cores is as given.\n"
@@ -179,7 +177,7 @@ class MeasuredCluster:
             speed, source = device.card
             text += f"{end} = {quoted_yaml(speed)}  # network card, {source}\n"
         if device.reserved is not None:
-            text += f"reserved = {device.reserved:.3g}  # MIPS that {self.reserved_for}, measured\n"
+            text += f"reserved = {device.reserved:.3g}  # MIPS of Java, the network, other jobs\n"
         return text
 
 
@@ -240,15 +238,12 @@ def measured_cluster(
             f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
             f"more, so only {MOST_RESERVED:.0%} of that is"
         )
-    what = ["Java and the network take besides the tasks"] if java is not None else []
-    what += ["jobs that stay take"] if beside else []
     return MeasuredCluster(
         rest.url,
-        bandwidth or _fastest([usual, *(card.speed for card in own.values())]),
+        bandwidth or max([usual, *(card.speed for card in own.values())], key=bandwidth_bps),
         tuple(devices),
         cost,
         java,
-        " and ".join(what),
         is_bandwidth_assumed=bandwidth is None,
         notes=tuple(notes),
     )
@@ -277,11 +272,6 @@ def slowness(shares: Iterable[CpuShare]) -> float:
     """
     speeds = [share.whole_cores[1] for share in shares]
     return len(speeds) / sum(speeds) if speeds else 1.0
-
-
-def _fastest(speeds: Sequence[str]) -> str:
-    """Return the fastest of some bandwidths, the first of equal ones."""
-    return max(speeds, key=bandwidth_bps)
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -379,7 +369,7 @@ def cards_of(
         elif name in processes and (megabits := link_speed(processes[name])) is not None:
             cards[name] = Card(f"{megabits} Mbps", "link speed")
         else:
-            cards[name] = Card(usual, ASSUMED_SPEED)
+            cards[name] = Card(usual, "assumed")
     return cards
 
 
@@ -515,7 +505,8 @@ def fast_enough(
         for device, is_assumed in zip(measured.devices, assumed, strict=True)
     )
     links = measured.bandwidth
-    links = _fastest([links, speed]) if measured.is_bandwidth_assumed else links
+    if measured.is_bandwidth_assumed:
+        links = max(links, speed, key=bandwidth_bps)
     return replace(measured, devices=devices, bandwidth=links), (
         f"the job sends more between TaskManagers than the {before} that network cards are "
         f"assumed to have, so {speed} are assumed; give their speed (nic in --settings)"

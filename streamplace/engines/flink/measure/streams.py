@@ -47,11 +47,6 @@ from streamplace.model.graph import StreamGraph
 LOG = logging.getLogger(__name__)
 COMMITTERS = (": Committer", ": Global Committer")
 """Ends of the names of what commits, of two-phase sinks; the second is behind some of the first."""
-Amounts = tuple[dict[int, float], set[int]]
-"""Amount of each stream by its number, and the streams whose amount is a guess.
-
-These could not be told apart from others; their common amount was divided among them.
-"""
 
 
 class CarriedTuples(NamedTuple):
@@ -120,8 +115,8 @@ def shares(
     received: Mapping[str, float],
     sent: Mapping[str, float],
     weights: Mapping[int, float],
-) -> Amounts:
-    """Amount of each stream, from sums over the inputs of tasks and over the outputs of tasks.
+) -> tuple[dict[int, float], set[int]]:
+    """Amount of each stream, from sums at the ends of tasks, and the streams that are guessed.
 
     A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
     a sum carries its remainder. Streams that are still unknown share the remainder of their
