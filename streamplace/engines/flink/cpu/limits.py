@@ -14,7 +14,6 @@ have no more CPU together than the pool. None of its TaskManagers is full before
 
 import math
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,26 +24,6 @@ FULL = 0.95
 LEAST_CORES = 0.01
 """Least part of a TaskManager in the model, however full its machine is."""
 _ROOT = Path("/sys/fs/cgroup")
-
-
-class CpuTime(NamedTuple):
-    """CPU time of a process in seconds, at a time of the clock ``time.monotonic``."""
-
-    moment: float
-    seconds: float
-
-    @classmethod
-    def of(cls, process: int) -> "CpuTime":
-        """Read the CPU time of a process of this machine; 0 for one that has ended."""
-        with suppress(OSError, ValueError):
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            ticks = int(fields[11]) + int(fields[12])
-            return cls(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"))
-        return cls(time.monotonic(), 0.0)
-
-    def cores_until(self, later: "CpuTime") -> float:
-        """Cores that the process has used since then."""
-        return max(0.0, later.seconds - self.seconds) / max(later.moment - self.moment, 1e-9)
 
 
 class CpuPool(NamedTuple):
@@ -85,6 +64,14 @@ class CpuShare(NamedTuple):
     def is_full(self) -> bool:
         """Whether it has no CPU left."""
         return self.load >= FULL
+
+
+def cpu_seconds(process: int) -> float:
+    """CPU time of a process of this machine; 0 for one that has ended."""
+    with suppress(OSError, ValueError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def cpu_pool(process: int) -> CpuPool:

@@ -19,6 +19,7 @@ import itertools
 import logging
 import math
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import stdev
@@ -28,7 +29,7 @@ from urllib.parse import quote
 import numpy as np
 
 from streamplace.display.report import duration
-from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
+from streamplace.engines.flink.cpu.limits import FULL, cpu_seconds, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.rest.answers import Job
@@ -277,7 +278,8 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     }
     metrics = {v: (sent_by(name), pending_of(name)) for v, name in running.items()}
     processes = processes_of(rest)
-    before = {device: CpuTime.of(pid) for device, pid in processes.items()}
+    before = {device: cpu_seconds(pid) for device, pid in processes.items()}
+    began = time.monotonic()
     try:
         seen = sample(rest, job, [*running], seconds, metrics)
     except FlinkError:  # the job has ended
@@ -285,8 +287,10 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
     is_told = all(metrics[v][0] in one.rates and one.seconds > 0 for v, one in seen.items())
     if not seen or not is_told:  # Flink counts no tuples of a source, or fetches no metrics now
         return None
+    passed = max(time.monotonic() - began, 1e-9)
     used = {
-        device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()
+        device: max(0.0, cpu_seconds(pid) - before[device]) / passed
+        for device, pid in processes.items()
     }
     full = {device for device, share in cpu_shares(processes, used).items() if share.is_full}
     lasting = _lasting_names(document)
