@@ -186,14 +186,6 @@ class _Watch:
             self.changed = now
         self.previous = counters
 
-    def has_fallen(self, counters: Mapping[str, float], reporting: int) -> bool:
-        """Whether a counter has restarted from 0, or that of a subtask is missing."""
-        before = self.previous or {}
-        is_less = 0 < reporting < self.reporting
-        return is_less or any(
-            counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING
-        )
-
     @property
     def partitions(self) -> int:
         """Partitions of Kafka of which there are metrics."""
@@ -305,10 +297,10 @@ class Sampler:
 
 
 def restarted(job: str) -> FlinkError:
-    """Error of a job of which some subtasks began again, or ended, while it was measured."""
+    """Error of a job that was not the same all the time while it was measured."""
     return FlinkError(
-        f"job {shown(job)} was restarted during the measurement, or some of its subtasks ended; "
-        "profile it when it runs steadily"
+        f"job {shown(job)} was restarted during the measurement, or metrics of some of its "
+        "subtasks began or ended; profile it when it runs steadily"
     )
 
 
@@ -325,13 +317,10 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     rows = rest.get(f"{watch.path}get={query}")
     counters, reporting = _numbers(rows), _reporting(rows)
-    if watch.has_fallen(counters, reporting):
+    before, change = watch.previous or {}, reporting - watch.reporting
+    has_fallen = any(counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING)
+    if has_fallen or (reporting and change < 0) or (watch.is_used and change > 0):
         raise restarted(job)
-    if watch.is_used and reporting > watch.reporting:
-        raise FlinkError(
-            f"until now, Flink has told no metrics of some subtasks of job {shown(job)}; measure "
-            "it again"
-        )
     if counters:
         watch.see(now, counters, reporting)
 
