@@ -166,17 +166,6 @@ def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     assert costs == pytest.approx((5e-6 / free, 2e-9 / free))
 
 
-def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of a core is a core of a quarter of the speed; what no quota holds has all."""
-    two = {**MANAGER, "id": "b", "hardware": {"cpuCores": 4}}
-    monkeypatch.setattr(cluster, "processes_of", lambda rest: {"a": 1, "b": 2})
-    pools = {1: CpuPool("quota", 0.25), 2: CpuPool("", 4.0)}
-    monkeypatch.setattr(limits, "cpu_pool", pools.__getitem__)
-    devices = measured_cluster(flink(MANAGER, two), "1000 MIPS", "1 Gbps").cluster().devices
-    assert devices.mips.tolist() == pytest.approx([(1 - HEADROOM) * speed for speed in (250, 1000)])
-    assert devices.cores.tolist() == [1, 2]
-
-
 def crossing(streams: list[tuple[str, str, str, float]], **where: str) -> dict[str, RemoteFlow]:
     """Flows of streams with so many tuples/s, of 50 bytes, between tasks on these devices."""
     vertices = {v: Vertex(v, {}, [], len(devices)) for v, devices in where.items()}
