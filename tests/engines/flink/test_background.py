@@ -166,21 +166,6 @@ def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     assert costs == pytest.approx((5e-6 / free, 2e-9 / free))
 
 
-def crossing(streams: list[tuple[str, str, str, float]], **where: str) -> dict[str, RemoteFlow]:
-    """Flows of streams with so many tuples/s, of 50 bytes, between tasks on these devices."""
-    vertices = {v: Vertex(v, {}, [], len(devices)) for v, devices in where.items()}
-    for source, target, kind, _ in streams:
-        vertices[target].inputs = [*vertices[target].inputs, (source, kind.upper())]
-    _, tasks, edges = read_plan(LazyFlink(Clock(), vertices).rest, "job")
-    seen = {}
-    for v in where:
-        read = sum(tuples for _, target, _, tuples in streams if target == v)
-        sent = sum(tuples for source, _, _, tuples in streams if source == v)
-        rates = {"numRecordsIn": read, "numBytesIn": 50 * read}
-        seen[v] = Activity(rates | {"numRecordsOut": sent, "numBytesOut": 50 * sent}, 1.0)
-    return remote_flows(tasks, edges, seen, {v: [*devices] for v, devices in where.items()})
-
-
 QUARTERS = RemoteFlow(75.0, 3750.0)
 HALF = RemoteFlow(5e4, 2.5e6)
 
@@ -203,7 +188,16 @@ def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
     Subtask i sends to subtask i alone if it forwards; if it rescales, each subtask of the smaller
     number is joined to a group of the others.
     """
-    flows = crossing([("u", "v", kind, tuples)], u=senders, v=receivers)
+    vertices = {
+        "u": Vertex("u", {}, [], len(senders)),
+        "v": Vertex("v", {}, [("u", kind.upper())], len(receivers)),
+    }
+    _, tasks, edges = read_plan(LazyFlink(Clock(), vertices).rest, "job")
+    seen = {
+        "u": Activity({"numRecordsOut": tuples, "numBytesOut": 50 * tuples}, 1.0),
+        "v": Activity({"numRecordsIn": tuples, "numBytesIn": 50 * tuples}, 1.0),
+    }
+    flows = remote_flows(tasks, edges, seen, {"u": [*senders], "v": [*receivers]})
     assert flows == ({} if flow is None else {"a": flow, "b": flow})
 
 
