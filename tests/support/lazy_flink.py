@@ -56,6 +56,7 @@ def with_threads(
     patch.setattr(sampling, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "runs_python", lambda: False)
     patch.setattr(cpu, "java_threads", threads)
+    patch.setattr(cpu, "threads_again", lambda process, names: [])
 
 
 @dataclass

@@ -42,11 +42,7 @@ from streamplace.engines.flink.program.chains import FUSED
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
 LOG = logging.getLogger(__name__)
-_THREAD = re.compile(
-    r'^"(?P<name>[^\n]+)" (?:#(?P<number>\d+) )?(?:[^"\n]*? )?cpu=(?P<cpu>[\d.]+)ms '
-    r"elapsed=(?P<elapsed>[\d.]+)s(?: tid=\w+ nid=(?P<native>\w+))?",
-    re.MULTILINE,
-)
+_THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>\w+)', re.MULTILINE)
 JCMD_SECONDS = 60.0
 """Timeout for the JDK's tool that lists threads."""
 REPORT_SECONDS, POLL_SECONDS = 5.0, 0.25
@@ -59,12 +55,10 @@ _LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 class JavaThread(NamedTuple):
     """A thread of a Java process."""
 
-    number: int  # increases with the time of creation; 0 for threads of the virtual machine itself
+    native: int  # its id in the kernel, in the container of its process
     name: str
     cpu: float  # seconds of CPU time
-    # Seconds since its start, or since another moment that is the same in all measurements.
-    elapsed: float
-    native: int = 0  # its id in the kernel, in the container of its process; 0 if unknown
+    moment: float  # time at which it was read
     delay: float = math.nan  # seconds in which it could run and waited for a core; NaN if unknown
     wakes: float = math.nan  # number of times that it went to sleep; NaN if unknown
 
@@ -169,29 +163,24 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
             yield int(folder.name), line.split("\0")
 
 
-def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread]:
-    """Threads of a Java process that was measured before; empty if they cannot be read.
+def threads_again(process: int, names: Mapping[int, str]) -> list[JavaThread]:
+    """Threads of a Java process with these names; empty if they cannot be read.
 
     Their CPU time and run delay are read from the kernel, which is immediate. Java itself needs
-    seconds for an answer if a quota throttles it, and uses CPU for that. New threads have their
-    names in the kernel, of at most 15 letters.
+    seconds for an answer if a quota throttles it, and uses CPU for that. Threads without a name
+    here have that of the kernel, of at most 15 letters.
     """
-    by_native = {one.native: one for one in before if one.native}
-    if not by_native:
-        return []
     threads = []
     with suppress(OSError, ValueError, IndexError):  # it ended, belongs to others, or has no file
-        for folder in Path(f"/proc/{process}/task").iterdir():
+        for folder in Path(f"/proc/{process}/task").iterdir() if names else ():
             with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
                 status = (folder / "status").read_text()
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
                 cpu, delay, *_ = (folder / "schedstat").read_text().split()
-                name = status.partition("\n")[0].partition("\t")[2]
+                name = names.get(native) or status.partition("\n")[0].partition("\t")[2]
                 wakes = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
-                one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
-                now = time.monotonic()
-                spent = int(cpu) * 1e-9, now, native, int(delay) * 1e-9, wakes
-                threads.append(JavaThread(one.number, one.name, *spent))
+                spent = int(cpu) * 1e-9, time.monotonic(), int(delay) * 1e-9, wakes
+                threads.append(JavaThread(native, name, *spent))
         return sorted(threads)
     return []
 
@@ -210,40 +199,26 @@ def java_threads(process: int) -> list[JavaThread]:
         ).stdout
     except subprocess.TimeoutExpired:  # it is stopped, or hangs
         return []
-    threads = read_threads(dump.decode(errors="replace"))
-    return threads_again(process, threads) or threads
+    return threads_again(process, thread_names(dump.decode(errors="replace")))
 
 
-def read_threads(dump: str) -> list[JavaThread]:
-    """Threads in a Java thread dump, the oldest first.
+def thread_names(dump: str) -> dict[int, str]:
+    """Id of a thread in the kernel → its name, of a Java thread dump.
 
-    >>> read_threads('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1 nid=0x1f')
-    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1, native=31, ...)]
+    >>> thread_names('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1 nid=0x1f')
+    {31: 'a (1/2)#0'}
     """
-    return sorted(
-        JavaThread(
-            int(match["number"] or 0),
-            match["name"],
-            float(match["cpu"]) / 1000,
-            float(match["elapsed"]),
-            int(match["native"] or "0", 0),
-        )
-        for match in _THREAD.finditer(dump)
-    )
+    return {int(match["native"], 0): match["name"] for match in _THREAD.finditer(dump)}
 
 
 def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
-    """CPU and run delay of the threads of a process between two measurements.
-
-    Every thread is measured by its own clock, because a thread dump of a busy process can take
-    seconds.
-    """
-    before = {(one.number, one.name, one.native): one for one in first}
+    """CPU and run delay of the threads of a process between two measurements, each at its times."""
+    before = {(one.native, one.name): one for one in first}
     loads = []
     for thread in second:
-        old = before.get((thread.number, thread.name, thread.native))
-        if old is not None and thread.elapsed > old.elapsed:
-            seconds = thread.elapsed - old.elapsed
+        old = before.get((thread.native, thread.name))
+        if old is not None and thread.moment > old.moment:
+            seconds = thread.moment - old.moment
             cores = max(0.0, (thread.cpu - old.cpu) / seconds)
             delay, wakes = thread.delay - old.delay, thread.wakes - old.wakes
             loads.append(ThreadLoad(thread.name, cores, delay / seconds, wakes / seconds))
@@ -491,8 +466,8 @@ def snapshot(
     earlier = {} if before is None else before.threads
 
     def threads(device: str) -> list[JavaThread]:
-        pid = processes[device]
-        return threads_again(pid, earlier.get(device, ())) or java_threads(pid)
+        pid, names = processes[device], {one.native: one.name for one in earlier.get(device, ())}
+        return threads_again(pid, names) or java_threads(pid)
 
     with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
         found = pool.map(threads, processes)
