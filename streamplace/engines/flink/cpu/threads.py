@@ -42,7 +42,7 @@ from streamplace.engines.flink.program.chains import FUSED
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
 LOG = logging.getLogger(__name__)
-_THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>\w+)', re.MULTILINE)
+_THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>0x[0-9a-f]+|\d+)', re.MULTILINE)
 JCMD_SECONDS = 60.0
 """Timeout for the JDK's tool that lists threads."""
 REPORT_SECONDS, POLL_SECONDS = 5.0, 0.25
