@@ -283,18 +283,18 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     tuples = {task.id: _processed(windows, task, seen.activity[task.id]) for task in tasks}
     lags = _subtask_flows(seen, tuples)
     present = present_of(windows.job, tasks, edges, seen, windows.processes)
-    python = bool(windows.devices & windows.processes.keys()) and runs_python()
+    is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
     doubts = [
         *_unreported(tasks, seen.activity, own),
         *(f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source),
         *_doubts_of_rates(windows, seen.activity),
         *_doubts_of_jobs(windows.job, seen),
-        *([UNMEASURED_PYTHON] if python else []),
+        *([UNMEASURED_PYTHON] if is_python else []),
     ]
-    flows = {
-        source.id: _source_flow(source, seen, tuples[source.id], present, lags.get(source.id, ()))
+    flows = [
+        _source_flow(source, seen, tuples[source.id], present, lags.get(source.id, ()))
         for source in sources_of(tasks, edges)
-    }
+    ]
     arrived = {source: [one.arrived for one in subtasks] for source, subtasks in lags.items()}
     return JobProfile(
         windows.name,
@@ -303,14 +303,14 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
         seen.activity,
         cpu,
         tuples,
-        together(flows.values()),
+        together(flows),
         doubts,
         present,
         shares=key_shares(tasks, edges, own, arrived),
         buffer_timeout=windows.buffer_timeout,
         subtasks=_observations(windows, seen, tuples),
         # the threads of tasks wait for Python's processes
-        waiting={} if python else _waiting_limits(tasks, seen),
+        waiting={} if is_python else _waiting_limits(tasks, seen),
     )
 
 
