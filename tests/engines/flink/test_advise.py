@@ -23,7 +23,6 @@ from streamplace.engines.flink.advise import fixed
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.fixed import PlannedProgram
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.sources import SubtaskFlow
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
@@ -170,18 +169,12 @@ def test_a_plan_counts_what_each_of_its_subtasks_takes_at_any_rate(
     assert split.ipt == pytest.approx((0.2 - 0.1) / 100 * 2.5e9, rel=0.01)
 
 
-def test_a_source_with_too_few_partitions_gets_no_more_subtasks(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_with_too_few_partitions_gets_no_more_subtasks(shop: Shop) -> None:
     """Nothing ever arrived for the second one."""
-    usual = advising.steady_profile
-    lags = SubtaskFlow(100.0, 1e5, (0.0, 0.0)), SubtaskFlow(0.0, 0.0, (0.0, 0.0))
-
-    def profiled(*given: Any) -> JobProfile:
-        return replace(usual(*given), lags={"v0": lags})
-
-    monkeypatch.setattr(advising, "steady_profile", profiled)
-    assert advised(shop(pending=0.0)).plan.graph.operators.max_parallelism.tolist()[0] == 2
+    flink = shop(pending=0.0)
+    source = flink.vertices["v0"]
+    source.shares, source.lags = (1.0, 0.0), (lambda _: 0.0,)
+    assert advised(flink).plan.graph.operators.max_parallelism.tolist()[0] == 2
 
 
 def test_popular_keys_fill_one_subtask(shop: Shop) -> None:
