@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from streamplace.errors import SettingError
 from streamplace.model.messages import shown
 
@@ -110,6 +108,8 @@ def same_fields(a: object, b: object) -> bool:
 
 
 def _same(x: object, y: object) -> bool:
+    import numpy as np  # the command line shows its help without it
+
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
