@@ -33,14 +33,7 @@ class Compared(NamedTuple):
     @property
     def trials(self) -> list[Row]:
         """Layouts that the command measured, the one before first."""
-        return list(self._decision.get("trials", ()))
-
-    @property
-    def _decision(self) -> Row:
-        """What the command says of its decision; empty where it has failed."""
-        answer = self.run.get("answer")
-        found: Row = answer.get("decision") or {} if isinstance(answer, dict) else {}
-        return found
+        return trials_of(self.run)
 
     @property
     def first(self) -> float:
@@ -51,8 +44,20 @@ class Compared(NamedTuple):
     @property
     def last(self) -> float | None:
         """Rate that the command reported at the end, relative to what was measured afterwards."""
-        reported, rate = self._decision.get("measured"), self.rates[MOVE]
+        reported, rate = decision_of(self.run).get("measured"), self.rates[MOVE]
         return reported / rate if reported and rate else None
+
+
+def decision_of(run: Row) -> Row:
+    """What a run of the command says of its decision; empty where it has failed."""
+    answer = run.get("answer")
+    found: Row = answer.get("decision") or {} if isinstance(answer, dict) else {}
+    return found
+
+
+def trials_of(run: Row) -> list[Row]:
+    """Layouts that a run of the command measured, the one before first."""
+    return list(decision_of(run).get("trials", ()))
 
 
 def compared(rows: Iterable[Row]) -> list[Compared]:

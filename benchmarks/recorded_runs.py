@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from against_cells import KINDS
+from against_page import trials_of
 from calibrating import PROBES, TOGETHER
 from calibration import judged
 from flink_jobs import ROOT, UNSEEN
@@ -106,10 +107,9 @@ def of_moves(path: Path) -> Iterator[LedgerEntry]:
 def of_tries(path: Path) -> Iterator[LedgerEntry]:
     """Layouts that the command tried in that comparison, with what it had predicted of them."""
     for row in read_rows(path):
-        answer = row.get("answer")
-        if row["disturbed"] or not isinstance(answer, dict) or KINDS[row["kind"]].partitions:
+        if row["disturbed"] or KINDS[row["kind"]].partitions:
             continue
-        for trial in (answer.get("decision") or {}).get("trials", ())[1:]:
+        for trial in trials_of(row)[1:]:
             predicted = (trial["predicted"] or {}).get("value")
             if trial["measured"] and predicted:
                 is_limited = not trial["keeps_up"]

@@ -109,7 +109,8 @@ def test_intervals_contain_the_errors_of_the_job_and_the_orders_of_flink() -> No
     """Rates that no layout changes are certain."""
     errors = PredictionErrors.of({str(i): [np.log(0.8)] for i in range(9)}, 0.9, "9 jobs")
     question = asked(EQUAL, Layout(TOGETHER), errors=errors)
-    layouts = TOGETHER, SPREAD, {name: ["d0", "d1"] * 2 for name in TOGETHER}
+    places = TOGETHER, SPREAD, {name: ["d0", "d1"] * 2 for name in TOGETHER}
+    layouts = [*map(Layout, places)]
     one = candidate(question, "any", *layouts)
     assert one.predicted == pytest.approx((800.0, 2000.0, 5000.0))
     assert one.layout == layouts[2]

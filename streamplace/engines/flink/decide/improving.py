@@ -117,7 +117,7 @@ class Proposal:
     job: str  # id of the job
     question: Question  # its last measurement
     candidates: tuple[Candidate, ...]  # by the model that was fitted to all measurements
-    pauses: Interruptions  # for which moves are expected to stop it
+    interruptions: Interruptions  # by moves, as they are expected
     trials: tuple[Trial, ...]  # layouts in which it was, the first one first
     where: Trial  # the layout in which it is
     plan: MovePlan | None = None  # plan of the next move; None if its program was not checked
@@ -185,7 +185,7 @@ class Proposal:
         """Seconds for which the next trial is expected to stop the job."""
         target, known = self.target, _warmed(self.trials)
         is_warm = target is None or target.layout.devices <= known
-        return self.pauses.warm if is_warm else self.pauses.cold
+        return self.interruptions.warm if is_warm else self.interruptions.cold
 
     def distance(self, layout: Layout) -> float:
         """Share of the subtasks that are elsewhere than in the measured layout that is nearest."""
@@ -335,8 +335,8 @@ class JobImprover:
             self.tell(f"note: {against}; layouts are tried all the same, and measured")
         found = tuple(self.decides(question))
         present = Trial.present(question)
-        pauses = _learned(expected_interruptions(rest, job), trials)
-        return Proposal(job, question, found, pauses, (*trials, present), present)
+        expected = _learned(expected_interruptions(rest, job), trials)
+        return Proposal(job, question, found, expected, (*trials, present), present)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the next layout, so that errors are found while the job runs.
@@ -375,7 +375,7 @@ class JobImprover:
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
         """Whether the user pays for one more trial, and for going back if it is worse."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
-        once, back = proposal.interruption, proposal.pauses.warm
+        once, back = proposal.interruption, proposal.interruptions.warm
         spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed
         if spent + once.value + back.value > self.most_interruption:
             self.tell(
@@ -444,8 +444,10 @@ class JobImprover:
         self._record(proposal, target, there)
         trial = replace(trial, rate=there.rate, is_limited=there.is_limited, layout=there.layout)
         trials = (*proposal.trials, trial)
-        pauses = _learned(now.pauses, trials)
-        return replace(now, trials=trials, where=trial, savepoint=moved.savepoint, pauses=pauses)
+        expected = _learned(now.interruptions, trials)
+        return replace(
+            now, trials=trials, where=trial, savepoint=moved.savepoint, interruptions=expected
+        )
 
     def _record(self, proposal: Proposal, target: Candidate, there: Trial) -> None:
         """Record what a layout was predicted to carry and what it carries."""

@@ -97,9 +97,9 @@ class Flows(NamedTuple):
         giving = np.zeros(len(reached), np.bool_)
         while rising.any():
             slope = self._slopes(rising, giving)
-            full = steps(1.0 - reached @ self.loads, slope @ self.loads)
+            full = _steps(1.0 - reached @ self.loads, slope @ self.loads)
             full[self.device[giving]] = inf
-            arrived = steps((self.most - reached)[rising], slope[rising])
+            arrived = _steps((self.most - reached)[rising], slope[rising])
             caught, joined = self._meetings(reached, slope, giving, rising & yields)
             step = min(one.min(initial=inf) for one in (full, arrived, caught, joined))
             if step == inf:
@@ -148,10 +148,10 @@ class Flows(NamedTuple):
         other, growth = reached @ self.threads, slope @ self.threads
         for u in np.flatnonzero(giving):
             there = self.on == self.device[u]
-            gaps = steps(size[u] - other[there], growth[there] - change[u])
+            gaps = _steps(size[u] - other[there], growth[there] - change[u])
             caught[u] = gaps.min(initial=inf)
             local = np.flatnonzero(rising & (self.device == self.device[u]))
-            gaps = steps(size[u] - size[local], change[local] - change[u])
+            gaps = _steps(size[u] - size[local], change[local] - change[u])
             joined[local] = np.minimum(joined[local], gaps)
         return caught, joined
 
@@ -170,7 +170,7 @@ class Flows(NamedTuple):
         )
 
 
-def steps(room: Floats, growth: Floats) -> Floats:
+def _steps(room: Floats, growth: Floats) -> Floats:
     """How long until each room is used up, at such a growth of what it holds; infinite if never."""
     answer = np.full(len(room), inf)
     np.divide(np.maximum(room, 0.0), growth, out=answer, where=growth > 1 / STUCK)
@@ -243,7 +243,14 @@ class JobRates:
 
     def of(self, layout: Layout) -> float:
         """Tuples/s that a layout carries."""
-        return self._flows(layout).costing(self.factors).total
+        if layout not in self._carried:
+            self._carried[layout] = self._flows(layout).costing(self.factors).total
+        return self._carried[layout]
+
+    @cached_property
+    def _carried(self) -> dict[Layout, float]:
+        """Rates of the layouts that were asked for: most are, several times."""
+        return {}
 
     def if_pinned(self, layout: Layout) -> float:
         """Tuples/s that a layout carries at least, whichever of its subtasks Flink puts where."""
@@ -330,8 +337,7 @@ def _flows(
     own[of], device[of] = threads[of, alone], place[alone]
     threads[of, alone] = 0.0
     network = loads[:, :d].copy()  # what sends and receives
-    for t, at in enumerate(place.tolist()):
-        network[:, at] -= threads[:, t]
+    np.subtract.at(network.T, place, threads.T)
     network[of, device[of]] -= own[of]
     if limits_subtasks(instance):
         cores = parts * instance.core_load[subtasks, kind]
