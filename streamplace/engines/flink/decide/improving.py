@@ -67,7 +67,7 @@ class Trial:
     rate: float = 0.0  # tuples/s; 0 if it was not measured
     is_limited: bool = False  # whether a source was held back, so that this is what it carries
     interruption: float | None = None  # seconds for which the moves to it stopped the job
-    line: str = ""  # line of configuration by which Flink produces it without pins
+    line: str = ""  # line of configuration by which Flink carries about as much without pins
     failure: str = ""  # why the job did not run there
     predicted: RateInterval | None = None  # before it was tried; None of the layout before
     told: float | None = None  # seconds for which its move was expected to interrupt the job
@@ -249,7 +249,7 @@ class Proposal:
             if not self.is_tried(one):
                 rows.append((one.name, digits(one.shown.value), _ends(one.shown), "predicted", ""))
         line = self.where.line
-        words = [f"Flink's own setting gives this layout without pins: {line}"] if line else []
+        words = [f"Flink's own setting gives about this rate without pins: {line}"] if line else []
         return Report(
             (Sheet(("layout", "tuples/s", "interval", "", "stopped"), tuple(rows)), *words)
         )
