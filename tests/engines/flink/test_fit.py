@@ -58,6 +58,13 @@ def test_a_thread_that_never_sleeps_works_for_its_tuples(
     assert often == task_cost([Observation(rate, cores)])
 
 
+def test_what_is_there_at_any_rate_is_no_more_than_wake_ups_cost() -> None:
+    """As of a join on a slow TaskManager: 15 µs per tuple where it runs fast (big diamond)."""
+    cost = task_cost([Observation(182.0, 0.0067, 22.0)])
+    assert cost.fixed == pytest.approx(22 * 100e-6)
+    assert cost.cores(182.0) == pytest.approx(0.0067, rel=0.02)
+
+
 def test_an_expensive_operator_is_no_fixed_load() -> None:
     """Hundreds of microseconds per tuple at a low rate, as of a model that is asked for each."""
     cost = task_cost([Observation(100.0, 0.063)])

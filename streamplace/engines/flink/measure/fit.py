@@ -19,10 +19,10 @@ Unknowns are positive and fitted by their logarithms x: the maximum a posteriori
 
 by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
 and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
-What is there at any rate is expected to be at most what the wake-ups of the threads cost.
-Its tails are heavy for what a tuple costs, because few operators cost a hundred times as much as
-the others; taking that for a part at any rate would promise any rate. If there are several maxima,
-the unknowns are their mean, weighted by the probability around each.
+What is there at any rate is at most what the wake-ups of the threads cost. The tails are heavy for
+what a tuple costs, because few operators cost a hundred times as much as the others; taking that
+for a part at any rate would promise any rate. If there are several maxima, the unknowns are their
+mean, weighted by the probability around each.
 """
 
 import logging
@@ -114,11 +114,17 @@ def task_cost(
     """
     rows = averaged(observed)
     wakes = [row.wakes for row in rows]
+    most = math.inf
     if wakes and not any(map(math.isnan, wakes)):
-        fixed = fixed._replace(median=min(fixed.median, A_WAKE * max(1.0, *wakes)))
+        most = A_WAKE * max(1.0, *wakes)
+        fixed = fixed._replace(median=min(fixed.median, most))
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
     cores = np.array([row.cores for row in rows], np.float64)
-    return TaskCost(*_fitted(factors, cores, (fixed, per_tuple)).tolist())
+    cost = TaskCost(*_fitted(factors, cores, (fixed, per_tuple)).tolist())
+    if cost.fixed <= most:
+        return cost
+    rest = np.maximum(cores - most, 0.0)
+    return TaskCost(most, *_fitted(factors[:, 1:], rest, (per_tuple,)).tolist())
 
 
 def constant_cores(
