@@ -93,7 +93,8 @@ def test_whatever_else_a_reader_does_is_found(
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]
     tests = Path(__file__).parents[1]
-    path = os.pathsep.join(map(str, (tests, tests / "support")))
+    paths = (str(tests), str(tests / "support"), os.environ.get("PYTHONPATH"))
+    path = os.pathsep.join(filter(None, paths))
     answer = subprocess.run(
         words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )

@@ -37,11 +37,12 @@ def installed(package: Path, site: Path) -> Path:
 
 
 def run_with(site: Path, folder: Path, *arguments: str) -> Answer:
-    """Run a command in a folder, where a site's packages are installed."""
+    """Run a command of this checkout in a folder, where a site's packages are installed."""
+    path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
     found = subprocess.run(
         [sys.executable, "-m", "streamplace", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(site)},
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         encoding="utf-8",
         timeout=600,
