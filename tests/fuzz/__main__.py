@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from time import monotonic
 
-from fuzz.campaign import Tally, campaign
+from fuzz.campaign import campaign
 from fuzz.targets import targets
 from fuzz.trial import Finding, content_of
 
@@ -20,33 +20,25 @@ EVERY = 10.0
 def main() -> int:
     """Run a campaign and say what came of it."""
     options = _options()
-    chosen = [target for target in targets() if options.only in target.name]
-    by_name = {target.name: target for target in chosen}
-    start = last = monotonic()
-    kept: dict[tuple[str, str], Finding] = {}
-
-    def told(tally: Tally) -> None:
-        nonlocal last
+    chosen = {target.name: target for target in targets() if options.only in target.name}
+    begun = last = monotonic()
+    stored: set[tuple[str, str]] = set()
+    for tally in campaign([*chosen.values()], options.inputs, options.seed, options.jobs):
         for finding in tally.findings:
             key = (finding.target, finding.fault[:60])
-            if key not in kept:
-                kept[key] = finding
-                content = content_of(by_name[finding.target], options.seed, finding.number)
+            if key not in stored:
+                stored.add(key)
+                content = content_of(chosen[finding.target], options.seed, finding.number)
                 _store(options.out, finding, content)
         if monotonic() - last > EVERY:
             last = monotonic()
-            done = tally.done.total()
-            left = (last - start) * (tally.wanted - done) / max(done, 1) / 60
-            _say(f"{done:,} of {tally.wanted:,} inputs, {len(kept)} findings, {left:.0f} min left")
-
-    tally = campaign(chosen, options.inputs, options.seed, options.jobs, told)
-    told(tally)
+            _say(f"{tally.done.total():,} of {tally.wanted:,} inputs, {len(stored)} findings")
     for name, count in sorted(tally.done.items()):
         _say(f"  {count:9,} {name}")
     _say(
         f"{tally.done.total():,} inputs over {len(tally.done)} readers (seed {options.seed}) in "
-        f"{(monotonic() - start) / 60:.0f} min: {len(tally.findings)} findings"
-        + (f" of {len(kept)} kinds, stored in {options.out}/" if kept else "")
+        f"{(monotonic() - begun) / 60:.0f} min: {len(tally.findings)} findings"
+        + (f" of {len(stored)} kinds, stored in {options.out}/" if stored else "")
     )
     return 1 if tally.findings else 0
 

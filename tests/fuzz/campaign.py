@@ -3,7 +3,7 @@
 import multiprocessing
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,15 +15,8 @@ CHUNK = 400
 """Inputs of cost 1 that a process is given at once."""
 CAMPAIGN: list[tuple[Sequence[Target], int]] = []
 """Targets and seed of the campaign that this process works for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Inputs of one target, from a number on."""
-
-    target: int
-    start: int
-    stop: int
+Chunk = tuple[int, int, int]
+"""Row of a target, and the numbers of its first input and of the one after its last."""
 
 
 @dataclass(slots=True)
@@ -35,30 +28,23 @@ class Tally:
     findings: list[Finding] = field(default_factory=list)
 
 
-def campaign(
-    targets: Sequence[Target],
-    count: int,
-    seed: int,
-    jobs: int,
-    told: Callable[[Tally], None] = lambda tally: None,
-) -> Tally:
-    """Try this many inputs, shared out by the targets' costs; ``told`` hears of every chunk.
+def campaign(targets: Sequence[Target], count: int, seed: int, jobs: int) -> Iterator[Tally]:
+    """Try this many inputs, shared out by the targets' costs; yield the tally after every chunk.
 
     It ends with an error if an input ends the process of its reader.
     """
     for target in targets:
         target.seeds()  # made once, before there are several processes
     chunks = list(_chunks(targets, count))
-    tally = Tally(sum(chunk.stop - chunk.start for chunk in chunks))
+    tally = Tally(sum(stop - start for _, start, stop in chunks))
     context = multiprocessing.get_context("fork")  # targets cannot be pickled
     with ProcessPoolExecutor(jobs, context, _begin, (targets, seed)) as pool:
-        given = {pool.submit(_work, chunk): chunk for chunk in chunks}
+        given = {pool.submit(_work, *chunk): chunk for chunk in chunks}
         for future in as_completed(given):
-            chunk = given[future]
+            row, start, stop = given[future]
             tally.findings += future.result()
-            tally.done[targets[chunk.target].name] += chunk.stop - chunk.start
-            told(tally)
-    return tally
+            tally.done[targets[row].name] += stop - start
+            yield tally
 
 
 def _chunks(targets: Sequence[Target], count: int) -> Iterator[Chunk]:
@@ -67,10 +53,10 @@ def _chunks(targets: Sequence[Target], count: int) -> Iterator[Chunk]:
     wanted = [max(1, round(share / target.cost)) for target in targets]
     rounds = -(-max(wanted) // CHUNK)
     for turn in range(rounds):
-        for i, size in enumerate(wanted):
+        for row, size in enumerate(wanted):
             start, stop = size * turn // rounds, size * (turn + 1) // rounds
             if start < stop:
-                yield Chunk(i, start, stop)
+                yield row, start, stop
 
 
 def _begin(targets: Sequence[Target], seed: int) -> None:
@@ -78,11 +64,8 @@ def _begin(targets: Sequence[Target], seed: int) -> None:
     confine()
 
 
-def _work(chunk: Chunk) -> list[Finding]:
+def _work(row: int, start: int, stop: int) -> list[Finding]:
     ((targets, seed),) = CAMPAIGN
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        found = [
-            tried(targets[chunk.target], seed, number, Path(folder))
-            for number in range(chunk.start, chunk.stop)
-        ]
+        found = [tried(targets[row], seed, i, Path(folder)) for i in range(start, stop)]
     return [finding for finding in found if finding]

@@ -1,4 +1,4 @@
-"""Fields of a document: retyped, changed a little, dropped, duplicated, nested, moved and swapped.
+"""Fields of a document: replaced, changed a little, dropped, duplicated, nested and swapped.
 
 One field is chosen evenly among the names of the schema, not among the values: a list of a thousand
 numbers counts as one field. So the rest of the document stays valid, and a reader that checks a
@@ -17,6 +17,17 @@ from fuzz.documents import TWICE
 DEPTHS = (1, 2, 20, 150)
 """How deep a value is nested; deeper ones are refused by Python's own writer of JSON."""
 FACTORS = (-1, 0, 0.5, 2, 10, 1000, 10**9)
+NUMBERS = (
+    *(0, -1, 3, 64, 4096, 1.5, -0.0, 1e308, 5e-324),
+    *(2**31, 2**53 + 1, 2**63, -(2**63) - 1, 10**18),
+    *(10**400, float("nan"), float("inf"), -float("inf")),
+)
+TEXTS = ("", " ", "src", "d0", "nobody", "from", "a\nb", "\0", "\ud800", "\ufeff", "\x1b[2J", "x:y")
+LONG = ("x" * 300, "a." * 40, "../" * 30 + "etc/passwd", "é" * 5000, "%00%ff%C3")
+QUANTITIES = ("1000 Mbpz", "-1 kB", "1e999 B", "inf", "nan", "١ kB", "1 kB", "2 GB", "1 ms")
+SHAPES = (None, True, False, [], {}, [[[]]], ["src", "src"], ["src", 1], [None] * 3)
+TABLES = ({"a": {"b": {}}}, {"size": 0, "advance": 0}, {"names": ["a"], "mean": [0.0]})
+VALUES: tuple[Any, ...] = (*NUMBERS, *TEXTS, *LONG, *QUANTITIES, *SHAPES, *TABLES)
 
 Slot = tuple[Any, Any]
 """A table or list, and the name or number of a field in it."""
@@ -91,6 +102,10 @@ def nearby(value: Any, rng: Random) -> Any:
     return {} if value else {"a": 1}
 
 
+def _replace(holder: Any, key: Any, rng: Random) -> None:
+    holder[key] = copy.deepcopy(rng.choice(VALUES))
+
+
 def _retype(holder: Any, key: Any, rng: Random) -> None:
     holder[key] = retyped(holder[key], rng)
 
@@ -145,11 +160,12 @@ def _swap(holder: Any, key: Any, rng: Random) -> None:
 def _rename(holder: Any, key: Any, rng: Random) -> None:
     if isinstance(holder, dict):
         name = str(key)
-        new = rng.choice((name.upper(), f"{name}s", name[:-1], f" {name}", name.replace("_", "-")))
+        likely = (name.upper(), f"{name}s", name[:-1], f" {name}", name.replace("_", "-"))
+        new = rng.choice(likely if rng.random() < 0.7 else TEXTS + LONG)
         holder[new] = holder.pop(key)
 
 
 CHANGES: tuple[Callable[[Any, Any, Random], None], ...] = (
-    *(_retype, _retype, _alter, _alter, _drop, _duplicate),
+    *(_replace, _replace, _replace, _retype, _retype, _alter, _alter, _drop, _duplicate),
     *(_nest, _embed, _lift, _swap, _rename),
 )

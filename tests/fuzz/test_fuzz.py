@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,7 @@ from problems import parse_graph
 
 from streamplace.errors import FormatError, StreamplaceError, UnitError
 from streamplace.io.graphs import graph_line
-from streamplace.io.registry import FORMATS, Format
-from streamplace.model import StreamGraph, units
+from streamplace.model import units
 
 TARGETS = {target.name: target for target in targets()}
 INPUTS = 25
@@ -52,17 +50,6 @@ def test_an_input_depends_on_its_number_alone() -> None:
     assert len(set(once)) > 15
 
 
-def test_a_new_format_is_fuzzed_without_another_list(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    def read(path: Path) -> Iterator[StreamGraph]:
-        yield parse_graph(path.read_bytes(), "here")
-
-    assert list(FORMATS)
-    known = {**FORMATS._found, "new": Format("new", "New.", read)}
-    monkeypatch.setattr(FORMATS, "_found", known)
-    assert "import new" in {target.name for target in targets()}
-
-
 @pytest.mark.parametrize(
     ("deed", "fault"),
     [
@@ -83,7 +70,7 @@ def test_whatever_else_a_reader_does_is_found(
 
     monkeypatch.setattr(trial, "SECONDS", 0.2)
     good = Target("good", lambda content, folder: None, lambda: [b"x"])
-    tally = campaign([Target("bad", read, lambda: [b"x"]), good], 4, seed=0, jobs=2)
+    *_, tally = campaign([Target("bad", read, lambda: [b"x"]), good], 4, seed=0, jobs=2)
     assert tally.done == {"bad": 2, "good": 2}
     assert sorted(finding.number for finding in tally.findings) == [0, 1]
     assert [finding.fault for finding in tally.findings if fault not in finding.fault] == []
