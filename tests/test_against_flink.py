@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,15 +42,6 @@ def pending(modules: Any, tmp_path: Path) -> Callable[[Rows], list[str]]:
         return sorted(arm for _, arms in own for arm in arms)
 
     return call
-
-
-@pytest.mark.parametrize("cut", [4, 8, 12])
-def test_a_series_that_ends_early_is_balanced(modules: Any, cut: int) -> None:
-    cells = modules.against_cells.cells(1)
-    counts = Counter(cell.kind for cell in cells[:cut])
-    assert len(counts) == 4
-    assert max(counts.values()) - min(counts.values()) <= 2
-    assert len({cell.job for cell in cells[:cut]}) == cut
 
 
 def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed(
@@ -133,10 +123,3 @@ def test_tries_are_compared_with_what_was_predicted_and_told(modules: Any) -> No
     assert "100% of the intervals" in text
     assert "by a factor of 1.25 in the median" in text
     assert "The command took 60 s" in text
-
-
-def test_a_job_that_has_not_begun_to_emit_is_not_steady(modules: Any) -> None:
-    """Two windows without tuples agree, and say nothing of what the job sustains."""
-    are_steady = modules.against_runs.are_steady
-    assert not are_steady([0.0, 0.0])
-    assert are_steady([0.0, 100.0, 96.0])

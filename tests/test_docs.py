@@ -220,33 +220,6 @@ def test_generated_parts_of_a_page_are_those_of_today(page: Path) -> None:
     assert text == generator().filled(text), "run python docs/generate.py"
 
 
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        ("placers", list(PLACERS)),
-        ("objectives", list(OBJECTIVES)),
-        ("formats", list(FORMATS)),
-        ("exports", list(EXPORTS)),
-    ],
-)
-def test_reference_pages_show_whatever_is_registered(words: str, names: list[str]) -> None:
-    assert all(f"`{name}`" in generator().generated(words) for name in names)
-
-
-def test_options_of_placers_are_explained_from_their_docstrings() -> None:
-    parameters = "k\n    Parts;\n    two.\nz : int\nu, v\n    Both.\n\n"
-    docstring = f"It.\n\nParameters\n----------\n{parameters}Returns\n"
-    explained = {"k": "Parts; two.", "z": "", "u": "Both.", "v": "Both."}
-    assert generator()._parameters(docstring) == explained
-
-
-def test_the_reference_states_the_limits_of_numbers() -> None:
-    text = generator().generated("file cluster")
-    assert "`count`? whole number ≥ 1, ≤ 4,096:" in text
-    assert "`headroom`? number ≥ 0, < 1:" in text
-    assert "`framing`? number ≥ 0:" in text
-
-
 @pytest.mark.parametrize("words", ["placers", *(f"file {name}" for name in FILES)])
 def test_every_option_and_field_of_the_reference_has_a_meaning(words: str) -> None:
     rows = re.findall(r"^ *- `.*", generator().generated(words), re.MULTILINE)

@@ -82,11 +82,6 @@ def test_a_cluster_is_a_sequence_of_devices_and_placements_are_tables(result: Re
     assert result.placement.to_pandas().equals(table)
 
 
-def test_no_placers_are_refused() -> None:
-    with pytest.raises(ValueError, match="no placer is named"):
-        streamplace.compare(diamond(), [])
-
-
 def test_a_repr_is_short_and_leaves_out_defaults(result: Result) -> None:
     assert repr(Operator("a", rate=5)) == "Operator(name='a', rate=5)"
     assert repr(Cluster.uniform(2)) == "<Cluster of 2 devices: 2500 MIPS>"

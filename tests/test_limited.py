@@ -90,18 +90,6 @@ def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
 
 
 @pytest.mark.usefixtures("no_flink")
-def test_what_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first device is taken back when the second fails."""
-    monkeypatch.setattr(limited, "_name", lambda kind, i: f"{MARK}{kind}{0 if kind == 'n' else i}")
-    with (
-        pytest.raises(limited.SettingError, match="ip netns add"),
-        limited.limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7),
-    ):
-        pass
-    assert left() == []
-
-
-@pytest.mark.usefixtures("no_flink")
 def test_what_a_killed_process_left_is_swept_up() -> None:
     """But not what belongs to one that lives."""
     ended = subprocess.Popen(["true"])

@@ -64,8 +64,3 @@ def test_a_notebook_shows_what_it_stores(
 def numbers(cells: list[list[tuple[str, str]]]) -> list[float]:
     """Fractions that are shown."""
     return [float(one) for one in NUMBER.findall(json.dumps(cells))]
-
-
-def test_there_is_a_small_notebook_for_each_use() -> None:
-    assert {path.stem for path in NOTEBOOKS} == {"benchmark", "export", "one_pass", "training"}
-    assert all(path.stat().st_size < 200_000 for path in NOTEBOOKS)

@@ -36,7 +36,7 @@ PROFILE = {
 
 @pytest.fixture(scope="module")
 def modules() -> Any:
-    names = ("flink_jobs", "planned_rates", "planned_facts", "planned_runs", "planned_tables")
+    names = ("planned_rates", "planned_facts", "planned_runs", "planned_tables")
     return benchmark_modules(*names, "plan_on_flink")
 
 
@@ -89,40 +89,6 @@ def test_rates_are_between_the_same_two_updates(modules: Any) -> None:
     own = {"a": Activity({}, 4, {}, looks(0, 5, 0.0)), "b": Activity({}, 4, {}, looks(1, 7, 0.2))}
     found = modules.planned_rates.rates_together(own)
     assert found["a"] == found["b"] == {"in": 100.0, "out": 50.0}
-
-
-def test_arguments_hold_rate_and_parallelism_of_a_graph(modules: Any) -> None:
-    text = modules.flink_jobs.JOBS["heavy pipeline"].arguments(300, {"w1": 2})[0]
-    assert '"name": "src", "payload": 64, "rate": 300, "parallelism": 1' in text
-    assert '"name": "w1", "rounds": 20000, "payload": 64, "parallelism": 2' in text
-    assert modules.flink_jobs.JOBS["word-count"].arguments(300) == ["300"]
-
-
-def test_tables_count_pairs_and_runs(modules: Any) -> None:
-    pair = {"kind": "pair", "job": "split", "level": 0.3, "rate": 1_000.0}
-    pair |= {
-        "machines": {"small": 2},
-        "plan": {"predicted": 1_100.0, "vectors": {"source": ["tm-0"]}},
-        "less": {"predicted": 600.0},
-    }
-    run = {"kind": "run", "job": "split", "level": 0.3}
-    received = {"plan": (1_000, 990, 900), "less": (700, 700, 1_000)}
-    rows = [PROFILE, pair]
-    rows += [
-        run | {"which": which, "repeat": i, "rates": rates(n, n, 10 * n)}
-        for which, numbers in received.items()
-        for i, n in enumerate(numbers)
-    ]
-    rows.append(
-        {"kind": "eight", "job": "split", "predicted": 110.0, "rates": rates(100, 100, 1_000)}
-    )
-    text = modules.planned_tables.summary(rows)
-    assert "| split | 1,000 | 2 small | 1.10 | 0.990 | 2 of 3 | 0.60 | 0.700 | 1 of 3 |" in text
-    assert "The plan carries the rate of 1 of 1 pairs (100%), and in 2 of 3 runs." in text
-    assert "does not carry the rate of 1 of 1 pairs (100%), and in 2 of 3 runs." in text
-    assert "1 of 1 in repeat 1, 1 of 1 in repeat 2, 0 of 1 in repeat 3." in text
-    assert "fewer than 20 subtasks, 1 of 1 carry the rate; of the others, 0 of 0." in text
-    assert "| all | 1 |  | 10.0% | 10.0% | +10.0% |" in text
 
 
 class FakeBench:
@@ -220,29 +186,3 @@ def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
     assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
     assert "times the least of the tried clusters that carries the rate" in text
     assert "intervals hold 100% of the runs" in text
-
-
-def test_jobs_are_measured_one_after_the_other(modules: Any, bench: Any) -> None:
-    """What a profile tells holds for the computer as it is then."""
-    on_flink, own = modules.plan_on_flink, bench(1.0)
-    on_flink.measure(own, ["split", "other"], 1)
-    jobs = [row["job"] for row in on_flink.read_rows(own.output)]
-    assert set(jobs) == {"split", "other"}
-    assert jobs == sorted(jobs, key=jobs.index)
-
-
-def test_runs_of_a_job_are_in_random_order(modules: Any) -> None:
-    order = modules.planned_runs.in_random_order
-    orders = [order(job, repeat) for job in ("a", "b") for repeat in (0, 1)]
-    assert len(set(map(tuple, orders))) == 4
-    assert len({tuple(sorted(one)) for one in orders}) == 1
-    assert order("a", 0) == orders[0]
-
-
-def test_the_time_that_is_left_is_told(modules: Any) -> None:
-    on_flink, own = modules.plan_on_flink, modules.planned_runs
-    assert len(on_flink.NAMES) >= 12
-    whole = on_flink.seconds_left(set(), [*on_flink.NAMES], 2)
-    row = {"kind": "run", "job": "riot-etl", "level": own.LEVELS[0], "which": "plan", "repeat": 1}
-    left = on_flink.seconds_left({on_flink.key_of(row)}, [*on_flink.NAMES], 2)
-    assert whole - left == own.RUN_SECONDS

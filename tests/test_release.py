@@ -89,16 +89,6 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert re.search(rf"\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"))
 
 
-def test_the_metadata_of_the_package_is_complete() -> None:
-    assert PROJECT["authors"] == [{"name": "The streamplace developers"}]
-    assert "urls" not in PROJECT  # until the project has an address of its own
-    classifiers = "\n".join(PROJECT["classifiers"])
-    for minor in (11, 12, 13):
-        assert f"Programming Language :: Python :: 3.{minor}" in classifiers
-    for word in ("Operating System ::", "Topic ::", "Intended Audience ::"):
-        assert word in classifiers
-
-
 def requirements(*texts: str) -> dict[str, set[str]]:
     """Name → limits of its version."""
     read = map(Requirement, texts)

@@ -21,14 +21,6 @@ def moments(modules: Any, seconds: float, waits: float = 0.0, machines: int = 2)
     ]
 
 
-def test_a_day_without_lag_and_moves_is_settled(modules: Any) -> None:
-    day = modules.watched_day.DAY
-    found = modules.watched_day.results_of(day, 60.0, 100.0, moments(modules, 360), [])
-    assert [one.name for one in found] == [one.name for one in day]
-    assert all(one.is_settled and one.in_time == 1 for one in found)
-    assert {one.machines for one in found} == {2.0}
-
-
 def test_tuples_that_wait_too_long_are_not_in_time(modules: Any) -> None:
     """At 70 tuples/s, 500 wait for 7 s, and at 10 for 50 s."""
     day = modules.watched_day.DAY
@@ -75,13 +67,6 @@ def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
     found = modules.watched_page.moments_of(row)
     assert [(one.read, one.waits) for one in found] == [(900, 100), (900, 200), (1150, 50)]
-
-
-def test_the_day_is_drawn(modules: Any, row: dict[str, Any], tmp_path: Path) -> None:
-    """By phase, arm and measure."""
-    modules.watched_page.draw([{"capacity": 100.0}, row], tmp_path / "day.svg")
-    drawn = (tmp_path / "day.svg").read_text()
-    assert all(f"<!-- {text} -->" in drawn for text in ("noon", "watch", "tuples/s read"))
 
 
 def test_the_page_tells_what_was_lost(modules: Any, row: dict[str, Any]) -> None:
