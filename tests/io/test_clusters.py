@@ -96,15 +96,10 @@ def test_constraints_are_read(tmp_path: Path) -> None:
             'devices = [{name = "a"}, {name = "a"}]',
             "the name of a device is not unique: 'a' occurs twice",
         ),
-        ('devices = [{name = ""}]', "a device has an empty name"),
         ('devices = [{name = "a", mips = "fast"}]', "device 'a': speed 'fast' is not a number"),
         ('devices = [{name = "a", mips = 0}]', "device 'a' has mips 0; it must be ≥ 0.001"),
         ('devices = [{name = "a", mips = -1}]', "devices[0].mips is -1; it should be"),
-        ('devices = [{name = "a", mips = nan}]', "devices[0].mips is nan; it should be"),
         ('devices = [{name = "a", cores = 1.5}]', "devices[0].cores is 1.5; it should be"),
-        ('devices = [{name = "a", cores = 10000000}]', "devices[0].cores is 10000000; it should"),
-        ('devices = [{name = "a", count = 10000}]', "devices[0].count is 10000; it should be"),
-        ('devices = [{name = "a", count = 0}]', "devices[0].count is 0; it should be"),
         ('devices = [{name = "a", speed = 1}]', "devices[0].speed is not a known field"),
         ('bandwidth = "1000 Mbpz"\ndevices = [{name = "a"}]', "every link: bandwidth '1000 Mbpz'"),
         ('bandwidth = 0\ndevices = [{name = "a", count = 2}]', "link a0→a1 has bandwidth_bps 0"),
@@ -126,9 +121,6 @@ def test_constraints_are_read(tmp_path: Path) -> None:
             'devices = [{name = "a"}]\nlinks = [{from = "a", to = "a", latency = "1 x"}]',
             "link a→a: time '1 x' has the unknown unit 'x'",
         ),
-        ("devices = 2020-01-01", "devices is datetime.date(2020, 1, 1); it should be"),
-        ("devices = " + "[" * 5000, "is nested too deep; flatten it"),
-        (b"\xff", "is not UTF-8 text (byte 0)"),
         (
             'devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]',
             "all of device 'd' is reserved, so nothing can run there",
@@ -142,13 +134,9 @@ def test_a_bad_cluster_is_refused(text: bytes | str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pin = 3", "pin is 3; it should be"),
         ("pin = {str = 3}", "pin.str is 3; it should be a valid string"),
-        ('allowed = {a = "d0"}', "allowed.a is 'd0'; it should be a valid list"),
-        ('colocate = ["a"]', "colocate[0] is 'a'; it should be a valid list"),
         ("exlocate = [[1]]", "exlocate[0][0] is 1; it should be a valid string"),
         ("pins = {}", "pins is not a known field; did you mean 'pin'?"),
-        ('pin = {a = "d0", a = "d1"}', "is not valid TOML: "),
     ],
 )
 def test_bad_constraints_are_refused(text: str, message: str) -> None:

@@ -67,23 +67,6 @@ def test_an_odd_path_is_shown_on_one_line(tmp_path: Path) -> None:
         read_bytes(tmp_path / "a\nb\udcff")
 
 
-def test_a_file_without_permission_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Root may read everything, so the refusal is played."""
-
-    def denied(*_: Any) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", denied)
-    assert "permission denied; change" in refused(read_bytes, tmp_path / "secret")
-
-
-def test_a_failing_disk_is_reported() -> None:
-    """/proc/self/mem opens and then fails to read."""
-    assert "Input/output error" in refused(read_bytes, Path("/proc/self/mem"))
-
-
 PACKED = gzip.compress(b"hello, world\n" * 100, mtime=0)
 
 
@@ -95,13 +78,6 @@ def test_what_is_no_whole_packed_file_is_refused(tmp_path: Path, content: bytes)
     path.write_bytes(content)
     assert "not a complete gzip file" in refused(read_bytes, path)
     assert "not a complete gzip file" in refused(lambda p: list(read_lines(p)), path)
-
-
-def test_a_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
-    """A megabyte that unpacks to a gigabyte is refused on the way."""
-    path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(bytes(64 * 2**20), 1))
-    assert "is larger than 16 MiB; split it" in refused(read_toml, path)
 
 
 def bomb(path: Path, size: int) -> Path:
@@ -121,15 +97,13 @@ def test_a_small_packed_file_may_not_unpack_to_gigabytes(
     assert "unpacks to more than 64 MiB, far more than its size; if it is meant to, unpack it" in (
         refused(read, path)
     )
+    assert "is larger than 16 MiB; split it" in refused(read_toml, path)
 
 
-def test_any_packed_file_may_unpack_to_what_memory_does_not_mind(tmp_path: Path) -> None:
-    assert len(read_bytes(bomb(tmp_path / "zeros.gz", 60 * 2**20))) == 60 * 2**20
-
-
-def test_a_large_packed_file_may_unpack_to_many_times_its_size(
+def test_a_packed_file_may_unpack_to_64_mib_or_many_times_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert len(read_bytes(bomb(tmp_path / "zeros.gz", 60 * 2**20))) == 60 * 2**20
     monkeypatch.setattr(files, "MOST_UNPACKED", 1000)
     path = tmp_path / "real.gz"
     content = b"".join(b"operator %d\n" % i for i in range(10_000))
@@ -150,11 +124,8 @@ def test_an_endless_line_is_refused(tmp_path: Path) -> None:
         (b"a = ", "is not valid TOML: Invalid value"),
         (b"a = 1\na = 2", "is not valid TOML: Cannot overwrite"),
         (b"a = \xff", r"is not UTF-8 text \(byte 4\)"),
-        ("a = 1".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-        (b"a = " + b"[" * 100_000, "is nested too deep; flatten it"),
         (b"a = " + b"9" * 10_000, "is not valid TOML: Exceeds the limit"),
         (b"a = 2020-02-31", "is not valid TOML: Invalid date"),
-        (b"\0", "is not valid TOML"),
     ],
 )
 def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes, message: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fuzz.documents import GRAPH, to_json
 from hypothesis import given, settings
-from problems import PROBLEMS, chain, diamond, parse_graph, whole
+from problems import PROBLEMS, chain, parse_graph, whole
 from refusals import refusal_of
 from strategies import graphs
 
@@ -64,12 +64,6 @@ def test_a_graph_survives_its_document_and_its_text(graph: Any) -> None:
     assert parse_graph(graph_line(graph), "line") == graph
 
 
-@pytest.mark.parametrize("name", ["g.json", "g.jsonl", "g.jsonl.gz"])
-def test_a_graph_survives_its_file(tmp_path: Path, name: str) -> None:
-    write_graph(diamond(), tmp_path / name)
-    assert read_graph(tmp_path / name) == diamond()
-
-
 @pytest.mark.parametrize("name", ["set.jsonl", "set.jsonl.gz"])
 def test_a_data_set_survives_its_file(tmp_path: Any, name: Any) -> None:
     graphs = [problem.graph for problem in PROBLEMS.values()]
@@ -108,50 +102,33 @@ def test_units_are_read_and_defaults_left_out() -> None:
     }
 
 
-def test_a_byte_order_mark_is_ignored() -> None:
-    assert parse_graph(b"\xef\xbb\xbf" + to_json(GRAPH), "g").n_operators == 3
-
-
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("operators", 1, "ipt"), -1, "operators[1].ipt is -1"),
         (("operators", 1, "ipt"), float("nan"), "operators[1].ipt is nan"),
-        (("operators", 1, "ipt"), float("inf"), "operators[1].ipt is inf"),
-        (("operators", 1, "ipt"), 10**400, "operators[1].ipt is "),
         (("operators", 1, "ipt"), 1e300, "operator 'join' has ipt 1e+300; it must be"),
-        (("operators", 1, "ipt"), "fast", "operators[1].ipt is 'fast'"),
         (("operators", 1, "ipt"), None, "operators[1].ipt is None"),
         (("operators", 1, "parallelism"), 0, "operators[1].parallelism is 0"),
-        (("operators", 1, "parallelism"), 10**30, "operators[1].parallelism is 1000"),
         (("operators", 0, "rate"), "1 Mbpz", "operator 'src': rate '1 Mbpz' has the unknown unit"),
-        (("operators", 0, "rate"), True, "operators[0].rate is True"),
-        (("operators", 0, "payload"), -1, "operators[0].payload is -1"),
         (("operators", 1, "rte"), 1, "operators[1].rte is not a known field; did you mean 'rate'?"),
-        (("window",), {}, "window is not a known field; correct or remove it"),
         (
             ("operators", 0, "name"),
             "join",
             "the name of an operator is not unique: 'join' occurs twice",
         ),
-        (("operators", 0, "name"), "", "an operator has an empty name (number 0)"),
         (("operators", 0), {}, "operators[0].name is missing; add it"),
         (("operators", 0, "rate"), 0, "operator 'src' has neither input streams nor a rate"),
         (("operators", 1, "rate"), 5, "operator 'join' has rate 5 but also input streams"),
         (("operators", 2, "window", "size"), 0, "operator 'sink': window has size 0"),
-        (("operators", 2, "window", "slide"), 5, "not a known field; did you mean 'advance'?"),
-        (("operators",), [], "the graph has no operators"),
         (("operators",), {}, "operators is {}; it should be a valid array"),
         (("operators", 1, "name"), "a\nb", "stream src→join names the unknown operator 'join'"),
         (("streams", 0, "to"), "a\nb", r"stream src→a\nb names the unknown operator 'a\nb'"),
-        (("streams", 0, "selectivity"), -0.5, "streams[0].selectivity is -0.5"),
         (("streams", 0, "selectivity"), 1e16, "stream src→join has selectivity 1e+16"),
         (("streams", 0, "payload"), "7 Q", "stream src→join: size '7 Q' has the unknown unit 'Q'"),
-        (("streams", 0, "partitioning"), "any", "streams[0].partitioning is 'any'"),
         (("streams", 1, "to"), "join", "has the cycle join → join"),
         (("attributes", "x"), None, "attributes.x is None"),
         (("attributes", "x"), 10**30, "attribute 'x' is 1000"),
-        (("name",), 3, "name is 3; it should be a valid string"),
     ],
 )
 def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, message: str) -> None:
@@ -165,14 +142,7 @@ def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, message: str) -
         (b"[]", "the document is []; it should be an object"),
         (b"\x00\xff\xfe", "is not valid JSON"),
         (b'{"operators": [', "is not valid JSON: EOF"),
-        ("{}".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-        (b"[" * 1_000_000, "is not valid JSON: recursion limit"),
         (b'{"operators": [{"name": "\\ud800"}]}', "is not valid JSON"),
-        (b'{"operators": [' + b"1," * 1_000_000 + b"1]}", "operators[0] is 1; it should be"),
-        (
-            b'{"operators": [{"name": "a", "rate": ' + b"9" * 10_000 + b"}]}",
-            "is not valid JSON: number out",
-        ),
     ],
 )
 def test_what_is_no_graph_is_refused(content: bytes, message: str) -> None:

@@ -1,6 +1,5 @@
 """Data sets in shards: found by their name, a pattern or their folder, and whole."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,10 +40,6 @@ def test_shards_of_two_sets_in_one_folder_are_not_mixed(folder: Path) -> None:
         list(read_graphs(folder))
 
 
-def test_one_shard_can_be_read_alone(folder: Path) -> None:
-    assert list(read_graphs(folder / "set-00001-of-00002.jsonl.gz")) == GRAPHS[2:]
-
-
 def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
     """Lines of other splits are passed over; what is no document is told of."""
     parts = [StreamGraph(g.name, g.operators, g.streams, {"split": s}) for g, s in zip(
@@ -78,8 +73,3 @@ def test_a_byte_order_mark_hides_no_split(tmp_path: Path) -> None:
     write_graphs(parts, path)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert [problem.graph for problem in DataSet(path, "test")] == parts[1:]
-
-
-def test_commands_take_shards_as_one_data_set(run: Callable, folder: Path) -> None:
-    answer = run("describe", "set.jsonl.gz", "--json")
-    assert '"graphs": 4' in answer.out

@@ -78,9 +78,7 @@ def test_blocks_are_colocated_on_request() -> None:
     ("source", "complaint"),
     [
         ("networks", "is not a model; write package.module:function"),
-        ("networks:", "is not a model; write package.module:function"),
         ("../x.py:f", "is not a model; write package.module:function"),
-        ("networks:missing", "AttributeError: module 'networks' has no attribute 'missing'"),
         (
             "no_such_module:f",
             "ModuleNotFoundError: No module named 'no_such_module'; run the command in the folder "
@@ -88,7 +86,6 @@ def test_blocks_are_colocated_on_request() -> None:
         ),
         ("networks:nothing", "gives 'str'; it must give a module and its example inputs"),
         ("networks:broken", "cannot be loaded and exported: RuntimeError: "),
-        ("networks:ragged", "cannot be loaded and exported: "),
     ],
 )
 def test_what_is_no_model_is_told_in_one_line(source: str, complaint: str) -> None:
