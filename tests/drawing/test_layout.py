@@ -133,12 +133,6 @@ def test_pooled_values_are_the_nearest_that_never_fall(pairs: list[tuple[float, 
     assert np.abs(pull[:-1][np.diff(fit) > 1e-6]).max(initial=0) < 1e-6
 
 
-def test_equal_graphs_have_equal_layouts() -> None:
-    first, second = (laid_out(branches(4, 3), [30.0] * 14, [10.0] * 14) for _ in range(2))
-    assert first.across.tobytes() == second.across.tobytes()
-    assert all((a == b).all() for a, b in zip(first.routes, second.routes, strict=True))
-
-
 def test_streams_of_a_huge_span_bring_no_bends_beyond_the_limit() -> None:
     """Sixty shortcuts over a chain of a thousand boxes: most of them are straight lines."""
     chain = [(i, i + 1) for i in range(999)]

@@ -132,11 +132,3 @@ def test_a_report_has_the_name_of_a_page(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     report.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.html()
-
-
-def test_json_is_ascii_and_ends_no_element() -> None:
-    texts = [*HOSTILE, "\ud800", "\udfff\ud800", ""]
-    text = as_json(texts)
-    assert text.isascii()
-    assert not set("<>&") & set(text)
-    assert json.loads(text) == texts

@@ -15,7 +15,6 @@ from hostile import CANARY, HOSTILE
 from report_browser import BROWSER, DRIVER, Browser, browser
 from report_example import example as example_document
 from report_example import example_problem
-from report_vectors import vectors
 from streamsim import throughput as python_throughput
 
 import streamplace.report
@@ -28,7 +27,7 @@ from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import as_page, document_of
 from streamplace.report.placements import Shown
-from streamplace.report.problems import MOST_OPERATORS, problem_part
+from streamplace.report.problems import problem_part
 
 PLACERS = ("auto", "metis", "round-robin")
 
@@ -93,14 +92,6 @@ def centres(
     return tuple(start), tuple(end)
 
 
-def test_every_part_is_shown_without_a_request(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
-    shown(chromium, example, tmp_path)
-    heads = chromium.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
-    assert {"Plan", "Comparison"} <= set(heads)
-
-
 def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_path: Path) -> None:
     problem = example["problems"][0]
     shown(chromium, only_its_problem(example), tmp_path)
@@ -155,14 +146,6 @@ def test_the_keyboard_alone_moves_an_operator(
     assert said.startswith("parse is on big. Throughput 45.0 %")
 
 
-def test_a_thousand_random_problems_agree_in_chromium(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
-    shown(chromium, example, tmp_path)
-    problems = list(vectors(1000, seed=2))
-    assert chromium.run("return window.streamplace.differences(arguments[0])", problems) == []
-
-
 def test_a_page_that_computes_otherwise_switches_what_if_off(
     chromium: Browser, example: Any, tmp_path: Path
 ) -> None:
@@ -171,17 +154,6 @@ def test_a_page_that_computes_otherwise_switches_what_if_off(
     text = chromium.run("return document.querySelector('.workbench .notice').textContent")
     assert "computes another value for the throughput" in text
     assert chromium.run("return document.querySelectorAll('.detail select').length") == 0
-
-
-def test_a_graph_too_large_for_a_page_is_told_in_words(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
-    operators = [Operator(f"o{v}", ipt=1e3, rate=1.0) for v in range(MOST_OPERATORS + 1)]
-    report = StreamGraph.of("large", operators, []).report()
-    shown(chromium, document_of(report), tmp_path)
-    note = chromium.run("return document.querySelector('#page > .notice').textContent")
-    assert note == "Graphs of more than 20,000 operators are not shown."
-    assert chromium.run("return document.querySelector('details.words').open")
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="needs `make page` once")
@@ -390,6 +362,8 @@ def test_one_resource_is_marked_with_the_load_that_makes_it_the_bottleneck(
 
 def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) -> None:
     shown(chromium, example, tmp_path)
+    heads = chromium.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
+    assert {"Plan", "Comparison"} <= set(heads)
     for label in ("Devices", "Pass", "Graph", "Compare", "Devices", "Compare"):
         chromium.run(
             "[...document.querySelectorAll('button')]"

@@ -30,16 +30,11 @@ needs_node = pytest.mark.skipif(which("node") is None, reason="needs Node")
 
 
 def computed(file: Path, *options: str) -> list[Any]:
-    """Answers of the models of the page for the problems of a file."""
+    """Answers of the models of the page for a file; by default, how they differ from Python's."""
     command = ["node", str(HERE / "models.mjs"), str(PAGE / "page.js"), str(file), *options]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     answer: list[Any] = json.loads(result.stdout)
     return answer
-
-
-def differences(file: Path) -> list[str]:
-    """Problems of a file on which the page differs from Python."""
-    return computed(file)
 
 
 def of_lines(folder: Path, parts: Iterable[ProblemPart]) -> Path:
@@ -54,38 +49,6 @@ def throughput_of(problem: Problem, places: Sequence[Shown]) -> float:
     return float(python_throughput(problem.instance, [places[0].placement.index])[0])
 
 
-def called(expression: str) -> Any:
-    """Value of an expression that calls a function of the page."""
-    script = (
-        "const vm = require('node:vm'), { readFileSync } = require('node:fs');"
-        f"vm.runInThisContext(readFileSync({str(PAGE / 'page.js')!r}, 'utf8'));"
-        f"console.log(JSON.stringify({expression}));"
-    )
-    answer = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
-    return json.loads(answer.stdout)
-
-
-@needs_node
-def test_graphs_that_a_placer_did_not_place_take_no_part_in_its_time() -> None:
-    """As in the tables of the terminal."""
-    result = {"values": [[0.5, None, 1]], "milliseconds": [[100, 0, 300]]}
-    assert called(f"meanTime({json.dumps(result)}, 0)") == 200
-
-
-@needs_node
-def test_labels_of_a_chart_neither_overlap_nor_leave_it() -> None:
-    """Eight points of nearly the same place, and one at the right edge."""
-    points = [[100 + i, 60 + i % 3] for i in range(8)] + [[500, 120]]
-    names = [f"placer-{i}" for i in range(8)] + ["a-long-name-of-a-placer"]
-    frame = "{ left: 58, right: 520, top: 0, bottom: 256 }"
-    spots = called(f"spots({points}, {names}, {frame})")
-    boxes = [(x, y, x + 6 * len(name)) for (x, y), name in zip(spots, names, strict=True)]
-    assert all(left >= 58 and right <= 520 and 10 < y <= 256 for left, y, right in boxes)
-    for i, (left, y, right) in enumerate(boxes):
-        for other_left, other_y, other_right in boxes[:i]:
-            assert abs(y - other_y) >= 12 or right <= other_left or other_right <= left
-
-
 def test_the_golden_problems_are_what_python_computes() -> None:
     golden = GOLDEN.read_text(encoding="utf-8").splitlines(keepends=True)
     assert len(golden) == N_GOLDEN
@@ -94,7 +57,7 @@ def test_the_golden_problems_are_what_python_computes() -> None:
 
 @needs_node
 def test_the_models_of_the_page_agree_with_python_at_once_and_move_by_move() -> None:
-    assert differences(GOLDEN) == []
+    assert computed(GOLDEN) == []
 
 
 @needs_node
@@ -113,7 +76,7 @@ def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path: Path)
         same = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
         held.append((same, places))
     parts = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in held]
-    assert differences(of_lines(tmp_path, parts)) == []
+    assert computed(of_lines(tmp_path, parts)) == []
     shares = [throughput_of(*pair) for pair in held]
     assert 0.0 in shares
     assert any(0 < share < 1 for share in shares)
@@ -198,7 +161,7 @@ def test_messages_agree_with_python_at_any_rate(rate: float, tmp_path: Path) -> 
     file = tmp_path / "problems.jsonl"
     parts = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in given]
     file.write_text("".join(map(as_line, parts)), encoding="utf-8")
-    assert differences(file) == []
+    assert computed(file) == []
     values = [
         [
             float(python_throughput(one.instance, [places[0].placement.index])[0])
@@ -241,7 +204,7 @@ def test_a_value_that_differs_is_noticed(tmp_path: Path, keys: list[Any], what: 
     *path, last = keys
     values = reduce(getitem, path, problem["placements"][1])
     values[last] -= 1e-8
-    assert differences(of_lines(tmp_path, [problem])) == [
+    assert computed(of_lines(tmp_path, [problem])) == [
         f"{problem['name']}: {what} of the placement p1"
     ]
 
@@ -249,7 +212,7 @@ def test_a_value_that_differs_is_noticed(tmp_path: Path, keys: list[Any], what: 
 @needs_node
 @pytest.mark.slow
 def test_a_thousand_random_problems_agree(tmp_path: Path) -> None:
-    assert differences(of_lines(tmp_path, vectors(1000, seed=1))) == []
+    assert computed(of_lines(tmp_path, vectors(1000, seed=1))) == []
 
 
 @needs_node

@@ -227,18 +227,6 @@ def test_of_a_graph_that_is_too_large_a_report_has_the_words() -> None:
         assert document["words"]["parts"]
 
 
-def test_the_layout_has_every_operator_once() -> None:
-    problem = random_problem(300, 4)
-    part = problem_part(problem, [], streamplace.place(problem, placer="single").judge)
-    layout, streams = part["layout"], part["streams"]
-    x, layer = np.array(layout["x"]), np.array(layout["layer"])
-    assert (layer[streams["source"]] < layer[streams["target"]]).all()
-    assert (x[streams["source"]] + layout["width"] <= x[streams["target"]]).all()
-    for of_layer in range(layer.max() + 1):
-        y = np.sort(np.array(layout["y"])[layer == of_layer])
-        assert (np.diff(y) >= layout["height"]).all()
-
-
 def test_operators_collapse_by_subtasks_chains_and_units() -> None:
     """Only where that makes the graph smaller."""
     rates = {"a": 1e4, "b#0": 0.0, "b#1": 0.0, "c": 0.0}
