@@ -1,8 +1,7 @@
-"""Files of strangers for the library: the checker's three, and what `submit` and `table` take."""
+"""Files of strangers for the library: the checker's three, and what `table` takes."""
 
 import io
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -12,11 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from streamplace.library.checking import CheckResult, result_of
-from streamplace.library.confined import ResourceUsage
 from streamplace.library.folder import Library, LibraryEntry, checker_file, open_library
 from streamplace.library.runs import LibraryRun, read_runs
-from streamplace.library.submission import submit
 from streamplace.library.tables import table_report
 
 sys.path.insert(0, str(checker_file().parent))
@@ -38,12 +34,6 @@ def library_readers() -> dict[str, tuple[Reader, Seeds]]:
         for part in PARTS:
             name = f"library {part} {entry.objective} {entry.proof}"
             readers[name] = partial(_check, entry, part), partial(_content, entry, part)
-    entry = next(entry for entry in _smallest() if entry.proof == "search")
-    for part in PARTS[1:]:
-        readers[f"library submit {part}"] = (
-            partial(_submit, entry),
-            partial(_submitted, entry, part),
-        )
     readers["library table"] = (
         _read_library,
         lambda: [(_library().folder / "best.jsonl").read_bytes()],
@@ -80,8 +70,11 @@ def _content(entry: LibraryEntry, part: str) -> Sequence[bytes]:
     return [_library().files(entry)[PARTS.index(part)].read_bytes()]
 
 
-def _checked(paths: Sequence[Path]) -> tuple[int, str]:
-    """Exit status and line of the checker in this process."""
+def _check(entry: LibraryEntry, part: str, content: bytes, folder: Path) -> None:
+    """Have the checker read a content beside the two valid files."""
+    paths = _library().files(entry)
+    paths[PARTS.index(part)] = file = folder / f"{part}.json"
+    file.write_bytes(content)
     with redirect_stdout(io.StringIO()) as out, patch.object(check, "NODES", NODES):
         status = check.main([str(path) for path in paths])
     (line,) = out.getvalue().splitlines()
@@ -89,54 +82,6 @@ def _checked(paths: Sequence[Path]) -> tuple[int, str]:
     assert line.isascii(), line
     assert line.isprintable(), line
     assert len(line) <= LONGEST, line
-    return status, line
-
-
-def _check(entry: LibraryEntry, part: str, content: bytes, folder: Path) -> None:
-    """Have the checker read a content beside the two valid files."""
-    paths = _library().files(entry)
-    paths[PARTS.index(part)] = file = folder / f"{part}.json"
-    file.write_bytes(content)
-    _checked(paths)
-
-
-def _submitted(entry: LibraryEntry, part: str) -> Sequence[bytes]:
-    document = json.loads(_content(entry, part)[0])
-    return [json.dumps({**document, "graph": entry.instance}).encode()]
-
-
-def _small_library(entry: LibraryEntry, folder: Path) -> Library:
-    """Library of one instance."""
-    target, source = folder / "library", _library().folder
-    if not target.exists():
-        target.mkdir()
-        shutil.copytree(source / entry.instance, target / entry.instance)
-        manifest = json.loads((source / "manifest.json").read_bytes())
-        rows = {entry.instance: manifest["instances"][entry.instance]}
-        (target / "manifest.json").write_text(json.dumps({"instances": rows}))
-        lines = [e for e in _library().entries if e.instance == entry.instance]
-        text = "".join(json.dumps(line.document()) + "\n" for line in lines)
-        (target / "best.jsonl").write_text(text)
-    return Library(target)
-
-
-def _submit(entry: LibraryEntry, content: bytes, folder: Path) -> None:
-    """Submit a content; whatever comes of it, the library is not worse."""
-    before = _small_library(entry, folder).entry(entry.instance, entry.objective)
-    file = folder / "submitted.json"
-    file.write_bytes(content)
-    try:
-        with patch("streamplace.library.submission.check_files", _check_in_process):
-            submit(file, library=folder / "library")
-    finally:
-        after = _small_library(entry, folder).entry(entry.instance, entry.objective)
-        assert after.sense * (after.value - before.value) >= 0
-        assert after.sense * (before.bound - after.bound) >= 0
-
-
-def _check_in_process(*paths: Path) -> CheckResult:
-    status, line = _checked(paths)
-    return result_of(line, ResourceUsage(status, False, 0.0, 0.0, 0))
 
 
 def _read_library(content: bytes, folder: Path) -> None:

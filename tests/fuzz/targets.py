@@ -1,6 +1,5 @@
 """What is fuzzed: every reader that the registries know, with valid files to spoil."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,20 +14,13 @@ from fuzz.documents import CLUSTER, CONSTRAINTS, GRAPH, PLACEMENT, document_of, 
 from fuzz.flink_answers import answer_readers
 from fuzz.library_files import library_readers
 from fuzz.models import checkpoints, resumed, weights
-from fuzz.resumptions import resumption_readers
 from problems import parse_graph
 
 import streamplace
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
-from streamplace.evaluate.records import (
-    Record,
-    append_records,
-    cache_path,
-    cached_answers,
-    read_records,
-)
+from streamplace.evaluate.records import Record, append_records, read_records
 from streamplace.families.dataset import read_recipe
 from streamplace.families.manifest import Manifest, read_manifest, write_manifest
 from streamplace.families.parameters import options
@@ -43,7 +35,7 @@ from streamplace.io.schema import FILES, json_schema
 from streamplace.io.weights import read_weights
 from streamplace.learn.checkpoint import NAME
 from streamplace.learn.registry import MODELS, configured
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph, units
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.planning.offers import parse_offers
 from streamplace.planning.planner import planned
@@ -104,7 +96,6 @@ def targets() -> list[Target]:
         *(_export(name) for name in EXPORTS if EXPORTS[name].read),
         *_small(),
         *(Target(name, read, seeds) for name, (read, seeds) in answer_readers().items()),
-        *(Target(name, *reader, cost=20) for name, reader in resumption_readers().items()),
         *(Target(name, *reader) for name, reader in library_readers().items()),
         *(part for name in MODELS for part in _model(name)),
     ]
@@ -190,7 +181,7 @@ def _export(name: str) -> Target:
 
 
 def _small() -> list[Target]:
-    """Recipes, manifests, results, optima, quantities and names of files."""
+    """Recipes, manifests, results and names of files."""
     record = Record("p" * 64, "g", 1e4, "exact", "1 s", 0.8, 0.8, 0.1, (0, 1))
     results = _written(lambda path: append_records(path, [record, record]))
     manifest = Manifest("branched", {"depth": 2}, 0, "0.1", 3, {"test": 3}, "0" * 64, "1" * 64)
@@ -198,8 +189,6 @@ def _small() -> list[Target]:
         _file("recipe", ".toml", read_recipe, [_recipe(name) for name in FAMILIES]),
         _file("manifest", ".json", read_manifest, _written(partial(write_manifest, manifest))),
         _file("results", ".jsonl", lambda path: list(read_records(path)), results),
-        Target("optima", _read_optima, results),
-        Target("quantity", _read_quantity, lambda: [b"1000 Mbps", b"12.5 kB", b"1e3", b"10 k/s"]),
         Target("path", _read_path, lambda: [b"graph.json", b"data.jsonl.gz", b"a.toml"]),
     ]
 
@@ -208,22 +197,6 @@ def _recipe(name: str) -> bytes:
     known = {option.name: option.default for option in options(FAMILIES[name].parameters)}
     given = {key: value for key, value in known.items() if value is not None}
     return to_toml({"family": name, "seed": 1, "parameters": given})
-
-
-def _read_optima(content: bytes, folder: Path) -> None:
-    os.environ["XDG_CACHE_HOME"] = str(folder)
-    cache_path().parent.mkdir(parents=True, exist_ok=True)
-    cache_path().write_bytes(content)
-    cached_answers()
-
-
-def _read_quantity(content: bytes, folder: Path) -> None:
-    text = content.decode(errors="surrogateescape")
-    for parse in (units.bandwidth_bps, units.size_bytes, units.seconds, units.mips):
-        try:
-            parse(text)
-        except units.UnitError:
-            continue
 
 
 def _read_path(content: bytes, folder: Path) -> None:

@@ -28,12 +28,6 @@ TARGETS = {target.name: target for target in targets()}
 INPUTS = 25
 
 
-@pytest.fixture(autouse=True)
-def _cache_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading optima sets the folder of the cache."""
-    monkeypatch.setenv("XDG_CACHE_HOME", os.environ["XDG_CACHE_HOME"])
-
-
 @pytest.mark.parametrize("name", TARGETS)
 def test_valid_files_are_read_and_spoiled_files_read_or_refused(name: str, tmp_path: Path) -> None:
     """In one line, within the time that one may take; fewer where each starts a process."""
