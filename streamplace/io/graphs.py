@@ -9,50 +9,32 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streamplace.errors import FormatError, GraphError
+from streamplace.errors import FormatError
 from streamplace.io.fields import plain
 from streamplace.io.files import LONGEST_LINE, encoded, located, spot, writing
 from streamplace.io.lines import LINES, lines_of
 from streamplace.io.parsing import parse_json, untyped
+from streamplace.io.schema import OperatorJson, StreamJson
 from streamplace.model.arrays import Floats
+from streamplace.model.columns import FieldRule, NumberRule, rules_of
 from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, EACH, Operators, Window
 from streamplace.model.streams import Streams
-from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
 _Row = dict[str, Any]
 _GRAPH_FIELD = re.compile(rb'"graph"\s*:')
 _T = TypeVar("_T")
-OPERATOR: dict[str, Any] = {
-    "ipt": 0.0,
-    "payload": 0.0,
-    "rate": 0.0,
-    "constant": 0.0,
-    "max_rate": 0.0,
-    "parallelism": 1,
-    "max_parallelism": 0,
-    "slot_sharing_group": "",
-    "kind": "",
-    "requires": frozenset(),
-    "memory": 0.0,
-    "about": "",
-}
-STREAM: dict[str, Any] = {
-    "selectivity": 1.0,
-    "payload": math.nan,
-    "partitioning": "",
-    "input": "",
-    "ipt": 0.0,
-}
-"""Fields of operators and of streams that are columns, with the defaults that files leave out."""
-UNITS: dict[str, Callable[[Quantity], float]] = {
-    "payload": size_bytes,
-    "rate": tuple_rate,
-    "max_rate": tuple_rate,
-    "memory": size_bytes,
-}
-"""What reads numbers with units."""
+
+
+def _columns(document: type, noun: type) -> dict[str, FieldRule]:
+    """Rules of the fields of a document that are plain columns, in the order of files."""
+    rules = dict(rules_of(noun))
+    rules.pop("window", None)
+    return {key: rules[key] for key in document.__annotations__ if key in rules}
+
+
+OPERATOR, STREAM = _columns(OperatorJson, Operators), _columns(StreamJson, Streams)
 
 
 class Document(NamedTuple):
@@ -230,19 +212,17 @@ def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     return ends | _stated(streams, STREAM, i)
 
 
-def _stated(table: Operators | Streams, defaults: dict[str, Any], i: int) -> dict[str, Any]:
+def _stated(table: Operators | Streams, rules: dict[str, FieldRule], i: int) -> dict[str, Any]:
     """Fields of a row that do not equal their defaults."""
     row: dict[str, Any] = {}
-    for key, default in defaults.items():
+    for key, rule in rules.items():
         value = getattr(table, key)[i]
-        if value == default or value != value:
+        if value == rule.default or value != value:
             continue
-        if isinstance(default, float):
-            row[key] = plain(value)
-        elif isinstance(default, int):
-            row[key] = int(value)
-        else:
+        if isinstance(value, str | frozenset):
             row[key] = value if isinstance(value, str) else sorted(value)
+        else:
+            row[key] = plain(value)
     return row
 
 
@@ -253,36 +233,29 @@ class _Rows:
         self._rows, self._label = rows, label
         self._keys = set[str]().union(*rows)
 
-    def columns(self, defaults: dict[str, Any]) -> dict[str, Any]:
+    def columns(self, rules: dict[str, FieldRule]) -> dict[str, Any]:
         """Columns by name; numbers are read with their units."""
         return {
-            key: self._numbers(key, default)
-            if isinstance(default, float)
-            else self.column(key, default)
-            for key, default in defaults.items()
+            key: self._numbers(key, rule)
+            if isinstance(rule, NumberRule)
+            else self.column(key, rule.default)
+            for key, rule in rules.items()
         }
 
     def column(self, key: str, default: Any) -> list[Any] | None:
         """Values as they are."""
         return [row.get(key, default) for row in self._rows] if key in self._keys else None
 
-    def _numbers(self, key: str, default: float) -> Floats | None:
-        values, parse = self.column(key, default), UNITS.get(key)
+    def _numbers(self, key: str, rule: NumberRule) -> Floats | None:
+        values = self.column(key, math.nan if rule.default is None else rule.default)
         if values is None:
             return None
-        if parse is not None and str in set(map(type, values)):
+        if rule.parse is not None and str in set(map(type, values)):
             for i, value in enumerate(values):
                 if isinstance(value, str):
                     with located(self._label(self._rows[i])):
-                        values[i] = parse(value)
-        try:
-            return np.array(values, np.float64)
-        except OverflowError:
-            bad = next(i for i, value in enumerate(values) if value > LARGEST)
-            raise GraphError(
-                f"{self._label(self._rows[bad])} has {key} {quoted(values[bad])}; "
-                f"it must be at most {LARGEST:g}"
-            ) from None
+                        values[i] = rule.parse(value)
+        return np.array(values, np.float64)
 
     def windows(self) -> dict[int, Window]:
         """Windows by row number."""

@@ -1,6 +1,7 @@
 """Conversion from and to networkx: nodes are operators, edges streams, with native field names."""
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import networkx as nx
@@ -17,11 +18,12 @@ RARE: dict[str, Any] = {
     "requires": [],
     "window": None,
     "fires": EACH,
-    **{key: OPERATOR[key] for key in ("slot_sharing_group", "constant", "max_rate")},
+    **{key: OPERATOR[key].default for key in ("slot_sharing_group", "constant", "max_rate")},
 }
 """Attributes that all nodes have if one of them does; GraphML cannot represent all of them."""
-NODE = {key: default for key, default in OPERATOR.items() if key not in RARE}
-"""Attributes of every node, with their defaults."""
+NODE = {key: rule.default for key, rule in OPERATOR.items() if key not in RARE}
+EDGE = {key: nan if rule.default is None else rule.default for key, rule in STREAM.items()}
+"""Attributes of every node and every edge, with their defaults."""
 
 
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
@@ -55,7 +57,7 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     for operator in document["operators"]:
         result.add_node(operator.pop("name"), **usual | operator)
     for number, stream in enumerate(document["streams"]):
-        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **STREAM | stream)
+        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **EDGE | stream)
     return result
 
 

@@ -157,6 +157,13 @@ class OperatorJson(TypedDict, total=False):
             "committers do"
         ),
     ]
+    max_rate: Annotated[
+        Quantity,
+        doc(
+            "tuples/s that one subtask reads (a source: emits) at most, whatever CPU it has, or "
+            "'66 k/s'; 0, the default, for no limit"
+        ),
+    ]
     parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]
     max_parallelism: Annotated[
         int,
@@ -165,13 +172,6 @@ class OperatorJson(TypedDict, total=False):
             le=MOST_KEY_GROUPS,
             description="number of key groups, or splits of a source, that are divided among the "
             "subtasks; 0, the default, for tuples that can be divided at will",
-        ),
-    ]
-    max_rate: Annotated[
-        Quantity,
-        doc(
-            "tuples/s that one subtask reads (a source: emits) at most, whatever CPU it has, or "
-            "'66 k/s'; 0, the default, for no limit"
         ),
     ]
     slot_sharing_group: Annotated[
@@ -207,6 +207,7 @@ StreamJson = TypedDict(
                 "groups, else forward between equal numbers of subtasks, rebalance otherwise"
             ),
         ],
+        "input": Annotated[str, doc("input of an operator that fires all; one name, one input")],
         "ipt": Annotated[
             Amount,
             doc(
@@ -214,7 +215,6 @@ StreamJson = TypedDict(
                 "the stream is chained"
             ),
         ],
-        "input": Annotated[str, doc("input of an operator that fires all; one name, one input")],
     },
     total=False,
 )

@@ -15,6 +15,7 @@ from streamplace.io.parsing import parse_tables
 from streamplace.io.problems import problem_to_dict, usual_cluster
 from streamplace.model.arrays import Floats, Longs, Singles
 from streamplace.model.cluster import Cluster
+from streamplace.model.columns import CountRule, NumberRule
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import NUMERIC_COLUMNS, Devices
 from streamplace.model.graph import StreamGraph
@@ -33,7 +34,7 @@ NODE_FEATURES = ("cpu", "network", "source", "parallelism")
 of a link by its output; whether it is a source; number of subtasks."""
 EDGE_FEATURES = ("network",)
 """Columns of ``edge_attr``: load of a link by the stream at full rate, averaged over the links."""
-NODES = tuple(key for key, usual in OPERATOR.items() if isinstance(usual, int | float))
+NODES = tuple(k for k, rule in OPERATOR.items() if isinstance(rule, NumberRule | CountRule))
 WHERE = "torch-geometric data"
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
