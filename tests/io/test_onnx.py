@@ -260,7 +260,8 @@ def test_a_loop_has_the_work_of_one_iteration_and_is_told(
     )
     inner = [
         node("Identity", "go", "on"), node("MatMul", "s w", "t"),
-        node("Scan", "z t", "last v", body=scan, num_scan_inputs=1, scan_input_axes=[1]), node("Relu", "t", "u"),
+        node("Scan", "z t", "last v", body=scan, num_scan_inputs=1, scan_input_axes=[1]),
+        node("Relu", "t", "u"),
     ]  # fmt: skip
     body = onnx.helper.make_graph(
         inner, "b", [number, flag, info("s", 3, 6)], [kept, info("u", 3, 6)]
