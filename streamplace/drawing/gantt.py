@@ -7,13 +7,13 @@ Chrome show.
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.display.report import quantity
+from streamplace.drawing.style import cut_to, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
@@ -33,8 +33,10 @@ LEAST_BUSY = 0.005
 MOST_NAMED = 400
 """Most bars with names; with more, none would be legible."""
 RUN, SEND, CRITICAL, PALE = "#0072b2", "#56b4e9", "#b00020", "#f2f2f2"
-INCHES, TALLEST, LETTER = 11.0, 60.0, 0.065
-"""Width and greatest height of the chart, and width of a character of a name, in inches."""
+INCHES, TALLEST = 11.0, 60.0
+"""Width and greatest height of the chart, in inches."""
+NAME = 7.0
+"""Size of names in bars, in points."""
 SHORTEST = 3
 """Fewest characters of a shortened name."""
 DEVICE_ROW, LINK_ROW = 0.36, 0.2
@@ -195,7 +197,7 @@ def gantt(problem: Problem, placement: Placement, timeline: PassTimeline, figure
     for row in rows:
         _draw(axis, row, scale, end)
     middles = [row.top + row.height / 2 for row in rows]
-    axis.set_yticks(middles, [_text(shown(row.bars.row, 24)) for row in rows])
+    axis.set_yticks(middles, [shown(row.bars.row, 24).replace("$", r"\$") for row in rows])
     axis.set(xlabel=unit, xlim=(0, end), ylim=(bottom, 0))
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right", "left"]].set_visible(False)
@@ -272,63 +274,30 @@ def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
         axis.add_collection(
             PolyCollection(chosen, facecolors=fill, edgecolors=edge, linewidths=0.4)
         )
-    rooms = (end - begin) / span * (INCHES - 2) / LETTER
+    rooms = (end - begin) / span * (INCHES - 2) * 72  # points
     if height >= 0.12:
         middle = np.stack([(begin + end) / 2, low + 0.46 * height], 1)
-        _write(axis, row, middle, rooms.astype(np.int64).tolist())
+        _write(axis, row, middle, rooms.tolist())
 
 
-def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[int]) -> None:
+def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[float]) -> None:
     """Write names into the bars that are wide enough."""
-    shared = common_prefixes(row.names)
     for i, name in enumerate(row.names):
-        text = shortened(name, rooms[i], shared[i])
-        if not text:
+        text = cut_to(shown(name), NAME, rooms[i])
+        if len(text) < min(SHORTEST, len(name)) or text_width(text, NAME) > rooms[i]:
             continue
         dark = row.colour == SEND and not row.bars.critical[i]
         axis.text(
             middle[i, 0],
             middle[i, 1],
-            _text(shown(text)),
+            text,
             ha="center",
             va="center",
-            fontsize=7,
+            fontsize=NAME,
             color="black" if dark else "white",
             clip_on=True,
+            parse_math=False,
         )
-
-
-def common_prefixes(names: Sequence[str]) -> list[int]:
-    """Length of the longest prefix that every name shares with another one.
-
-    >>> common_prefixes(["blast_01", "merge", "blast_02"])
-    [7, 0, 7]
-    """
-    order = sorted(range(len(names)), key=names.__getitem__)
-    shared = [0] * len(names)
-    for i, j in pairwise(order):
-        pairs = zip(names[i], names[j], strict=False)
-        length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        shared[i], shared[j] = max(shared[i], length), max(shared[j], length)
-    return shared
-
-
-def shortened(name: str, room: int, shared: int) -> str:
-    """Shorten a name to its beginning, or to its end if it shares the beginning with others.
-
-    >>> shortened("blast_0001", 6, 9), shortened("merge_all", 6, 0), shortened("a", 0, 0)
-    ('…_0001', 'merge…', '')
-    """
-    if len(name) <= room:
-        return name
-    if room < SHORTEST:
-        return ""
-    return f"…{name[1 - room :]}" if shared >= room - 1 else f"{name[: room - 1]}…"
-
-
-def _text(text: str) -> str:
-    """Escape a text so that matplotlib reads no formula."""
-    return text.replace("$", r"\$")
 
 
 def _scale(makespan: float) -> tuple[float, str]:

@@ -5,35 +5,34 @@ cross the network; the bottleneck or critical chain is red. Files, notebooks and
 style.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.display.report import Report, Sheet, quantity
+from streamplace.display.report import Report, Sheet, duration
 from streamplace.drawing import style
 from streamplace.drawing.figures import check_suffix, save, svg_text
-from streamplace.drawing.panel import (
-    Entry,
-    Look,
-    Skeleton,
-    arranged,
-    box_widths,
-    device_legend,
-    entries_height,
-    entries_shapes,
-    key,
-    shapes_of,
+from streamplace.drawing.layout import LayeredLayout, layered_layout
+from streamplace.drawing.scene import (
+    Arrowhead,
+    Curve,
+    Label,
+    Point,
+    Rectangle,
+    Scene,
+    Shape,
+    as_figure,
+    as_svg,
 )
-from streamplace.drawing.scene import Label, Scene, Shape, as_figure, as_svg
-from streamplace.drawing.style import cut_to, text_width
+from streamplace.drawing.style import Scale, cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.io.files import write_text
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.objects import Displayed
@@ -61,6 +60,12 @@ ABOVE, BELOW = 46.0, 14.0
 """Space for the titles of a panel, and above its legend."""
 WIDEST_DEVICE = 90.0
 """Width at which names of devices are cut."""
+INSET = 9.0
+"""Space between the text of a box and its sides."""
+ROW, SWATCH, GAP = 18.0, 12.0, 16.0
+MOST_ENTRIES = 24
+SAMPLE = 34.0
+"""Length of the sample lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +125,57 @@ class Drawing:
         return self.svg()
 
 
+class Entry(NamedTuple):
+    """An entry of a legend: its width, and its shapes at the position of its upper left corner."""
+
+    width: float
+    shapes: Callable[[float, float], Iterator[Shape]]
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One graph with its title and legend."""
+    """One graph with its title and legend, and how its boxes and streams look."""
 
-    look: Look
     title: str
     subtitle: str
     legend: list[Entry]
+    # Colour of every box, and the text below its name.
+    fills: tuple[str, ...]
+    notes: tuple[str, ...]
+    # Boxes and streams of the bottleneck.
+    limits: Bools
+    stream_limits: Bools
+    across: Bools  # streams that cross the network
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """Layout of a graph: boxes with names and sizes, streams with widths."""
+
+    layout: LayeredLayout
+    scale: Scale
+    labels: tuple[str, ...]
+    hints: tuple[str, ...]
+    stream_hints: tuple[str, ...]
+    widths: Floats
+    traffic: Floats
+    downwards: bool  # whether streams run down rather than to the right
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the graph without titles and legends."""
+        breadth, length = self.layout.breadth, self.layout.length
+        return (breadth, length) if self.downwards else (length, breadth)
+
+    def rectangle(self, box: int) -> tuple[float, float, float, float]:
+        """Upper left corner, width and height of a box."""
+        x, y = self.point(self.layout.across[box], self.layout.along[box])
+        width, height = float(self.widths[box]), self.scale.height
+        return x - width / 2, y - height / 2, width, height
+
+    def point(self, across: float, along: float) -> Point:
+        """Convert coordinates of the layout to those of the page."""
+        return (across, along) if self.downwards else (along, across)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +212,10 @@ def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
     Above 200 operators, chains share a box: an operator with its only consumer, if it is the only
     input of that and no placement of ``places`` separates the two.
     """
+    if graph.n_operators > MOST_OPERATORS:
+        raise SettingError(
+            f"the graph has {graph.n_operators} operators; a drawing shows at most {MOST_OPERATORS}"
+        )
     single = graph.n_operators <= MOST_SINGLE
     first = np.arange(graph.n_operators) if single else chain_of(graph, places)
     streams = graph.streams
@@ -210,7 +262,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     >>> draw_graph(pipe).svg().count("<rect") > 2
     True
     """
-    boxes = _checked_boxes(graph)
+    boxes = boxes_of(graph)
     tasks = bool(graph.operators.fires_all.all())
     work = graph.charged_ipt * (1.0 if tasks else graph.input_rate)
     work = work if tasks else work + 1e6 * graph.charged_constant
@@ -220,10 +272,6 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     most = float(cpu.max(initial=0.0))
     shades = np.ceil(cpu / (most or 1.0) * (len(style.SHADES) - 1)).astype(int)
     nothing = np.zeros(len(boxes.streams), np.bool_)
-    look = Look(
-        tuple(style.SHADES[s] for s in shades), notes, np.zeros(len(boxes), np.bool_),
-        nothing, nothing,
-    )  # fmt: skip
     legend = (
         (
             (style.SHADES[0], f"CPU 0 {unit}"),
@@ -233,8 +281,12 @@ def draw_graph(graph: StreamGraph) -> Drawing:
         else ()
     )
     size = f"{graph.n_operators} operators, {graph.n_streams} streams"
-    panel = Panel(look, shown(graph.name), size, device_legend(legend))
-    skeleton, _ = _best_skeleton(graph, boxes, (look,))
+    fills = tuple(style.SHADES[s] for s in shades)
+    panel = Panel(
+        shown(graph.name), size, device_legend(legend), fills, notes,
+        np.zeros(len(boxes), np.bool_), nothing, nothing,
+    )  # fmt: skip
+    skeleton, _ = _best_skeleton(graph, boxes, (panel,))
     return _composed(skeleton, (panel,), 1, key(tasks, placed=False), shown(graph.name), graph)
 
 
@@ -249,13 +301,12 @@ def draw_placements(
     """
     judge = objective or OBJECTIVES[suggested_by(problem.graph)]
     indices = [placement.index for _, placement in placements]
-    boxes = _checked_boxes(problem.graph, indices)
+    boxes = boxes_of(problem.graph, indices)
     colours = device_colours(problem.n_devices, indices)
     panels = tuple(
         _panel(problem, boxes, name, placement, judge, colours) for name, placement in placements
     )
-    looks = tuple(panel.look for panel in panels)
-    skeleton, columns = _best_skeleton(problem.graph, boxes, looks)
+    skeleton, columns = _best_skeleton(problem.graph, boxes, panels)
     tasks = bool(problem.graph.operators.fires_all.all())
     title = f"{shown(problem.graph.name)}: " + ", ".join(panel.title for panel in panels)
     named = NamedPlacements(problem, tuple(placements), judge)
@@ -273,14 +324,6 @@ def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
     return {d: style.DEVICES[i % len(style.DEVICES)] for i, d in enumerate(rows)}
 
 
-def _checked_boxes(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
-    if graph.n_operators > MOST_OPERATORS:
-        raise SettingError(
-            f"the graph has {graph.n_operators} operators; a drawing shows at most {MOST_OPERATORS}"
-        )
-    return boxes_of(graph, places)
-
-
 def _panel(
     problem: Problem, boxes: Boxes, name: str, placement: Placement, judge: Objective,
     colours: dict[int, str],
@@ -291,20 +334,22 @@ def _panel(
     names = [cut_to(shown(text), style.SMALL, WIDEST_DEVICE) for text in placement.devices]
     load = problem.instance.full_load[np.arange(len(place)), problem.instance.device_type[place]]
     share = np.bincount(boxes.of, load, len(boxes)).tolist()
-    tell = _seconds if problem.graph.operators.fires_all.all() else _share
+    tell = duration if problem.graph.operators.fires_all.all() else _share
     streams, rows = problem.graph.streams, boxes.streams
     limits = np.bincount(boxes.of, picture.operators, len(boxes)) > 0
-    look = Look(
+    used = np.unique(place).tolist()
+    labels = [f"{names[d]} {picture.devices[d] if picture.devices else ''}".strip() for d in used]
+    legend = device_legend([(colours[d], text) for d, text in zip(used, labels, strict=True)])
+    return Panel(
+        title=f"{shown(name)}: {picture.title}",
+        subtitle=shown(picture.subtitle),
+        legend=legend,
         fills=tuple(colours[d] for d in device.tolist()),
         notes=tuple(f"{names[d]} · {tell(s)}" for d, s in zip(device.tolist(), share, strict=True)),
         limits=limits,
         stream_limits=picture.streams[rows],
         across=(place[streams.source] != place[streams.target])[rows],
     )
-    used = np.unique(place).tolist()
-    labels = [f"{names[d]} {picture.devices[d] if picture.devices else ''}".strip() for d in used]
-    legend = device_legend([(colours[d], text) for d, text in zip(used, labels, strict=True)])
-    return Panel(look, f"{shown(name)}: {picture.title}", shown(picture.subtitle), legend)
 
 
 def _rounded(value: float) -> str:
@@ -315,22 +360,18 @@ def _share(load: float) -> str:
     return f"{100 * load:.0f} %" if load >= 0.005 or not load else "<1 %"
 
 
-def _seconds(load: float) -> str:
-    return quantity(load, "s")
-
-
 def _best_skeleton(
-    graph: StreamGraph, boxes: Boxes, looks: tuple[Look, ...]
+    graph: StreamGraph, boxes: Boxes, panels: Sequence[Panel]
 ) -> tuple[Skeleton, int]:
     """Direction and number of columns for which all panels are closest to the best shape."""
     best: tuple[float, Skeleton | None, int] = (inf, None, 1)
     for downwards in (False, True):
-        skeleton = _laid_out(graph, boxes, looks, downwards)
+        skeleton = _laid_out(graph, boxes, panels, downwards)
         width, height = skeleton.size
-        for columns in range(1, len(looks) + 1):
-            rows = -(-len(looks) // columns)
+        for columns in range(1, len(panels) + 1):
+            rows = -(-len(panels) // columns)
             shape = columns * max(width, LEAST_WIDTH) / (rows * (height + 110))
-            badness = abs(log(shape / ASPECT)) + 0.2 * (rows * columns - len(looks))
+            badness = abs(log(shape / ASPECT)) + 0.2 * (rows * columns - len(panels))
             if badness < best[0]:
                 best = badness, skeleton, columns
     assert best[1] is not None
@@ -338,17 +379,19 @@ def _best_skeleton(
 
 
 def _laid_out(
-    graph: StreamGraph, boxes: Boxes, looks: tuple[Look, ...], downwards: bool
+    graph: StreamGraph, boxes: Boxes, panels: Sequence[Panel], downwards: bool
 ) -> Skeleton:
     """Lay out boxes that are wide enough for the longest of their notes."""
     scale = style.scale_of(len(boxes))
     labels = tuple(
         cut_to(boxes.label(graph, box), scale.font, scale.widest) for box in range(len(boxes))
     )
-    widths = np.max([box_widths(labels, look.notes, scale) for look in looks], axis=0)
+    widths = np.max([box_widths(labels, panel.notes, scale) for panel in panels], axis=0)
     traffic, hints = _traffic(graph, boxes)
+    heights = np.full(len(widths), scale.height)
+    breadth, length = (widths, heights) if downwards else (heights, widths)
     return Skeleton(
-        layout=arranged(boxes.source, boxes.target, widths, scale, downwards),
+        layout=layered_layout(boxes.source, boxes.target, breadth, length, scale.spacing),
         scale=scale,
         labels=labels,
         hints=tuple(boxes.hint(graph, box) for box in range(len(boxes))),
@@ -389,7 +432,7 @@ def _composed(
         top = style.MARGIN + (i // columns) * (height + BETWEEN / 2)
         shapes += _titles(panel, left, top, width)
         middle = left + (width - skeleton.size[0]) / 2
-        shapes += shapes_of(skeleton, panel.look, middle, top + ABOVE)
+        shapes += shapes_of(skeleton, panel, middle, top + ABOVE)
         shapes += entries_shapes(panel.legend, left, top + ABOVE + skeleton.size[1] + BELOW, width)
     rows = -(-len(panels) // columns)
     whole = columns * (width + BETWEEN) - BETWEEN
@@ -412,6 +455,156 @@ def _titles(panel: Panel, left: float, top: float, width: float) -> list[Shape]:
         Label(left, top + style.TITLE, title, style.TITLE, style.INK, bold=True),
         Label(left, top + style.TITLE + 17, subtitle, style.SMALL, style.GREY),
     ]
+
+
+def box_widths(labels: tuple[str, ...], notes: tuple[str, ...], scale: Scale) -> Floats:
+    """Width of every box, large enough for both of its texts."""
+    if not scale.font:
+        return np.full(len(labels), scale.widest)
+    texts = [
+        max(text_width(label, scale.font), text_width(note, scale.note) if scale.note else 0.0)
+        for label, note in zip(labels, notes, strict=True)
+    ]
+    return np.maximum(np.array(texts) + 2 * INSET, scale.height)
+
+
+def shapes_of(skeleton: Skeleton, panel: Panel, left: float, top: float) -> Iterator[Shape]:
+    """Shapes of a graph at the position of its upper left corner: first streams, then boxes."""
+    order = np.lexsort((np.arange(len(panel.across)), panel.across, panel.stream_limits))
+    for e in order.tolist():
+        yield from _stream(skeleton, panel, e, left, top)
+    for box in range(len(skeleton.labels)):
+        yield from _box(skeleton, panel, box, left, top)
+
+
+def _box(skeleton: Skeleton, panel: Panel, box: int, left: float, top: float) -> Iterator[Shape]:
+    x, y, width, height = skeleton.rectangle(box)
+    scale, limit, note = skeleton.scale, bool(panel.limits[box]), panel.notes[box]
+    hint = skeleton.hints[box] + (f" ({note})" if note else "")
+    yield Rectangle(
+        left + x, top + y, width, height, panel.fills[box],
+        style.LIMIT if limit else style.OUTLINE, 3.0 if limit else 0.8, min(5.0, height / 4), hint,
+    )  # fmt: skip
+    middle, name = left + x + width / 2, skeleton.labels[box]
+    two = bool(scale.note and note)
+    if scale.font:
+        base = top + y + height / 2 + scale.font * (-0.12 if two else 0.36)
+        yield Label(middle, base, name, scale.font, style.INK, centred=True)
+    if two:
+        base = top + y + height / 2 + scale.note * 1.18
+        yield Label(middle, base, note, scale.note, style.INK, centred=True)
+
+
+def _stream(skeleton: Skeleton, panel: Panel, e: int, left: float, top: float) -> Iterator[Shape]:
+    across, limit = bool(panel.across[e]), bool(panel.stream_limits[e])
+    colour = style.LIMIT if limit else style.ACROSS if across else style.INSIDE
+    width = style.THIN + (style.WIDE - style.THIN) * float(skeleton.traffic[e])
+    head = min(style.HEAD, skeleton.scale.spacing.layers / 2) + width
+    route = skeleton.layout.routes[e].copy()
+    tip = tuple(route[-1])
+    route[-1, 1] -= head * 0.9
+    points = [
+        (left + x, top + y)
+        for x, y in (skeleton.point(float(a), float(b)) for a, b in _smooth(route))
+    ]
+    yield Curve(tuple(points), colour, width, across, skeleton.stream_hints[e])
+    wing = head * 0.45
+    triangle = [
+        skeleton.point(float(a), float(b))
+        for a, b in (tip, (tip[0] - wing, tip[1] - head), (tip[0] + wing, tip[1] - head))
+    ]
+    first, second, third = ((left + x, top + y) for x, y in triangle)
+    yield Arrowhead((first, second, third), colour)
+
+
+def _smooth(route: Floats) -> list[tuple[float, float]]:
+    """Points of cubic Bézier curves through a route, with ends in the direction of the layers."""
+    (across, along), *rest = route.tolist()
+    points = [(across, along)]
+    for a, b in rest:
+        middle = (along + b) / 2
+        points += [(across, middle), (a, middle), (a, b)]
+        across, along = a, b
+    return points
+
+
+def device_legend(devices: Sequence[tuple[str, str]]) -> list[Entry]:
+    """Colours of devices with their meanings, at most 24, the last of which counts the others."""
+    if len(devices) > MOST_ENTRIES:
+        more = len(devices) - MOST_ENTRIES + 1
+        devices = [*devices[: MOST_ENTRIES - 1], (style.PAPER, f"and {more} more devices")]
+    return [_swatch(colour, text) for colour, text in devices]
+
+
+def key(tasks: bool, placed: bool) -> list[Entry]:
+    """Meanings of the lines of task graphs or other graphs, with or without placements."""
+    lines = [_sample(style.INSIDE, False, "inside a device" if placed else "stream")]
+    if placed:
+        limit = "on the critical chain" if tasks else "limits the rate"
+        lines += [
+            _sample(style.ACROSS, True, "crosses the network"),
+            _sample(style.LIMIT, False, limit),
+        ]
+    text = f"width: bytes{'' if tasks else '/s'}"
+
+    def note(x: float, y: float) -> Iterator[Shape]:
+        yield Label(x, y + SWATCH - 2, text, style.SMALL, style.GREY)
+
+    return [*lines, Entry(text_width(text, style.SMALL), note)]
+
+
+def _swatch(colour: str, text: str) -> Entry:
+    def shapes(x: float, y: float) -> Iterator[Shape]:
+        outline = "none" if colour == style.PAPER else style.OUTLINE
+        yield Rectangle(x, y, SWATCH, SWATCH, colour, outline, 0.6, 2.5)
+        yield Label(x + SWATCH + 6, y + SWATCH - 2, text, style.SMALL, style.INK)
+
+    return Entry(SWATCH + 6 + text_width(text, style.SMALL), shapes)
+
+
+def _sample(colour: str, dashed: bool, text: str) -> Entry:
+    def shapes(x: float, y: float) -> Iterator[Shape]:
+        middle, tip, third = y + SWATCH / 2, x + SAMPLE, SAMPLE / 3
+        points = ((x, middle), (x + third, middle), (x + 2 * third, middle), (tip - 6, middle))
+        yield Curve(points, colour, 2.0, dashed)
+        yield Arrowhead(((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)), colour)
+        yield Label(tip + 6, y + SWATCH - 2, text, style.SMALL, style.GREY)
+
+    return Entry(SAMPLE + 6 + text_width(text, style.SMALL), shapes)
+
+
+def entries_height(entries: Sequence[Entry], widest: float) -> float:
+    """Height of entries in rows of a width."""
+    return ROW * len(wrapped([entry.width + GAP for entry in entries], widest + GAP))
+
+
+def entries_shapes(
+    entries: Sequence[Entry], left: float, top: float, widest: float
+) -> Iterator[Shape]:
+    """Shapes of entries in rows of a width."""
+    widths = [entry.width + GAP for entry in entries]
+    for row, numbers in enumerate(wrapped(widths, widest + GAP)):
+        x = left
+        for i in numbers:
+            yield from entries[i].shapes(x, top + row * ROW)
+            x += widths[i]
+
+
+def wrapped(widths: Sequence[float], widest: float) -> list[list[int]]:
+    """Distribute entries over rows, as many in each as fit.
+
+    >>> wrapped([40, 40, 40], 100)
+    [[0, 1], [2]]
+    """
+    rows: list[list[int]] = []
+    free = -1.0
+    for i, width in enumerate(widths):
+        if not rows or width > free:
+            rows.append([])
+            free = widest
+        rows[-1].append(i)
+        free -= width
+    return rows
 
 
 class Plotted(Protocol):
