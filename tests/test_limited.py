@@ -1,7 +1,7 @@
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,11 +22,11 @@ def told(command: str) -> str:
     return subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
 
 
-def left(mark: str = MARK) -> list[str]:
-    """What a process, else this one, has made, of interfaces, namespaces and cgroups."""
+def left() -> list[str]:
+    """What this process has made, of interfaces, namespaces and cgroups."""
     network = told("ip -brief link") + told("ip netns")
-    words = [word for word in network.split() if word.startswith(mark)]
-    return words + [path.name for path in groups().glob(f"{mark}*")]
+    words = [word for word in network.split() if word.startswith(MARK)]
+    return words + [path.name for path in groups().glob(f"{MARK}*")]
 
 
 def groups() -> Path:
@@ -87,25 +87,3 @@ def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert left() == []
-
-
-@pytest.mark.usefixtures("no_flink")
-def test_what_a_killed_process_left_is_swept_up() -> None:
-    """But not what belongs to one that lives."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    dead, alive = (f"sp{pid}" for pid in (ended.pid, os.getppid()))
-    try:
-        for mark in (dead, alive):
-            told(f"ip netns add {mark}n0")
-            told(f"ip link add {mark}b0 type bridge")
-            (groups() / f"{mark}c0").mkdir()
-        with limited.limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7):
-            assert left(dead) == []
-            assert len(left(alive)) == 3
-    finally:
-        for mark in (dead, alive):
-            for command in (f"ip netns del {mark}n0", f"ip link del {mark}b0"):
-                subprocess.run(command.split(), capture_output=True, check=False)
-            with suppress(FileNotFoundError):
-                (groups() / f"{mark}c0").rmdir()

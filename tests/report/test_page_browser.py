@@ -170,20 +170,6 @@ def test_axe_finds_nothing_serious(
     assert [violation for violation in found if violation[1] in ("serious", "critical")] == []
 
 
-def test_a_browser_without_a_feature_gets_a_sentence(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
-    hide = {"source": "delete window.ResizeObserver"}
-    name = chromium.chromium("Page.addScriptToEvaluateOnNewDocument", hide)["identifier"]
-    file = tmp_path / "report.html"
-    file.write_text(as_page(example), encoding="utf-8")
-    chromium.open(file)
-    chromium.chromium("Page.removeScriptToEvaluateOnNewDocument", {"identifier": name})
-    text = chromium.run("return document.getElementById('page').innerText")
-    assert text.startswith("This browser lacks ResizeObserver")
-    assert "Verdict: an example." in text
-
-
 def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path) -> None:
     tags = ("<img src=x onerror=pwned=1>", "<b>", "</script><script>pwned=1</script>")
     names = [*HOSTILE, *tags, "", "\udc00", "a" * 100_000]
@@ -303,21 +289,6 @@ def test_a_graph_fills_its_card_and_nothing_leaves_the_window(
             return Math.max(graph.width / card.width, graph.height / card.height);
         """)
         assert filled > 0.8
-    chromium.size(1280, 900)
-
-
-def test_a_narrow_page_has_one_row_of_buttons(
-    chromium: Browser, example: Any, tmp_path: Path
-) -> None:
-    """The others appear behind one of them."""
-    chromium.size(375, 800, mobile=True)
-    shown(chromium, only_its_problem(example), tmp_path)
-    rows = """return new Set([...document.querySelectorAll('.toolbar button')]
-        .filter((b) => b.offsetWidth > 0).map((b) => b.getBoundingClientRect().top)).size"""
-    assert chromium.run(rows) == 1
-    chromium.click(".toolbar .more")
-    assert chromium.run(rows) > 1
-    assert chromium.run("return document.documentElement.scrollWidth") <= 375
     chromium.size(1280, 900)
 
 

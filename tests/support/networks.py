@@ -149,16 +149,6 @@ def broken() -> tuple[nn.Module, torch.Tensor]:
     return nn.Linear(3, 3), torch.randn(2, 2)
 
 
-def ragged() -> tuple[nn.Module, torch.Tensor]:
-    """A model whose shapes depend on data."""
-
-    class Ragged(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.nonzero(x) + 1
-
-    return Ragged(), torch.randn(4)
-
-
 def inputs_of(name: str) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
     """Model, positional and named inputs of a network."""
     answer = globals()[name]()
