@@ -106,11 +106,7 @@ def test_streams_carry_tensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "taken", "shapes", "attributes", "work"),
     [
-        ("MatMul", "x v", {"v": (2, 6, 4)}, {}, 2 * 2 * 3 * 4 * 6),
-        ("LSTM", "x w r", {"w": (1, 16, 6), "r": (1, 16, 4)}, {"hidden_size": 4}, 2 * 6 * 160),
         ("LayerNormalization", "x s", {"s": (6,)}, {}, 5 * 2 * 3 * 6),
-        ("Softmax", "x", {}, {}, 5 * 2 * 3 * 6),
-        ("Erf", "x", {}, {}, 2 * 3 * 6),
         ("ReduceSum", "x", {}, {}, 2 * 3 * 6),
         ("Gather", "v i", {"v": (1000, 6)}, {}, 0),
         ("Reshape", "x i", {}, {}, 0),
