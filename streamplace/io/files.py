@@ -6,7 +6,6 @@ A lock is held by one process, and released when that ends.
 import errno
 import gzip
 import json
-import math
 import os
 import secrets
 import stat
@@ -32,9 +31,6 @@ except ImportError:  # Windows
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
 LARGEST_TOML = 16 * 2**20
-MOST_UNPACKED = 64 * 2**20
-"""Bytes that any packed file may unpack to; larger files may unpack to `RATIO` times their size."""
-RATIO = 256
 LONGEST_PATH = 500
 REMEDY = "wait until it has ended, or choose another folder"
 CHUNK = 2**20
@@ -47,22 +43,19 @@ def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
     """Read a file of at most ``most`` bytes, unpacked if its name ends in ``.gz``."""
     content = bytearray()
     with reading(path), _open(path) as file:
-        unpacked = _most_unpacked(path, file)
         while chunk := file.read(CHUNK):
             content += chunk
             if len(content) > most:
                 raise FormatError(f"{spot(path)}: is larger than {most >> 20} MiB; split it")
-            _check_unpacked(path, len(content), unpacked)
     return bytes(content)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Read numbered non-empty lines of at most 64 MiB, one after the other."""
     with reading(path), _open(path) as file:
-        number, size, unpacked = 0, 0, _most_unpacked(path, file)
+        number = 0
         while line := file.readline(LONGEST_LINE + 1):
-            number, size = number + 1, size + len(line)
-            _check_unpacked(path, size, unpacked)
+            number += 1
             if len(line) > LONGEST_LINE:
                 raise FormatError(
                     f"{spot(path)}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB; "
@@ -271,21 +264,6 @@ def spot(path: Path) -> str:
 
 def _open(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-
-
-def _most_unpacked(path: Path, file: IO[bytes]) -> float:
-    """Bytes that an open file may unpack to, so that a small file cannot fill the memory."""
-    if path.suffix != ".gz":
-        return math.inf
-    return max(MOST_UNPACKED, RATIO * os.fstat(file.fileno()).st_size)
-
-
-def _check_unpacked(path: Path, size: int, most: float) -> None:
-    if size > most:
-        raise FormatError(
-            f"{spot(path)}: unpacks to more than {most / 2**20:.0f} MiB, far more than its size; "
-            "if it is meant to, unpack it with gunzip and name the result"
-        )
 
 
 @contextmanager
