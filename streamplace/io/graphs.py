@@ -92,22 +92,19 @@ def write_graph(graph: StreamGraph, name: str | Path) -> None:
         write_graphs([graph], path)
         return
     with writing(path) as file:
-        for lines in _readable(graph):
-            file.write(encoded(lines, f"graph {quoted(graph.name)}"))
+        file.write(encoded(_readable(graph), f"graph {quoted(graph.name)}"))
 
 
-def _readable(graph: StreamGraph) -> Iterator[str]:
-    """JSON with one operator or stream per line, in pieces, to save memory for large graphs."""
-    yield f'{{\n "name": {_compact(graph.name)},\n'
-    if graph.attributes:
-        yield f' "attributes": {_compact(dict(graph.attributes))},\n'
-    if graph.operators.fires_all.all():
-        yield f' "fires": "{ALL}",\n'
-    for key, rows in (("operators", _operator_rows(graph)), ("streams", _stream_rows(graph))):
-        yield f' "{key}": ['
-        for i, row in enumerate(rows):
-            yield f"{',' if i else ''}\n  {_compact(row)}"
-        yield "\n ],\n" if key == "operators" else "\n ]\n}\n"
+def _readable(graph: StreamGraph) -> str:
+    """JSON with one operator or stream per line."""
+    fields = []
+    for key, value in graph_to_dict(graph).items():
+        if key in ("operators", "streams"):
+            text = "[" + ",".join("\n  " + _compact(row) for row in value) + "\n ]"
+        else:
+            text = _compact(value)
+        fields.append(f' "{key}": {text}')
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _compact(value: Any) -> str:
@@ -167,32 +164,30 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
 
 
 def graph_to_dict(graph: StreamGraph) -> dict[str, Any]:
-    """Native document of a graph, without fields that equal their defaults."""
+    """Native document of a graph, without fields that equal their defaults.
+
+    A rule of firing that all operators share is in the document of the graph.
+    """
+    operators, streams, names = graph.operators, graph.streams, graph.operators.name
     document: dict[str, Any] = {"name": graph.name}
     if graph.attributes:
         document["attributes"] = dict(graph.attributes)
-    if graph.operators.fires_all.all():
-        document["fires"] = ALL
-    document["operators"] = list(_operator_rows(graph))
-    document["streams"] = list(_stream_rows(graph))
+    joins = operators.fires_all
+    if joins.all():
+        document["fires"], joins = ALL, np.zeros(len(joins), np.bool_)
+    document["operators"] = [
+        _operator_row(operators, i) | ({"fires": ALL} if joins[i] else {})
+        for i in range(len(operators))
+    ]
+    ends = zip(streams.source.tolist(), streams.target.tolist(), strict=True)
+    document["streams"] = [
+        {"from": names[u], "to": names[v]} | _stated(streams, STREAM, i)
+        for i, (u, v) in enumerate(ends)
+    ]
     return document
 
 
-def _operator_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
-    """Documents of the operators; a rule that all of them share is in the graph's document."""
-    fires = graph.operators.fires_all
-    joins = np.zeros(len(fires), np.bool_) if fires.all() else fires
-    for i in range(graph.n_operators):
-        row = _operator_row(graph, i)
-        yield {**row, "fires": ALL} if joins[i] else row
-
-
-def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
-    return (_stream_row(graph, i) for i in range(graph.n_streams))
-
-
-def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
-    operators = graph.operators
+def _operator_row(operators: Operators, i: int) -> dict[str, Any]:
     row: dict[str, Any] = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
     row |= _stated(operators, OPERATOR, i)
     about = {"about": row.pop("about")} if "about" in row else {}
@@ -204,12 +199,6 @@ def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
 def _window_row(window: Window) -> dict[str, Any]:
     row = {key: plain(getattr(window, key)) for key in ("size", "advance", "base", "factor")}
     return row if math.isinf(window.limit) else {**row, "limit": plain(window.limit)}
-
-
-def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
-    streams, names = graph.streams, graph.operators.name
-    ends = {"from": names[streams.source[i]], "to": names[streams.target[i]]}
-    return ends | _stated(streams, STREAM, i)
 
 
 def _stated(table: Operators | Streams, rules: dict[str, FieldRule], i: int) -> dict[str, Any]:
