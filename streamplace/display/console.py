@@ -5,7 +5,6 @@ its bars shrink and vanish and its widest columns wrap; if it is still too wide,
 tables one below the other, each of which begins with the names of the rows.
 """
 
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,15 +15,10 @@ from itertools import islice
 from rich.cells import cell_len
 from rich.console import (
     Console,
-    ConsoleOptions,
     HighlighterType,
     JustifyMethod,
     OverflowMethod,
-    RenderableType,
 )
-from rich.containers import Lines
-from rich.measure import Measurement
-from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -44,35 +38,6 @@ PADDING = 2
 """Spaces beside every cell, together."""
 BARS = (20, 10, 0)
 """Widths of a full bar; the first with which the table fits is drawn."""
-JOINT = "\ue000"
-"""Private character that stands for a space at which a line must not break."""
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?(?:bps|B)|[mµn]?s|MIPS)(?!\w))")
-
-
-class DataText(Text):
-    """Text whose lines do not break between a number and its unit."""
-
-    def wrap(
-        self,
-        console: Console,
-        width: int,
-        *,
-        justify: JustifyMethod | None = None,
-        overflow: OverflowMethod | None = None,
-        tab_size: int = 8,
-        no_wrap: bool | None = None,
-    ) -> Lines:
-        """Break the text into lines of at most this width."""
-        lines = _joined(self).wrap(
-            console, width, justify=justify, overflow=overflow, tab_size=tab_size, no_wrap=no_wrap
-        )
-        for line in lines:
-            line.plain = line.plain.replace(JOINT, " ")
-        return lines
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Measure the text: at least its longest word, at most all of it on one line."""
-        return _joined(self).__rich_measure__(console, options)
 
 
 class DataConsole(Console):
@@ -94,14 +59,7 @@ class DataConsole(Console):
         highlighter: HighlighterType | None = None,
     ) -> Text:
         """Make data of a text; lines and table cells come through here."""
-        return DataText(printable(text), style=style, justify=justify, overflow=overflow)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Make data of joined texts, which rich builds as plain `Text`."""
-        text = _data_text(renderable) if type(renderable) is Text else renderable
-        return super().render(text, options)
+        return Text(printable(text), style=style, justify=justify, overflow=overflow)
 
 
 def titled(name: str, rest: str) -> Text:
@@ -136,21 +94,6 @@ def as_text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def _data_text(text: Text) -> DataText:
-    """Convert a text so that its lines do not break before units."""
-    data = DataText(justify=text.justify, overflow=text.overflow, no_wrap=text.no_wrap)
-    data.end = text.end
-    data.append_text(text)
-    return data
-
-
-def _joined(text: Text) -> Text:
-    """Replace the spaces before units by `JOINT`."""
-    copy = text.copy()
-    copy.plain = joined(text.plain)
-    return copy
-
-
 def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
     """Tables of the terminal that show a sheet in lines of at most this width."""
     for bars in BARS:
@@ -181,11 +124,6 @@ def bar(load: Bar, width: int = BARS[0]) -> str:
     full = round(min(load.load, 1.0) * width)
     over = min(round(max(load.load - 1.0, 0.0) * width), width // 2)
     return "█" * full + "·" * (width - full) + "|" + "▓" * over + " " * (width // 2 - over)
-
-
-def joined(text: str) -> str:
-    """Replace the spaces between numbers and units by `JOINT`."""
-    return _BEFORE_UNIT.sub(JOINT, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,14 +222,14 @@ def _widths(columns: list[_TableColumn], width: int) -> list[int]:
 
 def _longest_word(texts: Iterable[str]) -> int:
     """Length of the longest word that stays on one line."""
-    words = (word for text in texts for word in joined(printable(text)).split())
+    words = (word for text in texts for word in printable(text).split())
     return max((min(MOST_WORD, cell_len(word)) for word in words), default=1)
 
 
 def _n_lines(text: str, width: int) -> int:
     """Lines that a text fills where they break at spaces, and within words that are longer."""
     lines = room = 0
-    for word in joined(text).split():
+    for word in text.split():
         size = cell_len(word)
         if size < room:
             room -= size + 1

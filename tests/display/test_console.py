@@ -42,24 +42,6 @@ def test_a_long_table_that_is_split_keeps_the_parts_of_a_row_close() -> None:
     assert all(0 < at[f"b{i:030}"] - at[f"a{i:030}"] <= 21 for i in range(30))
 
 
-WORDS = "b2s1 25.6 %, b3s1 4 GB, b2s2 11.3 ms, source 1.565 Gbps, sink (75.0 % in use)"
-
-
-@pytest.mark.parametrize(
-    "part",
-    [WORDS, Heading("shop", f" {WORDS}"), Sheet(("device", "operators"), (("d0", WORDS),))],
-    ids=["sentence", "heading", "table"],
-)
-def test_no_line_breaks_between_a_number_and_its_unit(part: str | Heading | Sheet) -> None:
-    """In sentences, in headings and in cells; all words are printed as they are."""
-    for width in range(24, 80, 3):
-        lines = printed(part, width)
-        assert all(len(line.rstrip()) <= width for line in lines)
-        assert not any(line.strip().startswith(("%", "GB", "ms", "Gbps")) for line in lines)
-        text = " ".join(" ".join(lines).split())
-        assert all(word in text for word in WORDS.split(", "))
-
-
 CELLS = st.lists(st.integers(10**5, 10**9).map(str), max_size=4).map(" ".join)
 
 
