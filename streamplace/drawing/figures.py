@@ -4,10 +4,8 @@ They share colours, headings, and a legend below the axes that wraps long names.
 """
 
 import io
-import logging
 import textwrap
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,22 +47,9 @@ def new_figure(
 
 def empty_figure(width: float = 4.0, height: float = 3.0) -> "Figure":
     """Create a figure of a size in inches, which needs no display."""
-    _load_quietly()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-@cache
-def _load_quietly() -> None:
-    """Import matplotlib without its warning about a missing folder."""
-    log = logging.getLogger("matplotlib")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        import matplotlib.figure  # noqa: F401
-    finally:
-        log.setLevel(level)
 
 
 def check_suffix(path: Path, *pages: str) -> None:

@@ -1,7 +1,7 @@
 """Conversion from and to networkx: nodes are operators, edges streams, with native field names."""
 
 from collections.abc import Mapping
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import networkx as nx
@@ -77,18 +77,14 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     """
     if not graph.is_directed():
         raise GraphError("a stream graph needs directed edges; pass a DiGraph")
-    attributes = _plain(graph.graph)
+    attributes = _stated(graph.graph)
     document = {
         "name": str(attributes.pop("name", "graph")),
         **({"fires": attributes.pop("fires")} if "fires" in attributes else {}),
         "attributes": attributes,
-        "operators": [
-            {**_without_window(_plain(facts)), "name": str(v)}
-            for v, facts in graph.nodes(data=True)
-        ],
+        "operators": [{**_stated(facts), "name": str(v)} for v, facts in graph.nodes(data=True)],
         "streams": [
-            {**_inheriting(_plain(facts)), "from": str(u), "to": str(v)}
-            for u, v, facts in _edges(graph)
+            {**_stated(facts), "from": str(u), "to": str(v)} for u, v, facts in _edges(graph)
         ],
     }
     return graph_from_dict(parse_tables("graph", document, "networkx graph"))
@@ -104,16 +100,8 @@ def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, A
     return [(u, v, facts) for u, v, _, facts in keyed]
 
 
-def _without_window(facts: dict[Any, Any]) -> dict[Any, Any]:
-    """Remove a window of None from the attributes of a node."""
-    return {key: fact for key, fact in facts.items() if key != "window" or fact is not None}
-
-
-def _inheriting(facts: dict[Any, Any]) -> dict[Any, Any]:
-    """Remove a payload of NaN, which inherits the sender's, from the attributes of an edge."""
-    return {key: fact for key, fact in facts.items() if key != "payload" or fact == fact}
-
-
-def _plain(facts: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Convert numpy's numbers to Python's."""
-    return {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+def _stated(facts: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Attributes with Python's numbers, without those that stand for none: None, and NaN."""
+    known = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+    is_nan = {k for k, v in known.items() if isinstance(v, float) and isnan(v)}
+    return {k: v for k, v in known.items() if v is not None and k not in is_nan}
