@@ -23,17 +23,23 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from streamplace.display.report import Bar, Cell, Heading, Names, PlainPart, Report, Sheet
+from streamplace.display.report import (
+    LEAST_TEXT,
+    MOST_ROWS,
+    Bar,
+    Cell,
+    Heading,
+    Names,
+    PlainPart,
+    Report,
+    Sheet,
+)
 from streamplace.model.messages import printable
 
 WIDTH = 80
 """Columns of output that does not go to a terminal."""
 MOST_WORD = 40
 """Longest word that always stays on one line; longer ones break where the line is too short."""
-LEAST_TEXT = 24
-"""Width below which no column shrinks, so that short cells stay on one line."""
-MOST_ROWS = 20
-"""Rows of a table that is split; further rows follow in further tables."""
 PADDING = 2
 """Spaces beside every cell, together."""
 BARS = (20, 10, 0)

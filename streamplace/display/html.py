@@ -2,14 +2,12 @@
 
 from html import escape
 
-from streamplace.display.report import Bar, Cell, Heading, Names, Report, Sheet
+from streamplace.display.report import LEAST_TEXT, Bar, Cell, Heading, Names, Report, Sheet
 from streamplace.model.messages import printable
 
 FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
 CELL = "text-align:left;padding:1px 10px 1px 0"
 LINE = "margin:0.2em 0"
-MOST_UNBROKEN = 24
-"""Longest cell, in characters, that stays on one line."""
 WIDTH = 9.0
 """Width of a full bar in em."""
 
@@ -40,7 +38,7 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Bar):
         return f'<td style="{CELL}">{_bar(cell.load)}</td>'
     text = cell.text() if isinstance(cell, Names) else cell
-    style = f"{CELL};white-space:nowrap" if len(text) <= MOST_UNBROKEN else CELL
+    style = f"{CELL};white-space:nowrap" if len(text) <= LEAST_TEXT else CELL
     return f'<td style="{style}">{_text(text)}</td>'
 
 

@@ -13,6 +13,9 @@ from streamplace.model.objects import Displayed
 T = TypeVar("T")
 
 MOST_ROWS, MOST_NAMES = 12, 12
+"""Rows of a table, or of each part of one that is split, and names in a sentence."""
+LEAST_TEXT = 24
+"""Longest cell, in characters, that always stays on one line."""
 PAGES = "streamplace.report.pages"
 """Module that makes pages of reports. It imports this one, so it is loaded by name."""
 _SIZE = {"d": 86400, "h": 3600, "min": 60, "s": 1}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.display.report import Report, Sheet, duration
+from streamplace.display.report import Report, Sheet, duration, some
 from streamplace.drawing import style
 from streamplace.drawing.figures import check_suffix, save, svg_text
 from streamplace.drawing.layout import LayeredLayout, layered_layout
@@ -50,8 +50,6 @@ MOST_SHOWN = 1000
 """Most operators of a graph that notebooks draw by default."""
 MOST_SINGLE = 200
 """Most operators of a graph in which each is a box."""
-MOST_NAMED = 12
-"""Most operators of a box that its hint names."""
 ASPECT = 1.5
 """Ratio of width to height that a layout approaches."""
 BETWEEN, LEAST_WIDTH, WIDEST_TITLE = 36.0, 250.0, 460.0
@@ -200,10 +198,9 @@ class Boxes:
         return f"{shown(names[rows[0]])} +{len(rows) - 1}"
 
     def hint(self, graph: StreamGraph, box: int) -> str:
-        """Full names of the operators of a box."""
-        names, rows = graph.operators.name, self.members[box]
-        listed = ", ".join(shown(names[v]) for v in rows[:MOST_NAMED])
-        return listed + (f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else "")
+        """Full names of the first operators of a box."""
+        names = graph.operators.name
+        return some([names[v] for v in self.members[box]], shown, ", ")
 
 
 def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:

@@ -15,7 +15,7 @@ from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
 from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import Cluster, check_size
+from streamplace.model.cluster import BPS, Cluster, check_size
 from streamplace.model.columns import rules_of
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
@@ -101,7 +101,7 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     for link in links:
         with located(_label(link)):
             devices.index(link["from"]), devices.index(link["to"])
-    bandwidth = wire * _matrix(devices, tables, "bandwidth", partial(_bandwidth, fastest), 1e9)
+    bandwidth = wire * _matrix(devices, tables, "bandwidth", partial(_bandwidth, fastest), BPS)
     latency = _matrix(devices, tables, "latency", seconds, 0.0)
     costs = {}
     fields = {"overhead": "overhead_s", "overhead_per_byte": "overhead_s_per_byte", "gap": "gap_s"}

@@ -10,13 +10,14 @@ from typing import TypeVar
 from streamplace.errors import FormatError
 from streamplace.io.files import is_folder, read_bytes, spot
 from streamplace.io.parsing import parse_as
+from streamplace.model.cluster import BPS, MIPS
 from streamplace.model.messages import shown
 
 T = TypeVar("T")
 
-INSTRUCTIONS_PER_SECOND = 2500e6
+INSTRUCTIONS_PER_SECOND = 1e6 * MIPS
 """Speed of an unknown device; work in seconds takes as long there."""
-BYTES_PER_SECOND = 125e6
+BYTES_PER_SECOND = BPS / 8
 """Bandwidth of an unknown link; transfers in seconds take as long there."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from planning_cases import pipeline
 
 from streamplace.display import console
-from streamplace.display.report import Sheet
+from streamplace.display.report import LEAST_TEXT, Sheet
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.library import open_library
@@ -84,7 +84,7 @@ def check_printed(text: str, sheets: list[Sheet], width: int) -> None:
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     for sheet in sheets:
         for cell in (cell for row in sheet.rows for cell in row if isinstance(cell, str)):
-            whole = len(cell) <= console.LEAST_TEXT
+            whole = len(cell) <= LEAST_TEXT
             words = [cell.strip()] if whole else cell.split()
             missing = [w for w in words if w not in text and len(w) <= console.MOST_WORD]
             assert not missing, f"{width} columns: {missing}"

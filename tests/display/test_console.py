@@ -9,15 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.display.console import LEAST_TEXT, MOST_WORD, DataConsole, print_parts, tables_of
-from streamplace.display.report import Bar, Detail, Heading, Report, Sheet, duration, quantity
+from streamplace.display.console import MOST_WORD, DataConsole, print_parts, tables_of
+from streamplace.display.report import (
+    LEAST_TEXT,
+    Bar,
+    Detail,
+    Report,
+    Sheet,
+    duration,
+    quantity,
+)
 
 
-def printed(part: str | Heading | Sheet, width: int) -> list[str]:
-    """Lines of a part of a report on a terminal."""
+def printed(sheet: Sheet, width: int) -> list[str]:
+    """Lines of a table on a terminal."""
     file = StringIO()
     console = DataConsole(file=file, width=width, color_system=None)
-    print_parts(console, (part,))
+    print_parts(console, (sheet,))
     return file.getvalue().splitlines()
 
 
@@ -35,7 +43,7 @@ def test_a_wide_table_goes_on_below_with_the_names_of_its_rows() -> None:
 
 
 def test_a_long_table_that_is_split_keeps_the_parts_of_a_row_close() -> None:
-    """Twenty rows of all columns, then the next twenty."""
+    """Some rows of all columns, then the next ones."""
     sheet = Sheet(("name", "a", "b"), tuple((str(i), f"a{i:030}", f"b{i:030}") for i in range(30)))
     lines = printed(sheet, 50)
     at = {word: i for i, line in enumerate(lines) for word in line.split()}
