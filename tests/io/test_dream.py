@@ -82,24 +82,6 @@ def test_what_can_be_derived_may_be_left_out(tmp_path: Path, document: Document)
     assert (graph.operators.name[3], dict(graph.attributes)) == ("op3", {})
 
 
-@pytest.mark.parametrize(
-    ("other", "expected"),
-    [
-        ("n2", ("work-0", "work-1", "n2", "n3")),
-        ("work-1", ("work-0", "work-1-1", "work-1-2", "n3")),
-    ],
-)
-def test_repeated_names_get_their_idx(
-    tmp_path: Path, document: Document, other: str, expected: tuple[str, ...]
-) -> None:
-    """Names must differ in a stream graph, those with an idx, too."""
-    by_idx = {row["idx"]: row for row in document["operators"]}
-    by_idx[0]["name"] = by_idx[1]["name"] = "work"
-    by_idx[2]["name"] = other
-    graph = read_text(tmp_path, json.dumps(document))
-    assert graph.operators.name == expected
-
-
 def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
     for graph in branched(Branched(branches=3, depth=4, devices=3, copies=20), 0):
         write_dream(graph, tmp_path / f"{graph.name}.json")

@@ -85,11 +85,11 @@ def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path
 
 
 def test_a_node_may_have_the_name_of_an_input(tmp_path: Path) -> None:
-    """Names of nodes and names of tensors are unique among themselves alone."""
+    """Names of nodes and of tensors are unique among themselves alone; a node may have none."""
     model = network()
-    model.graph.node[0].name = "x"
+    model.graph.node[0].name, model.graph.node[1].name = "x", ""
     graph = read(tmp_path, model)
-    assert graph.operators.name[:3] == ("x", "x#0", "N")
+    assert graph.operators.name[:4] == ("x", "x#0", "BatchNormalization#1", "R")
     assert {s.target for s in graph.streams if s.source == "x"} == {"x#0"}
 
 
@@ -135,13 +135,6 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
     kinds = {o.name: o.kind for o in draft.graph.operators}
     groups = [[kinds[name] for name in group] for group in draft.constraints.colocate]
     assert any("BatchNormalization" in group and "Relu" in group for group in groups)
-
-
-def test_nodes_that_share_a_name_get_their_number(tmp_path: Path) -> None:
-    model = network()
-    for name, one in zip(("", "same", "same"), model.graph.node, strict=False):
-        one.name = name
-    assert read(tmp_path, model).operators.name[1:5] == ("Conv#0", "same#1", "same#2", "P")
 
 
 @pytest.mark.parametrize(
