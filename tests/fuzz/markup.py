@@ -1,8 +1,6 @@
-"""XML whose elements, and tables whose columns, are dropped, doubled, nested and swapped."""
+"""XML whose elements are dropped, doubled, nested and changed."""
 
 import copy
-import csv
-import io
 from random import Random
 from xml.etree import ElementTree
 
@@ -54,35 +52,3 @@ def _change_attribute(element: ElementTree.Element, rng: Random) -> None:
     value = element.attrib.pop(name)
     if rng.random() < 0.6:
         element.attrib[name] = rng.choice(("", "0", "-1", "1e999", str(nearby(value, rng))))
-
-
-def changed_columns(content: bytes, rng: Random) -> bytes:
-    """Return a table in CSV with one cell, row or column that is not as it was.
-
-    Raises
-    ------
-    ValueError
-        Where the content is none.
-    """
-    try:
-        rows = [row for row in csv.reader(io.StringIO(content.decode())) if row]
-    except csv.Error as error:
-        raise ValueError(str(error)) from None
-    if len(rows) < 2 or len(rows[0]) < 2:
-        raise ValueError("no table")
-    row, column, way = rng.randrange(len(rows)), rng.randrange(len(rows[0])), rng.randrange(6)
-    if way == 0:
-        rows.insert(rng.randrange(len(rows) + 1), rows[row])
-    elif way == 1:
-        del rows[row]
-    elif way == 2:
-        rows = [line[:column] + line[column + 1 :] for line in rows]
-    elif way == 3:
-        rows = [[*line, *line[column : column + 1]] for line in rows]
-    elif way == 4:
-        rows[row] = rows[row][::-1]
-    else:
-        rows[row] = [str(nearby(cell, rng)) for cell in rows[row]]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()

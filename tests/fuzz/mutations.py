@@ -11,7 +11,7 @@ from typing import Any
 
 from fuzz.documents import to_json, to_toml
 from fuzz.fields import changed_field
-from fuzz.markup import changed_columns, changed_elements
+from fuzz.markup import changed_elements
 from fuzz.tensors import changed_tensors
 
 _WORDS = (
@@ -51,7 +51,6 @@ def _form(content: bytes) -> Any:
         (_lines, lambda: [json.loads(line) for line in content.splitlines()]),
         (_toml_tables, lambda: tomllib.loads(content.decode())),
         (changed_elements, lambda: changed_elements(content, Random(0))),
-        (changed_columns, lambda: changed_columns(content, Random(0))),
     ):
         try:
             if holds():
