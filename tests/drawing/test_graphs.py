@@ -49,19 +49,13 @@ def placed(name: str) -> Drawing:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_kind_of_problem_can_be_drawn(name: str) -> None:
-    """Alone and placed, with a box per operator and a curve per stream."""
+def test_every_kind_of_problem_is_drawn_and_texts_fit_their_boxes_and_the_page(name: str) -> None:
+    """With a box per operator and a curve per stream; by the widest of common fonts."""
     graph = PROBLEMS[name].graph
     for drawing in (draw_graph(graph), placed(name)):
         assert len(boxes(drawing)) == graph.n_operators
         assert len(curves(drawing)) == graph.n_streams
         ET.fromstring(drawing.svg())
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_texts_fit_their_boxes_and_the_page(name: str) -> None:
-    """By the widths of the widest of common fonts."""
-    for drawing in (draw_graph(PROBLEMS[name].graph), placed(name)):
         for label in labels(drawing):
             width = text_width(label.text, label.size, label.bold)
             left = label.x - width / 2 if label.centred else label.x
