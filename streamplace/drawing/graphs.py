@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.display.report import Report, Sheet, duration, some
 from streamplace.drawing import style
@@ -32,6 +31,7 @@ from streamplace.drawing.scene import (
 from streamplace.drawing.style import Scale, cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.io.files import write_text
+from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
@@ -226,26 +226,6 @@ def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
         of.astype(np.int32), members, crossing,
         source[crossing].astype(np.int32), target[crossing].astype(np.int32),
     )  # fmt: skip
-
-
-def chain_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> NDArray[np.intp]:
-    """First operator of the chain of every operator, [N].
-
-    In a chain, each operator feeds only the next one, which has no other input. No placement of
-    ``places`` separates two operators of a chain.
-    """
-    n, streams = graph.n_operators, graph.streams
-    first = np.arange(n)
-    outs = np.bincount(streams.source, minlength=n)
-    ins = np.bincount(streams.target, minlength=n)
-    merged = (outs[streams.source] == 1) & (ins[streams.target] == 1)
-    for place in places:
-        merged &= place[streams.source] == place[streams.target]
-    feeder = dict(zip(streams.target[merged].tolist(), streams.source[merged].tolist(),
-                      strict=True))  # fmt: skip
-    for v in graph.order.tolist():
-        first[v] = first[feeder[v]] if v in feeder else v
-    return first
 
 
 def draw_graph(graph: StreamGraph) -> Drawing:

@@ -7,12 +7,14 @@ A chain has operators together with their only consumer, if nothing else feeds i
 and HSDAG (appendix G) coarsen the graphs of neural networks in this way before they place them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamplace.io.problems import Draft
+from streamplace.model.arrays import Ints
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 
@@ -144,15 +146,28 @@ def chains_of(graph: StreamGraph) -> list[list[str]]:
     >>> chains_of(StreamGraph.of("g", map(Operator, "abcdef"), streams, fires="all"))
     [['a', 'b'], ['e', 'f']]
     """
-    pairs = np.unique(np.stack([graph.streams.source, graph.streams.target], axis=1), axis=0)
-    outputs = np.bincount(pairs[:, 0], minlength=graph.n_operators)
-    inputs = np.bincount(pairs[:, 1], minlength=graph.n_operators)
-    alone = (outputs[pairs[:, 0]] == 1) & (inputs[pairs[:, 1]] == 1)
-    follower = dict(pairs[alone].tolist())
-    names, groups = graph.operators.name, []
-    for first in sorted(follower.keys() - set(follower.values())):
-        group = [first]
-        while group[-1] in follower:
-            group.append(follower[group[-1]])
-        groups.append([names[row] for row in group])
-    return groups
+    names, members = graph.operators.name, dict[int, list[str]]()
+    first = chain_of(graph)
+    for v in graph.order.tolist():
+        members.setdefault(int(first[v]), []).append(names[v])
+    return [group for _, group in sorted(members.items()) if len(group) > 1]
+
+
+def chain_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> NDArray[np.intp]:
+    """First operator of the chain of every operator, [N].
+
+    In a chain, each operator feeds only the next one, which has no other input. No placement of
+    ``places`` separates two operators of a chain.
+    """
+    n, streams = graph.n_operators, graph.streams
+    first = np.arange(n)
+    outs = np.bincount(streams.source, minlength=n)
+    ins = np.bincount(streams.target, minlength=n)
+    merged = (outs[streams.source] == 1) & (ins[streams.target] == 1)
+    for place in places:
+        merged &= place[streams.source] == place[streams.target]
+    feeder = dict(zip(streams.target[merged].tolist(), streams.source[merged].tolist(),
+                      strict=True))  # fmt: skip
+    for v in graph.order.tolist():
+        first[v] = first[feeder[v]] if v in feeder else v
+    return first

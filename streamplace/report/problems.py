@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.display.assumptions import assumptions
-from streamplace.drawing.graphs import chain_of
 from streamplace.drawing.layout import LayeredLayout, Spacing, layered_layout
 from streamplace.io.fields import plain
+from streamplace.io.modules import chain_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.cluster import Cluster
