@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.display.report import quantity
-from streamplace.drawing.style import cut_to, text_width
+from streamplace.drawing.figures import PALETTE
+from streamplace.drawing.style import LIMIT, cut_to, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
@@ -32,13 +33,11 @@ LEAST_BUSY = 0.005
 """Least busy share of the makespan for the row of a link off the critical chain."""
 MOST_NAMED = 400
 """Most bars with names; with more, none would be legible."""
-RUN, SEND, CRITICAL, PALE = "#0072b2", "#56b4e9", "#b00020", "#f2f2f2"
+RUN, SEND, CRITICAL, PALE = PALETTE[0], PALETTE[4], LIMIT, "#f2f2f2"
 INCHES, TALLEST = 11.0, 60.0
 """Width and greatest height of the chart, in inches."""
 NAME = 7.0
 """Size of names in bars, in points."""
-SHORTEST = 3
-"""Fewest characters of a shortened name."""
 DEVICE_ROW, LINK_ROW = 0.36, 0.2
 """Heights of rows with one lane, in inches."""
 MOST_HEIGHT = 2.0
@@ -284,8 +283,8 @@ def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[float]) 
     """Write names into the bars that are wide enough."""
     for i, name in enumerate(row.names):
         text = cut_to(shown(name), NAME, rooms[i])
-        if len(text) < min(SHORTEST, len(name)) or text_width(text, NAME) > rooms[i]:
-            continue
+        if len(text) < min(2, len(name)) or text_width(text, NAME) > rooms[i]:
+            continue  # a letter of a longer name says nothing
         dark = row.colour == SEND and not row.bars.critical[i]
         axis.text(
             middle[i, 0],
