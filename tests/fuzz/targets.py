@@ -35,12 +35,9 @@ from streamplace.io.schema import FILES, json_schema
 from streamplace.io.weights import read_weights
 from streamplace.learn.checkpoint import NAME
 from streamplace.learn.registry import MODELS, configured
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.model import Cluster, Problem
+from streamplace.placers.registry import PLACERS
 from streamplace.planning.offers import parse_offers
-from streamplace.planning.planner import planned
-from streamplace.planning.problem import PlanSettings
-from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import parse_trace
 
 SEEDS = Path(__file__).parent / "seeds"
@@ -57,13 +54,6 @@ OFFERS = {
     ],
 }
 TRACE = b'time,src\n2026-03-01T00:00,5\n2026-03-01T01:00,10 k/s\n2026-03-02T01:30:00+01:00,"0"\n'
-PLANNED = StreamGraph.of(
-    "planned",
-    [Operator("a", ipt=2e5, payload=100, rate=1e5, max_parallelism=16), Operator("b", ipt=1e5)],
-    [Stream("a", "b", partitioning="hash")],
-)
-PLAN_SETTINGS = PlanSettings(budget=Budget(5.0, 500))
-
 Seeds = Callable[[], Sequence[bytes]]
 
 
@@ -110,17 +100,12 @@ def _native() -> list[Target]:
         _parsed("constraints", _compiled, to_toml(CONSTRAINTS)),
         _parsed("offers", parse_offers, to_toml(OFFERS)),
         _parsed("trace", parse_trace, TRACE),
-        Target("plan", _planned, lambda: [to_toml(OFFERS)], cost=20),
         _file("graph file", ".json", lambda path: list(read_graphs(path)), [graph]),
         _file("problem", ".json", read_problem, [to_json(WHOLE)]),
         _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
         _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
         _file("subtasks", ".json", Layout.read, [to_json(PLACEMENT)]),
     ]
-
-
-def _planned(content: bytes, folder: Path) -> PlanResult:
-    return planned(PLANNED, parse_offers(content, "here"), PLAN_SETTINGS)
 
 
 def _compiled(content: bytes, where: str) -> Problem:
