@@ -1,15 +1,12 @@
 """Random problems with Python's values, with which the models of the page are compared.
 
-``python tests/support/report_vectors.py 1000 > vectors.jsonl`` writes a thousand of them. Each is
-a problem of a report with two or three placements, and a line of JSON. Together they have every
-feature of the models: several sources, network cards, overhead, gaps, windows, operators that fire
-all, several cores, uneven key groups, cost matrices, and the three orders of a pass.
+Each is a problem of a report with two or three placements. Together they have every feature of the
+models: several sources, network cards, overhead, gaps, windows, operators that fire all, several
+cores, uneven key groups, cost matrices, and the three orders of a pass.
 """
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +17,6 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ProblemPart
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
-
-GOLDEN = Path(__file__).parents[1] / "report" / "golden.jsonl"
-N_GOLDEN = 60
 
 
 def vectors(count: int, seed: int = 0) -> Iterator[ProblemPart]:
@@ -161,8 +155,3 @@ def _of(rng: np.random.Generator, *values: float) -> float:
         return float(rng.choice(values))
     finite = [value for value in values if np.isfinite(value)]
     return float(rng.uniform(max(min(finite), 1e-3 * max(finite)), max(finite)))
-
-
-if __name__ == "__main__":
-    for problem in vectors(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0):
-        sys.stdout.write(as_line(problem))
