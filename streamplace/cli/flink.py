@@ -241,7 +241,7 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     rest, speed = asked.client(), parsed_mips(asked.mips)
     with waiting(f"watching in windows of {asked.seconds:g} s"):
         job = only_job(rest, asked.job)
-        seen = steady_profile(rest, job, asked.seconds, asked.patience, tell=say)
+        seen = steady_profile(rest, job, asked.seconds, asked.patience)
     graph = measured_graph(seen, speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)

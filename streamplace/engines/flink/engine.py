@@ -67,7 +67,7 @@ class FlinkEngine:
     # known to be faster, or the measured job sends more.
     bandwidth: str | None = None
     moves: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
-    # Function that receives messages on the steps of a move and the progress of measurements.
+    # Function that receives messages on the steps of a move.
     tell: Tell = _ignore
     # TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
     # Others are measured if this machine reports them, else assumed to have ``bandwidth``.
@@ -108,7 +108,7 @@ class FlinkEngine:
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
         first_use.prepare()  # kernels that compile beside a job would be measured with it
-        seen = steady_profile(self.rest, job, seconds, self.patience, tell=self.tell)
+        seen = steady_profile(self.rest, job, seconds, self.patience)
         seen = replace(seen, earlier=observed)
         graph = measured_graph(seen, parsed_mips(self.mips))
         if cluster is None:

@@ -39,7 +39,6 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
     folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
 ) -> None:
     printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
-    assert "the job was watched for" in printed.err
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out

@@ -133,7 +133,7 @@ def advise(
     bandwidth_bps(engine.bandwidth or 0.0)
     usual = PlanSettings(settings.headroom, seed=settings.seed, budget=settings.budget)
     first_use.prepare()  # kernels that compile beside a job would be measured with it
-    seen = steady_profile(rest, job, settings.seconds, engine.patience, engine.tell)
+    seen = steady_profile(rest, job, settings.seconds, engine.patience)
     measured, flow = measured_graph(seen, speed), seen.flow
     cluster = engine.machines_of(seen, measured)
     rates = _rates(seen, measured, cluster.cluster())

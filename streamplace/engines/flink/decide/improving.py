@@ -320,8 +320,7 @@ class JobImprover:
         ``trials``: layouts that were measured before.
         """
         rest = self.engine.rest
-        engine = replace(self.engine, tell=LOG.info) if trials else self.engine
-        measured = engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
+        measured = self.engine.measure(job, self.seconds, cluster=self.cluster, observed=observed)
         errors = errors_for(measured.graph, by=MOVE)
         question = Question.of(rest, job, measured, self._present(job), self.rate, errors)
         left_out = [device for device in unpinnable(rest) if device in question.occupied]

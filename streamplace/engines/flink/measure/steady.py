@@ -7,9 +7,10 @@ these windows together. When the patience is over, the profile is that of the la
 how much may still change.
 """
 
+import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import mean
@@ -22,6 +23,7 @@ from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.sources import COUNT_ERRORS, ERRORS, RATE_SECONDS
 from streamplace.engines.flink.rest.client import Rest
 
+LOG = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120.0
 """Default time limit for a job to become steady."""
 STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
@@ -60,18 +62,13 @@ def rate_seconds(seen: JobProfile) -> float:
 
 
 def steady_profile(
-    rest: Rest,
-    job: str,
-    seconds: float = 5.0,
-    patience: float = PATIENCE_SECONDS,
-    tell: Callable[[str], None] = lambda _: None,
+    rest: Rest, job: str, seconds: float = 5.0, patience: float = PATIENCE_SECONDS
 ) -> JobProfile:
     """Measure a running job until it is steady; return its profile of all windows since then.
 
     ``seconds``: length of a window.
     ``patience``: seconds after which a job is measured although it is not steady, with what may
     still change told by the ``drift`` of its profile; 0 for a single window.
-    ``tell``: function that receives a message after every window.
     """
     windows = JobWindows(rest, job)
     loads: list[LoadWindow] = []
@@ -87,18 +84,16 @@ def steady_profile(
         is_enough = len(loads) >= LEAST_WINDOWS or not patience
         if not reason or (waited >= patience and is_enough):
             break
-        tell(f"the job is not steady after {waited:.0f} s: {reason}")
+        LOG.debug("not steady after %.0f s: %s", waited, reason)
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))
     answer.flow.log()
+    LOG.debug("measured in %.0f s", waited)
     if not reason:
-        tell(f"the job was watched for {waited:.0f} s until it was steady")
         return answer
     drift = drift_of(last)
-    text = f"not steady after {waited:.0f} s: {reason}"
-    tell(f"the job is {text}; what still changes widens the intervals of predictions")
     answer.doubts.append(
-        f"the job was {text}. Its CPU per tuple varied by {drift:.0%} in the last "
-        f"{sum(one.seconds for one in last):.0f} s; intervals allow for that"
+        f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
+        f"{drift:.0%} in the last {sum(one.seconds for one in last):.0f} s; intervals allow for that"
     )
     return replace(answer, drift=drift)
 
