@@ -1,5 +1,6 @@
 """``streamplace flink move``."""
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from streamplace.cli._output import (
     print_json,
     print_line,
     say,
-    say_notes,
     say_report,
     verbose,
     waiting,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
 
+LOG = logging.getLogger(__name__)
 Moves = dict[str, tuple[dict[str, int], dict[str, int]]]
 STRICT = (
     "note: pins are strict: if the job loses one of these TaskManagers, it cannot run until that "
@@ -125,6 +126,7 @@ def _improve(
 ) -> None:
     """Measure a job, try layouts, and leave it in the best one that was measured."""
     from streamplace.engines.flink.decide.improving import JobImprover
+    from streamplace.engines.flink.measure.profile import Remedy
     from streamplace.engines.flink.move.interruption import late_records
     from streamplace.engines.flink.move.transaction import FlinkMoved
 
@@ -150,7 +152,11 @@ def _improve(
     )
     with waiting(f"watching for {asked.seconds:g} s"):
         proposal = improver.propose(job)
-    say_notes(proposal.measured.notes)
+    for note in proposal.measured.notes:
+        if isinstance(note, Remedy):
+            say(f"note: {note}")
+        else:
+            LOG.info("note: %s", note)
     for sentence in proposal.sentences():
         say(sentence)
     proposal = improver.planned(proposal)

@@ -145,7 +145,7 @@ class FlinkEngine:
         seen.doubts.extend(measured.notes)
         if present is not None:
             measured, raised = fast_enough(measured, graph, present.devices, seen.shares)
-            seen.doubts.extend([raised] if raised else [])
+            seen.doubts.extend([] if raised is None else [raised])
         return measured
 
     def cluster(

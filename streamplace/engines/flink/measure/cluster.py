@@ -27,7 +27,7 @@ from streamplace.engines.flink.cpu.threads import (
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.fit import Observation
-from streamplace.engines.flink.measure.profile import Shares, profile
+from streamplace.engines.flink.measure.profile import Remedy, Shares, profile
 from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow
 from streamplace.engines.flink.measure.streams import ASSUMED, SendingCost
@@ -66,7 +66,7 @@ CONTRADICTED = 1.05
 """Load above which a network must be faster; a real one may be full, and counts err a little."""
 ROOM = 2.0
 """Speed of an assumed network then, as a multiple of what a card sends or receives."""
-ASSUMED_CPU = (
+ASSUMED_CPU = Remedy(
     "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
     "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
     "describe the TaskManagers in a cluster file"
@@ -232,7 +232,7 @@ def measured_cluster(
             reserved = float(f"{min(wanted, most):.3g}")
         device = MeasuredDevice(name, speed, cores, own[name], memory, reserved, share is None)
         devices.append(device)
-    notes = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
+    notes: list[str] = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
     if over:
         notes.append(
             f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
@@ -478,7 +478,7 @@ def fast_enough(
     graph: StreamGraph,
     layout: Mapping[str, Sequence[str]],
     shares: Shares,
-) -> tuple[MeasuredCluster, str]:
+) -> tuple[MeasuredCluster, Remedy | None]:
     """Return the cluster with a network that carries what a job sends, and a note if it was raised.
 
     Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
@@ -491,13 +491,13 @@ def fast_enough(
 
     cluster = measured.cluster()
     if not {device for devices in layout.values() for device in devices} <= {*cluster.devices.name}:
-        return measured, ""  # a TaskManager was lost meanwhile
+        return measured, None  # a TaskManager was lost meanwhile
     job = placed(graph, cluster, layout, shares)
     loads = resource_loads(job.problem.instance, job.placement)
     assumed = [device.card.is_assumed for device in measured.devices]
     load = float(np.maximum(loads.egress, loads.ingress)[assumed].max(initial=0.0))
     if load <= CONTRADICTED:
-        return measured, ""
+        return measured, None
     before = measured.devices[assumed.index(True)].card.speed
     speed = f"{ceil(ROOM * load * bandwidth_bps(before) / 1e6)} Mbps"
     devices = tuple(
@@ -507,7 +507,7 @@ def fast_enough(
     links = measured.bandwidth
     if measured.is_bandwidth_assumed:
         links = max(links, speed, key=bandwidth_bps)
-    return replace(measured, devices=devices, bandwidth=links), (
+    return replace(measured, devices=devices, bandwidth=links), Remedy(
         f"the job sends more between TaskManagers than the {before} that network cards are "
         f"assumed to have, so {speed} are assumed; give their speed (nic in --settings)"
     )

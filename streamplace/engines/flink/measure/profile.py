@@ -65,7 +65,14 @@ from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts
 from streamplace.model.messages import listed, quoted, shown
 
-UNMEASURED_PYTHON = (
+
+class Remedy(str):
+    """A doubt that the user can do something about: commands print it, and log the others."""
+
+    __slots__ = ()
+
+
+UNMEASURED_PYTHON = Remedy(
     "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
     "job with python.execution-mode: thread"
 )
@@ -492,7 +499,7 @@ def _unreported(
     for task in tasks:
         number, expected = activity[task.id].reporting, task.parallelism - ended[task.id]
         if 0 < number < expected:
-            yield (
+            yield Remedy(
                 f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
                 f"{number} of {expected} subtasks; check whether the JobManager reaches "
                 "metrics.internal.query-service.port of all TaskManagers"
@@ -512,7 +519,7 @@ def _doubts_of_rates(windows: JobWindows, activity: Mapping[str, Activity]) -> I
                 "it, such as --rate, must be those, too"
             )
     if unsure := [name for task in windows.tasks for name in task.unsure]:  # of SQL
-        yield (
+        yield Remedy(
             f"{listed(unsure)}: which of the same name is which cannot be told, so a placement may "
             "swap them"
         )

@@ -18,7 +18,13 @@ from statistics import mean
 import numpy as np
 
 from streamplace.engines.flink.cpu.threads import COMPILERS
-from streamplace.engines.flink.measure.profile import JobProfile, LoadWindow, costs_of, profile_of
+from streamplace.engines.flink.measure.profile import (
+    JobProfile,
+    LoadWindow,
+    Remedy,
+    costs_of,
+    profile_of,
+)
 from streamplace.engines.flink.measure.sampling import JobWindows
 from streamplace.engines.flink.measure.sources import COUNT_ERRORS, ERRORS, RATE_SECONDS
 from streamplace.engines.flink.rest.client import Rest
@@ -92,8 +98,11 @@ def steady_profile(
         return answer
     drift = drift_of(last)
     answer.doubts.append(
-        f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
-        f"{drift:.0%} in the last {sum(one.seconds for one in last):.0f} s; intervals allow for that"
+        Remedy(
+            f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
+            f"{drift:.0%} in the last {sum(one.seconds for one in last):.0f} s; intervals allow "
+            "for that"
+        )
     )
     return replace(answer, drift=drift)
 
