@@ -137,7 +137,7 @@ def cluster_(asked: FlinkClusterSettings, output: Path | None) -> None:
     only one that runs, for what sending and receiving a tuple costs. What cannot be measured is
     assumed, and the file and the output say so. You can edit everything in the file.
     """
-    from streamplace.engines.flink.measure.cluster import unpinnable
+    from streamplace.engines.flink.pin.fitting import unpinnable
     from streamplace.io.files import write_text
 
     engine = asked.engine()

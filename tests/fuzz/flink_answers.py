@@ -19,8 +19,9 @@ from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure import profile, sampling
-from streamplace.engines.flink.measure.cluster import measured_cluster, unpinnable
+from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.measure.graph import measured_graph
+from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.rest import client as rest
 from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause

@@ -33,7 +33,6 @@ from streamplace.engines.flink.measure.cluster import (
     MeasuredDevice,
     Measurement,
     measured_cluster,
-    unpinnable,
 )
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
@@ -41,6 +40,7 @@ from streamplace.engines.flink.measure.sources import asked_rate, with_offered
 from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruptions
+from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.program.program import Program, known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest, other_jobs
 from streamplace.engines.flink.rest.plan import FlinkTask

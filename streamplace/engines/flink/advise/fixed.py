@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.fitting import check_upload
-from streamplace.engines.flink.program.chains import FUSED, operators_in, operators_of
+from streamplace.engines.flink.program.chains import FUSED, LINE_END, operators_in, operators_of
 from streamplace.engines.flink.program.jars import jar_copy
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import own_name, uploaded
@@ -23,7 +23,6 @@ TRIED = (1, 2)
 """Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""
 _CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16}\b")
 """Numbers of the SQL planner, names of functions without one, and addresses."""
-_END = "<br/>"
 REBALANCE = "rebalance"
 _EVEN = {"FORWARD", "REBALANCE"}
 """How Flink sends tuples if the program does not say: the former between equally many subtasks."""
@@ -165,7 +164,10 @@ def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mappin
 def _names(nodes: Sequence[PlanNode]) -> list[str]:
     """Name of each operator, as placements call it, without what changes with every plan."""
     vertices: list[Any] = [
-        {"id": node["id"], "name": html.unescape(node.get("description", "")).removesuffix(_END)}
+        {
+            "id": node["id"],
+            "name": html.unescape(node.get("description", "")).removesuffix(LINE_END),
+        }
         for node in nodes
     ]
     found = operators_of(vertices, nodes)

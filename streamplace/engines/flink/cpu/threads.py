@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from streamplace.engines.flink.local.dist import LOOPBACK, TASK_MANAGER
+from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.program.chains import FUSED
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 
@@ -374,8 +375,6 @@ _COUNTED = {
 }
 """Fields of a subtask that grow → their names in Flink's answer."""
 _TOLD = "read-records-complete"
-WRITER = ": Writer"
-"""End of the name that Flink gives the operator of a sink that writes."""
 Key = tuple[str, str, int]
 """Job, vertex and index of a subtask."""
 

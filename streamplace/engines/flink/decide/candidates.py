@@ -19,8 +19,14 @@ from streamplace.engines.flink.decide.layouts import (
 )
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import Measurement, is_pinnable, possible_orders
-from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
+from streamplace.engines.flink.measure.cluster import Measurement, possible_orders
+from streamplace.engines.flink.pin.fitting import (
+    Managers,
+    is_pinnable,
+    left_without,
+    occupied_devices,
+    pinnable,
+)
 from streamplace.engines.flink.pin.pinning import index_name
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import shown_settings
@@ -249,20 +255,6 @@ def is_placed(job: str, device: str, held: Sequence[Mapping[str, Any]]) -> bool:
         if slot["jobId"] == job and taken and taken.get(resource(device), 0) <= 1:
             return True
     return False
-
-
-def occupied_devices(managers: Managers) -> frozenset[str]:
-    """Devices to which nothing can be pinned, of TaskManagers with what is left of them.
-
-    Other jobs use them exclusively, or they are not configured for pins although others are.
-    """
-    unprepared = {row["id"] for row in managers if not is_pinnable(row)}
-    return frozenset(
-        row["id"]
-        for row in managers
-        if row["freeResource"].get("extendedResources", {}).get(resource(row["id"]), 1.0) < 1
-        or (row["id"] in unprepared and len(unprepared) < len(managers))
-    )
 
 
 def known_modes(rest: Rest) -> tuple[Mode, ...]:

@@ -26,7 +26,7 @@ from streamplace.engines.flink.constants import CLEAR, UNLIKE, WORTHWHILE
 from streamplace.engines.flink.decide.candidates import Candidate, Question, candidates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure.cluster import Measurement, finite, unpinnable
+from streamplace.engines.flink.measure.cluster import Measurement, finite
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import (
@@ -41,6 +41,7 @@ from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.saving import stopped_with
 from streamplace.engines.flink.move.settling import flow_there, note
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
+from streamplace.engines.flink.pin.fitting import unpinnable
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.plan import layout_of

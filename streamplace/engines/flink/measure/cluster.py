@@ -35,7 +35,6 @@ from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import shown_settings
-from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_yaml
 from streamplace.errors import SettingError
 from streamplace.io.clusters import parse_cluster
@@ -272,16 +271,6 @@ def slowness(shares: Iterable[CpuShare]) -> float:
     """
     speeds = [share.whole_cores[1] for share in shares]
     return len(speeds) / sum(speeds) if speeds else 1.0
-
-
-def unpinnable(rest: Rest) -> list[str]:
-    """TaskManagers that do not offer the resource of their own name."""
-    return [manager["id"] for manager in rest.task_managers() if not is_pinnable(manager)]
-
-
-def is_pinnable(manager: Mapping[str, Any]) -> bool:
-    """Whether a TaskManager offers the resource of its own name."""
-    return resource(manager["id"]) in manager["totalResource"].get("extendedResources", {})
 
 
 def background(

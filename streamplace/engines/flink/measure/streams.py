@@ -31,9 +31,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.threads import WRITER
 from streamplace.engines.flink.measure.fit import Observation, Prior, task_cost
 from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.pin.hook import WRITER
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.arrays import Floats

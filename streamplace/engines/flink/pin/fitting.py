@@ -153,6 +153,30 @@ def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any
     return {**manager, LEFT: {**left, EXTERNAL: dict(external)}}
 
 
+def unpinnable(rest: Rest) -> list[str]:
+    """TaskManagers that do not offer the resource of their own name."""
+    return [manager["id"] for manager in rest.task_managers() if not is_pinnable(manager)]
+
+
+def is_pinnable(manager: Mapping[str, Any]) -> bool:
+    """Whether a TaskManager offers the resource of its own name."""
+    return resource(manager["id"]) in _amounts(manager, ALL)
+
+
+def occupied_devices(managers: Managers) -> frozenset[str]:
+    """Devices to which nothing can be pinned, of TaskManagers with what is left of them.
+
+    Other jobs use them exclusively, or they are not configured for pins although others are.
+    """
+    prepared = any(map(is_pinnable, managers))
+    return frozenset(row["id"] for row in managers if prepared and _is_full(row))
+
+
+def _is_full(manager: Mapping[str, Any]) -> bool:
+    """Whether nothing can be pinned to a TaskManager beside what uses it."""
+    return _amounts(manager, LEFT).get(resource(manager["id"]), 0) < 1
+
+
 def holds_whole(rest: Rest, job: str) -> bool:
     """Whether a slot of a job has all resources of a TaskManager, because the job is unplaced."""
     for manager in rest.task_managers():
@@ -211,7 +235,7 @@ def _check_shared(rest: Rest, managers: Managers, used: Collection[str]) -> None
     """Raise FlinkError for a TaskManager that a job without a placement occupies fully."""
     for manager in managers:
         device = manager["id"]
-        if device not in used or _amounts(manager, LEFT).get(resource(device), 0) >= 1:
+        if device not in used or not _is_full(manager):
             continue
         if holders := rest.holders(device):
             raise FlinkError(

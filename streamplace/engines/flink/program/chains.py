@@ -22,7 +22,8 @@ FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""
 BESIDE = ", "
 """Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
-_BREAK = "<br/>"
+LINE_END = "<br/>"
+"""End of each line of what Flink's plan shows of a task."""
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
 _BRANCH = re.compile(r"^(?::  |   )*(?::- |\+- )")
@@ -104,7 +105,7 @@ def check_names(tasks: Sequence[TaskOperators]) -> None:
 def _fused(task: int, name: str, tree: str) -> list[_Operator]:
     """Operators of a task, from its name, with their texts in the plan where it has as many."""
     names = operators_in(name)
-    texts = [_BRANCH.sub("", row) for row in tree.removesuffix(_BREAK).split(_BREAK)]
+    texts = [_BRANCH.sub("", row) for row in tree.removesuffix(LINE_END).split(LINE_END)]
     if len(texts) != len(names):
         texts = names
     numbers = [int(match[1]) if (match := _NAMESAKE.search(text)) else 0 for text in texts]

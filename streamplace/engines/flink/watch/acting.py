@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from streamplace.engines.flink.decide.candidates import occupied_devices
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.journal import Journal, MoveUnderWay
@@ -21,7 +20,7 @@ from streamplace.engines.flink.move.transaction import (
     StoppedByOthers,
     Undecided,
 )
-from streamplace.engines.flink.pin.fitting import left_without
+from streamplace.engines.flink.pin.fitting import left_without, occupied_devices
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, NoAnswer, Rest, chain_of, successor
 from streamplace.engines.flink.watch.deciding import LayoutOption, WatchChoice

@@ -24,6 +24,8 @@ CPU_CORES, HEAP_MB = 0.001, 1
 """CPU and heap of every slot, beside its shares of managed memory and of network buffers."""
 _PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
 """Name, number of the SQL planner, and suffix of an operator that helps a sink."""
+WRITER = ": Writer"
+"""End of the name that Flink gives the operator of a sink that writes."""
 _HELPER = re.compile(r": [A-Za-z -]+(?=( \(\d+\))?$)")
 Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
@@ -227,7 +229,7 @@ def operator_name(name: str) -> str:
     """
     for prefix in ("Source: ", "Sink: "):
         name = name.removeprefix(prefix)
-    return name.removesuffix(": Writer")
+    return name.removesuffix(WRITER)
 
 
 def _profile(jvm: Any, demands: dict[str, int], managed: int) -> Any:
