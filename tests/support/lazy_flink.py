@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -263,6 +264,23 @@ def rates(
         "accumulateBusyTimeMs": 1000 * more.get("busy", 0.0),
         "accumulateBackPressuredTimeMs": 1000 * more.get("blocked", 0.0),
     }
+
+
+def made_threads(
+    vertices: Mapping[str, Vertex],
+    cpu: Mapping[str, float],
+    now: float,
+    delay: Mapping[str, float] = MappingProxyType({}),
+) -> list[JavaThread]:
+    """Threads of all tasks, in order; each has its part of the CPU and run delay of its task."""
+    threads = []
+    for v, vertex in vertices.items():
+        part = now / vertex.parallelism
+        for i in range(vertex.parallelism):
+            name = f"{vertex.name} ({i + 1}/{vertex.parallelism})#0"
+            times = cpu[v] * part, now, delay.get(v, math.nan) * part
+            threads.append(JavaThread(len(threads) + 1, name, *times))
+    return threads
 
 
 def doubts(seen: JobProfile) -> list[str]:

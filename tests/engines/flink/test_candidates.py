@@ -87,14 +87,11 @@ def test_the_best_of_flinks_possible_layouts_is_pinned() -> None:
 
 
 def test_no_layout_is_expected_to_be_better_where_none_is() -> None:
-    """The job has the best one, no CPU is known of it, or there is one TaskManager."""
+    """The job has the best one, or there is one TaskManager."""
     assert best_rate(asked(EQUAL, Layout(SPREAD))) == pytest.approx(1000.0)
     assert best_rate(asked(Cluster.uniform(1), Layout(TOGETHER), slots={"d0": 4})) == pytest.approx(
         1000.0
     )
-    free = Measurement(StreamGraph.of("free", [Operator("src", rate=1000.0)]), EQUAL, True)
-    question = Question(free, Layout({"src": ["d0"]}), SLOTS, spreads=True)
-    assert best_rate(question) == question.rates.of(question.present)
 
 
 def test_on_unequal_machines_search_finds_the_best_layout() -> None:

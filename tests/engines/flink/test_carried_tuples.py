@@ -8,18 +8,6 @@ from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import carried_by_streams, shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 
-RATES = st.floats(0.1, 1e4)
-DIAMOND = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
-
-
-@given(st.lists(RATES, min_size=4, max_size=4))
-def test_what_can_be_told_is_told_exactly(amounts: list[float]) -> None:
-    """A diamond whose branches differ: every stream has one known end."""
-    received = {"a": amounts[0], "b": amounts[1], "sink": amounts[2] + amounts[3]}
-    found = shares(DIAMOND, received, {"a": amounts[2], "b": amounts[3]}, {})
-    assert found[0] == pytest.approx(dict(enumerate(amounts)))
-    assert not found[1]
-
 
 @given(st.data())
 def test_sums_at_both_ends_tell_every_stream_of_a_tree(data: st.DataObject) -> None:

@@ -160,13 +160,6 @@ def test_another_job_may_use_more_than_an_equal_part(measure: Measure) -> None:
     assert note.startswith("what is reserved on 'dev-1' is nearly all CPU that the model gives it")
 
 
-def test_cpu_of_threads_that_name_no_task_is_that_of_the_operators(measure: Measure) -> None:
-    """But for a little that is always there."""
-    pools = {"dev-0": 0.5, "dev-1": 0.5}
-    seen = measure(CpuPool("", 8.0), 2, [0.1] * 2, [0.1] * 2, beside=pools)
-    assert seen.graph.charged_ipt @ seen.graph.input_rate == pytest.approx(1.3 * 1e6 * MIPS)
-
-
 def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     """A job that takes 0.3 cores, and what is asked of another one, "other", has the same answer.
 

@@ -25,7 +25,6 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     ORDERS,
     Measurement,
-    capacity,
     possible_orders,
 )
 from streamplace.engines.flink.measure.graph import agreement, measured_graph
@@ -211,15 +210,6 @@ def test_subtasks_get_their_shares_and_hand_them_on(own: list[float]) -> None:
 def test_shares_that_are_none_are_refused(wrong: list[float]) -> None:
     with pytest.raises(GraphError, match="shares of operator 'sum': give one for each of its 2"):
         expand(pipe(), {"sum": wrong})
-
-
-def test_the_busiest_subtask_limits_a_layout() -> None:
-    """A device carries 100 tuples/s of the sum, and one of two gets four fifths of them."""
-    cluster = Cluster.of([Device(f"d{i}", mips=1000) for i in range(3)])
-    layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
-    assert capacity(pipe(), cluster, layout) == pytest.approx(2.0, rel=0.01)
-    skewed = capacity(pipe(), cluster, layout, {"sum": SKEWED})
-    assert skewed == pytest.approx(1 / 0.8, rel=0.01)
 
 
 def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Question:

@@ -13,6 +13,7 @@ from lazy_flink import (
     LazyFlink,
     Vertex,
     doubts,
+    made_threads,
     rates,
     with_threads,
     writing_shop,
@@ -25,19 +26,6 @@ from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import Remedy, profile
-from streamplace.engines.flink.rest.client import FlinkError
-
-
-def made_threads(
-    vertices: dict[str, Vertex], cpu: dict[str, float], now: float
-) -> list[JavaThread]:
-    """Threads of all tasks, in the order of the vertices; each takes its part of a task's CPU."""
-    named = [
-        (f"{vertex.name} ({i + 1}/{vertex.parallelism})#0", cpu[v] / vertex.parallelism)
-        for v, vertex in vertices.items()
-        for i in range(vertex.parallelism)
-    ]
-    return [JavaThread(n, name, cores * now, now) for n, (name, cores) in enumerate(named, 1)]
 
 
 @pytest.fixture
@@ -173,13 +161,6 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
     # each has a half of every task: on far-0 a half of their busy time was CPU
     assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.0075, 0.15, 0.0375])
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
-
-
-def test_a_job_whose_operators_share_a_name_is_refused(clock: Clock) -> None:
-    flink = namesakes(clock)
-    flink.vertices["v2"].tree = ""
-    with pytest.raises(FlinkError, match=r"operators 'split', 'split \(2\)' share a name, so"):
-        profile(flink.rest, "job", 10)
 
 
 def test_python_processes_are_told(threads: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,24 +154,6 @@ def test_what_was_measured_scales_the_costs() -> None:
     assert job.of(APART) == pytest.approx(100_000 + 5_000 * 1.25 / 0.625)
 
 
-def test_the_flow_behind_a_source_follows_it_into_a_join() -> None:
-    """The join has 44 % of a device to do, 40 % of it for what keeps up."""
-    graph = StreamGraph.of(
-        "join",
-        [
-            Operator("clicks", ipt=5e5, rate=1000.0),
-            Operator("readings", ipt=1e7, rate=100.0),
-            Operator("parse", ipt=1.5e7),
-            Operator("join", ipt=1e6),
-        ],
-        [Stream("clicks", "join"), Stream("readings", "parse"), Stream("parse", "join")],
-    )
-    present = {"clicks": ["d0"], "join": ["d1"], "readings": ["d2"], "parse": ["d2"]}
-    job = rates(graph, Layout(present))
-    assert job.of(Layout({**present, "parse": ["d0"]})) == pytest.approx(1000 + 100 * 0.8 / 0.6)
-    assert job.of(Layout({**present, "parse": ["d1"]})) == pytest.approx(1000 + 100 * 0.6 / 0.64)
-
-
 def mixed(random: np.random.Generator) -> tuple[StreamGraph, Cluster, Layout, Layout]:
     """Subtasks, skewed keys, links and constant loads, in two random layouts."""
     operators = [
@@ -218,19 +200,6 @@ def test_flows_are_those_of_the_simulator(seed: int) -> None:
     flows = placed(graph, cluster, layout, shares)
     (expected,) = throughput(flows.problem.instance, [flows.placement])
     assert job._flows(layout).total == pytest.approx(graph.source_rate * expected)
-
-
-def test_constant_loads_are_taken_first() -> None:
-    """A tenth of the device, so that readings take 90 % of it, and 45 % of two."""
-    operators = [
-        replace(row, constant=250.0) if row.name == "score" else row for row in CHAINS.operators
-    ]
-    operators = [
-        replace(row, ipt=2.25e5) if row.name in B | {"score"} else row for row in operators
-    ]
-    job = rates(StreamGraph.of("constant", operators, list(CHAINS.streams)))
-    assert job.of(PRESENT) == pytest.approx(105_000.0)
-    assert job.of(APART) == pytest.approx(110_000.0)
 
 
 def test_the_best_layout_for_what_is_held_back_is_found() -> None:

@@ -66,29 +66,6 @@ def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float
     assert -10 <= int(error[1]) <= 100
 
 
-def alarms(clock: Clock) -> LazyFlink:
-    """A detector with a main output, and a side output of 500 tuples/s that costs 1.9 ms each."""
-    main, rare = 100_000.0, 500.0
-    enters = {"Source__trips.numRecordsOut": main}
-    detects = rates(main, main + rare, main * 90, (main + rare) * 90, busy=0.6)
-    vertices = {
-        "v0": Vertex("Source: trips", rates(0, main, 0, main * 90, busy=0.2) | enters),
-        "v1": Vertex("detect", detects, [("v0", "HASH")]),
-        "v2": Vertex("score", rates(rare, 0, rare * 90, busy=0.95), [("v1", "REBALANCE")]),
-        "v3": Vertex("count", rates(main, 0, main * 90, busy=0.3), [("v1", "REBALANCE")]),
-    }
-    return LazyFlink(clock, vertices)
-
-
-def test_a_rare_side_output_is_charged_per_tuple(clock: Clock) -> None:
-    """Its sender counts all outputs together, so the operator may limit the job by its tuples."""
-    seen = profile(alarms(clock).rest, "job", 10)
-    graph = measured_graph(seen, MIPS)
-    assert not any(seen.constant.values())
-    assert graph.charged_ipt[graph.operators.index("score")] == pytest.approx(1.9e-3 * MIPS * 1e6)
-    assert not any("per second, not per tuple" in doubt for doubt in seen.doubts)
-
-
 def test_a_global_committer_is_known_by_its_name(clock: Clock) -> None:
     """Where it follows a chain of a writer and its committer, which counts what is written."""
     flink = taxi(clock)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 from lazy_flink import (
@@ -15,6 +15,7 @@ from lazy_flink import (
     LazyFlink,
     Vertex,
     advised,
+    made_threads,
     rates,
     shop_maker,
     with_threads,
@@ -43,23 +44,6 @@ def shop(clock: Clock, busy: float) -> LazyFlink:
     return flink
 
 
-def threads_of(
-    flink: LazyFlink, cpu: Mapping[str, float], delay: Mapping[str, float], garbage: float
-) -> list[JavaThread]:
-    """Threads of all subtasks, and the one that collects garbage, with times since the start."""
-    now = flink.clock.now
-    names = [
-        (v, f"{vertex.name} ({i + 1}/{vertex.parallelism})#0", vertex.parallelism)
-        for v, vertex in flink.vertices.items()
-        for i in range(vertex.parallelism)
-    ]
-    own = [
-        JavaThread(n, name, cpu[v] * now / p, now, delay=delay.get(v, 0.0) * now / p)
-        for n, (v, name, p) in enumerate(names, 1)
-    ]
-    return [*own, JavaThread(0, "VM Thread", garbage / 2 * now, now, delay=garbage / 2 * now)]
-
-
 @pytest.fixture
 def read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Read:
     """Lets the threads of a job be read, in one process of this machine."""
@@ -70,7 +54,10 @@ def read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Read:
         def seen(process: int) -> list[JavaThread]:
             clock.sleep(3.0 if clock.now > START else 1.0)
             own = {**dict.fromkeys(flink.vertices, 0.01), **CPU, "v1": cpu}
-            return threads_of(flink, own, {"v1": delay}, garbage)
+            delays = {**dict.fromkeys(flink.vertices, 0.0), "v1": delay}
+            part = garbage / 2 * clock.now
+            collector = JavaThread(0, "VM Thread", part, clock.now, delay=part)
+            return [*made_threads(flink.vertices, own, clock.now, delays), collector]
 
         monkeypatch.setattr(cpus, "java_threads", seen)
 
