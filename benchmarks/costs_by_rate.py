@@ -124,7 +124,8 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
             "read": one.read, "wrote": one.wrote, "cores": cpu.cores,
             "own": cpu.thread.cores if cpu.thread else None,
         }
-        for one, cpu in seen.subtasks
+        for own in seen.subtasks.values()
+        for one, cpu in own
     ]  # fmt: skip
     return {
         "job": name,

@@ -76,7 +76,7 @@ def test_shares_are_the_parts_of_the_tuples_that_were_read_unless_even_or_unknow
     found: tuple[float, ...] | None,
 ) -> None:
     task = replace(SUM, max_parallelism=groups or SUM.max_parallelism)
-    shares = key_shares([SRC, task], edges, counted(*read))
+    shares = key_shares([SRC, task], edges, {"v1": counted(*read)})
     assert shares == ({} if found is None else {"sum": pytest.approx(found)})
 
 
@@ -87,7 +87,7 @@ def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, 
         RunningSubtask("job", "v0", i, "d0", "src", 500.0, read, wrote, waited, blocked)
         for i, (wrote, waited, blocked) in enumerate(subtasks)
     ]
-    return key_shares([source], [], rows)
+    return key_shares([source], [], {"v0": rows})
 
 
 @pytest.mark.parametrize("read", [0.0, math.nan])
@@ -111,8 +111,9 @@ def test_subtasks_of_a_source_that_have_ended_emit_no_more() -> None:
     source, few = replace(SRC, parallelism=3), (0.0, 2000.0, 500.0, 0.0)
     rows = [RunningSubtask("job", "v0", i, "d0", "src", 500.0, *few) for i in range(2)]
     last = RunningSubtask("job", "v0", 2, "d0", "src", 0.0, 0.0, 0.0, 0.0, 0.0, True)
-    assert key_shares([source], [], [*rows, last]) == {"src": (0.5, 0.5, 0.0)}
-    assert key_shares([source], [], [*rows, last._replace(has_ended=False)]) == {}
+    assert key_shares([source], [], {"v0": [*rows, last]}) == {"src": (0.5, 0.5, 0.0)}
+    rows.append(last._replace(has_ended=False))
+    assert key_shares([source], [], {"v0": rows}) == {}
 
 
 def summing(clock: Clock, shares: Sequence[float]) -> LazyFlink:

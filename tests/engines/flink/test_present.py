@@ -56,7 +56,7 @@ def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> 
     }
     counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
     activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
-    seen = JobInterval(activity, ClusterInterval(subtasks, loads), [], {})
+    seen = JobInterval(activity, ClusterInterval(subtasks, loads), {}, {})
     edges, processes = [Edge("v0", "v1", "hash")], {"tm-0": 1, "tm-1": 2}
     present = present_of("job", tasks, edges, seen, processes)
     assert present is not None

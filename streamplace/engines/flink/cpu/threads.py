@@ -535,18 +535,18 @@ def cpu_by_subtask(
     interval: ClusterInterval,
     busy: Mapping[str, float | None],
     processes: Mapping[str, float],
-) -> list[tuple[RunningSubtask, TaskCpu]]:
-    """CPU of every subtask of a job, from the best source.
+) -> dict[str, list[tuple[RunningSubtask, TaskCpu]]]:
+    """Task of a job → its subtasks, in order, with the CPU of each from the best source.
 
     ``busy``: task of the job → busy seconds per second of its threads; None if unknown.
     ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
     """
     threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
     tasks: dict[str, list[RunningSubtask]] = {vertex: [] for vertex in busy}
-    for one in interval.subtasks:
+    for one in sorted(interval.subtasks):
         if one.job == job and one.vertex in tasks:
             tasks[one.vertex].append(one)
-    answer = []
+    answer: dict[str, list[tuple[RunningSubtask, TaskCpu]]] = defaultdict(list)
     for vertex, own in tasks.items():
         seconds = busy[vertex]
         for one, part in zip(own, _parts(own), strict=True):
@@ -560,7 +560,7 @@ def cpu_by_subtask(
                 cpu = TaskCpu(min(seconds * part, wholes[one.key]), OF_PROCESS)
             else:
                 cpu = TaskCpu(seconds * part, BUSY)
-            answer.append((one, cpu))
+            answer[vertex].append((one, cpu))
     return answer
 
 

@@ -315,8 +315,9 @@ def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, fl
     for job in dict.fromkeys(jobs):
         windows = JobWindows(rest, job, plan=plan_with_loops(rest, job))
         windows.add(seconds)
-        for one, cpu in windows.last().subtasks:
-            taken[one.device] += cpu.cores
+        for own in windows.last().subtasks.values():
+            for one, cpu in own:
+                taken[one.device] += cpu.cores
     return dict(taken)
 
 

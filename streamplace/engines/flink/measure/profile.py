@@ -24,7 +24,7 @@ reports its lag, what waits counts, too, because it is input as well.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -285,7 +285,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     """Profile of a job from the last ``number`` of its windows together."""
     seen, tasks, edges = windows.last(number), windows.tasks, windows.edges
     _refuse_ended(windows)
-    own = [one for one, _ in seen.subtasks]
+    own = {task: [one for one, _ in rows] for task, rows in seen.subtasks.items()}
     cpu = {task.id: _task_cpu(seen, task) for task in tasks}
     tuples = {task.id: _processed(windows, task, seen.activity[task.id]) for task in tasks}
     lags = _subtask_flows(seen, tuples)
@@ -323,9 +323,10 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
 
 def _task_cpu(seen: JobInterval, task: FlinkTask) -> TaskCpu:
     """CPU of a task, from the worst of the sources of its subtasks."""
-    own = [cpu for one, cpu in seen.subtasks if one.vertex == task.id and not task.has_ended]
-    nothing = MEASURED if task.has_ended else UNKNOWN
-    worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=nothing)
+    if task.has_ended:
+        return TaskCpu(0.0)
+    own = [cpu for _, cpu in seen.subtasks.get(task.id, ())]
+    worst = max((cpu.source for cpu in own), key=SOURCES_OF_CPU.index, default=UNKNOWN)
     return TaskCpu(sum((cpu.cores for cpu in own), 0.0), worst)
 
 
@@ -360,16 +361,13 @@ def _observations(
 
     ``tuples``: tuples/s that each task processed, which its subtasks share as they counted.
     """
-    parts: dict[str, list[tuple[float, TaskCpu]]] = defaultdict(list)
-    for one, cpu in seen.subtasks:
-        parts[one.vertex].append((one.wrote if one.vertex in windows.generated else one.read, cpu))
     loads = {}
-    for task, own in parts.items():
-        counted = sum(count for count, _ in own)
-        if all(cpu.source == MEASURED for _, cpu in own) and counted > 0:
+    for task, own in seen.subtasks.items():
+        counts = [one.wrote if task in windows.generated else one.read for one, _ in own]
+        if all(cpu.source == MEASURED for _, cpu in own) and sum(counts) > 0:
             loads[task] = [
-                Observation(tuples.get(task, 0.0) * count / counted, cpu.cores, cpu.wakes)
-                for count, cpu in own
+                Observation(tuples.get(task, 0.0) * count / sum(counts), cpu.cores, cpu.wakes)
+                for count, (_, cpu) in zip(counts, own, strict=True)
             ]
     return loads
 
@@ -381,9 +379,7 @@ def _subtask_flows(seen: JobInterval, tuples: Mapping[str, float]) -> dict[str, 
     """
     answer = {}
     for source, rows in seen.lags.items():
-        wrote = [
-            one.wrote for one in sorted(one for one, _ in seen.subtasks) if one.vertex == source
-        ]
+        wrote = [one.wrote for one, _ in seen.subtasks.get(source, ())]
         whole = sum(sent for sent, *_ in rows)
         if len(wrote) == len(rows) and sum(wrote) > 0 and whole > 0:  # NaN is not, either
             # what leaves the chain of a source may be less, or more, than what it has read
@@ -433,7 +429,7 @@ def _waiting_limits(tasks: Sequence[FlinkTask], seen: JobInterval) -> dict[str, 
     limits = {}
     for task in tasks:
         activity = seen.activity[task.id]
-        own = [(one, cpu.thread) for one, cpu in seen.subtasks if one.vertex == task.id]
+        own = [(one, cpu.thread) for one, cpu in seen.subtasks.get(task.id, ())]
         threads = [thread for _, thread in own if thread is not None]
         if activity.busy is None or activity.records_in <= 0 or not 0 < len(own) == len(threads):
             continue
@@ -489,15 +485,15 @@ def _read_by_others(job: str, seen: JobInterval) -> float:
 def _unreported(
     tasks: Sequence[FlinkTask],
     activity: Mapping[str, Activity],
-    subtasks: Iterable[RunningSubtask],
+    subtasks: Mapping[str, Sequence[RunningSubtask]],
 ) -> Iterator[str]:
     """Doubts about tasks of which Flink tells the metrics of some subtasks only.
 
-    ``subtasks``: those of the job; Flink may have dropped the metrics of those that have ended.
+    ``subtasks``: those of each task; Flink may have dropped the metrics of those that have ended.
     """
-    ended = Counter(one.vertex for one in subtasks if one.has_ended)
     for task in tasks:
-        number, expected = activity[task.id].reporting, task.parallelism - ended[task.id]
+        ended = sum(one.has_ended for one in subtasks.get(task.id, ()))
+        number, expected = activity[task.id].reporting, task.parallelism - ended
         if 0 < number < expected:
             yield Remedy(
                 f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
@@ -538,7 +534,7 @@ def _doubts_of_jobs(job: str, seen: JobInterval) -> Iterator[str]:
 def key_shares(
     tasks: Sequence[FlinkTask],
     edges: Sequence[Edge],
-    subtasks: Iterable[RunningSubtask],
+    subtasks: Mapping[str, Sequence[RunningSubtask]],
     arrived: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> dict[str, tuple[float, ...]]:
     """Shares of the subtasks of every operator where they are clearly uneven.
@@ -548,18 +544,15 @@ def key_shares(
     sources of which a subtask that emits less than others may be held back, by back-pressure or by
     a slow device, unless what arrived for its subtasks is known.
 
-    ``subtasks``: subtasks of the job with the number of tuples that each read and sent.
+    ``subtasks``: task → its subtasks, in order, with the number of tuples that each read and sent.
     ``arrived``: source → tuples that have arrived for each of its subtasks, where that is known.
     """
-    known: dict[str, dict[int, RunningSubtask]] = defaultdict(dict)
-    for one in subtasks:
-        known[one.vertex][one.number] = one
     answer = {}
     for task in tasks:
-        own = [known[task.id][i] for i in range(task.parallelism) if i in known[task.id]]
+        own = subtasks.get(task.id, ())
         inputs = [edge for edge in edges if edge.target == task.id]
         is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in inputs)
-        if task.parallelism < 2 or len(own) < task.parallelism or is_dealt:
+        if task.parallelism < 2 or len(own) != task.parallelism or is_dealt:
             continue
         read = np.array([one.read for one in own], np.float64)
         if not inputs and not read.sum() > 0:  # most versions of Flink do not count it

@@ -368,7 +368,8 @@ class JobInterval:
 
     activity: Mapping[str, Activity]  # metrics of each task
     cluster: ClusterInterval  # subtasks of all jobs, and threads of TaskManagers on this machine
-    subtasks: Sequence[tuple[RunningSubtask, TaskCpu]]  # those of the job, with their CPU
+    # Task → its subtasks, in order, with their CPU.
+    subtasks: Mapping[str, Sequence[tuple[RunningSubtask, TaskCpu]]]
     # Source → for each of its subtasks, the tuples that it has sent since its start, and those that
     # waited for it at both ends; without sources that do not report what waits.
     lags: Mapping[str, Sequence[tuple[float, float, float]]]
