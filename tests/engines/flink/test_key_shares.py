@@ -23,7 +23,7 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
-    ORDERS,
+    VARIANTS,
     Measurement,
     possible_orders,
 )
@@ -247,7 +247,7 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
         ("b", "b", "a"),
     }
     assert all(one["sum"] == one["out"] for one in orders)
-    assert len(orders) <= ORDERS + 1
+    assert len(orders) <= VARIANTS + 1
     assert possible_orders(layout, {}) == [layout]
     assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
 

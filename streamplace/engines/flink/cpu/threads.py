@@ -46,7 +46,7 @@ LOG = logging.getLogger(__name__)
 _THREAD = re.compile(r'^"(?P<name>[^\n]+)" [^"\n]*?\bnid=(?P<native>0x[0-9a-f]+|\d+)', re.MULTILINE)
 JCMD_SECONDS = 60.0
 """Timeout for the JDK's tool that lists threads."""
-REPORT_SECONDS, POLL_SECONDS = 5.0, 0.25
+REPORT_SECONDS, PAUSE_SECONDS = 5.0, 0.25
 """Longest wait until Flink reports where subtasks run, and pause between two questions."""
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
@@ -454,7 +454,7 @@ def snapshot(
 
     deadline = time.monotonic() + REPORT_SECONDS
     while not all(map(is_known, _subtasks(rest, job))) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
+        time.sleep(PAUSE_SECONDS)
     subtasks: list[RunningSubtask] = []
     for other in rest.live_jobs():
         try:

@@ -28,14 +28,13 @@ from typing import Literal, get_args
 import numpy as np
 
 from streamplace.engines.flink.layout import Layout
+from streamplace.engines.flink.measure.cluster import VARIANTS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.streams import RESCALE, STRAIGHT
 
 Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
-VARIANTS = 8
-"""Number of sampled layouts that represent all possible layouts of a mode (taste)."""
 Bundle = list[tuple[int, int]]
 """Subtasks that share a slot, as rows of their operators and their numbers."""
 

@@ -73,8 +73,8 @@ ASSUMED_CPU = Remedy(
 """Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
 NEGLIGIBLE_RATE = 1e-6
 """Share of the rate of all sources below which some count as silent."""
-ORDERS = 8
-"""Number of sampled orders that represent all possible orders of a pinned placement."""
+VARIANTS = 8
+"""Number of samples that stand for all layouts which Flink may choose (taste)."""
 
 
 class Card(NamedTuple):
@@ -519,7 +519,7 @@ def possible_orders(layout: Layout, shares: Shares) -> list[Layout]:
         return [layout]
     every = dict.fromkeys(layout.values())
     answer = [layout]
-    for seed in range(ORDERS):
+    for seed in range(VARIANTS):
         random = np.random.default_rng(seed)
         mixed = {devices: random.permutation(devices).tolist() for devices in every}
         order = Layout({name: mixed[devices] for name, devices in layout.items()})

@@ -97,7 +97,7 @@ LEAST_TUPLES = 1000.0
 """Minimum number of tuples of an operator from which its shares are known."""
 SKEWED = 0.05
 """Minimum difference between a subtask's share and the expected one, relative to it."""
-CLEAR = 4.0
+SHARE_ERRORS = 4.0
 """Minimum difference in standard deviations of the number of tuples."""
 WAITS = 0.2
 """Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
@@ -573,7 +573,7 @@ def _surplus(read: Floats, parts: Floats) -> Floats:
     if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
         return np.zeros(len(read))
     expected = read.sum() * parts
-    limits = np.maximum(SKEWED * expected, CLEAR * np.sqrt(expected))
+    limits = np.maximum(SKEWED * expected, SHARE_ERRORS * np.sqrt(expected))
     return np.where(np.abs(read - expected) > limits, read - expected, 0.0)
 
 

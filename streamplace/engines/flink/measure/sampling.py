@@ -16,7 +16,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from streamplace.engines.flink.cpu.threads import (
-    POLL_SECONDS,
+    PAUSE_SECONDS,
     PROCESS_CPU,
     ClusterInterval,
     ClusterSnapshot,
@@ -273,7 +273,7 @@ class Sampler:
                     "metrics.fetcher.update-interval is not 0, and that the JobManager reaches "
                     "metrics.internal.query-service.port of its TaskManagers"
                 )
-            time.sleep(POLL_SECONDS)
+            time.sleep(PAUSE_SECONDS)
         for watch in self._watches.values():
             watch.is_used = bool(watch.looks)
         self._marks.append({key: max(0, len(one.looks) - 1) for key, one in self._watches.items()})
