@@ -62,76 +62,42 @@ def with_threads(
 
 @dataclass
 class Vertex:
-    """A task, what it does per second, and where its input comes from.
-
-    Attributes
-    ----------
-    inputs
-        Sender and how it sends, such as ``("v0", "HASH")``.
-    rates
-        Metric → change per second, or what is counted by a time; a text stays as it is.
-    tree
-        What the plan shows of it.
-    shares
-        Parts of its tuples that its subtasks read, or send if it is a source; empty if Flink does
-        not say.
-    waits
-        Part of the time in which each subtask waits for input.
-    most
-        Metric → change per second of the subtask with the largest value.
-    ends
-        When it has finished, from which on Flink reports no metrics of it.
-    lags
-        What waits for each subtask of a source by a time; empty if it does not say.
-    told
-        Number of its subtasks whose metrics Flink has fetched by a time; None if it does not say.
-    """
+    """A task, what it does per second, and where its input comes from."""
 
     name: str
+    # Metric → change per second, or what is counted by a time; a text stays as it is.
     rates: Mapping[str, float | str | Callable[[float], float]]
-    inputs: Sequence[tuple[str, str]] = ()
+    inputs: Sequence[tuple[str, str]] = ()  # sender and how it sends, such as ("v0", "HASH")
     parallelism: int = 2
-    tree: str = ""
+    tree: str = ""  # what the plan shows of it
+    # Parts of its tuples that its subtasks read, or send if it is a source; empty if Flink does not
+    # say.
     shares: Sequence[float] = ()
-    waits: float = 0.0
+    waits: float = 0.0  # part of the time in which each subtask waits for input
+    # Metric → change per second of the subtask with the largest value.
     most: Mapping[str, float] = field(default_factory=dict)
-    ends: float = math.inf
+    ends: float = math.inf  # when it has finished, from which on Flink reports no metrics of it
+    # Number of its subtasks whose metrics Flink has fetched by a time; None if it does not say.
     told: Callable[[float], int] | None = None
-    lags: Sequence[Callable[[float], float]] = ()
+    lags: Sequence[Callable[[float], float]] = ()  # what waits for each subtask of a source by then
 
 
 @dataclass
 class LazyFlink(FakeFlink):
-    """Answers with the counters of the fetch that the look before asked for.
-
-    Attributes
-    ----------
-    states
-        States of the job, one for each time that it is looked at; the last one stays.
-    devices
-        TaskManagers; subtask i runs on the one of number i modulo their number.
-    process_cpu
-        Cores that TaskManagers take, of those that say so.
-    counted
-        Vertex → metric → what was counted before the clock began.
-    duration
-        Milliseconds since the job's start.
-    settings
-        Configuration of the JobManager, by key.
-    facts
-        What else the job's document says.
-    """
+    """Answers with the counters of the fetch that the look before asked for."""
 
     clock: Clock
     vertices: dict[str, Vertex]
+    # States of the job, one for each time that it is looked at; the last one stays.
     states: list[str] = field(default_factory=lambda: ["RUNNING"])
     fetched: dict[str, float] = field(default_factory=dict)
-    devices: Sequence[str] = ("dev-0",)
-    process_cpu: Mapping[str, float] = field(default_factory=dict)
+    devices: Sequence[str] = ("dev-0",)  # subtask i runs on number i modulo their number
+    process_cpu: Mapping[str, float] = field(default_factory=dict)  # cores of those that say so
+    # Vertex → metric → what was counted before the clock began.
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
-    duration: int = 0
-    settings: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    duration: int = 0  # milliseconds since the job's start
+    settings: dict[str, str] = field(default_factory=dict)  # of the JobManager
+    facts: dict[str, Any] = field(default_factory=dict)  # what else the job's document says
 
     def __post_init__(self) -> None:
         super().__init__(
@@ -297,18 +263,10 @@ OLD = 10 * 60_000
 
 @dataclass
 class ShopFlink(LazyFlink):
-    """A stock job of three operators.
+    """A stock job of three operators."""
 
-    Attributes
-    ----------
-    groups
-        Ids of the slot sharing groups of the vertices; none where Flink does not tell.
-    pinnable
-        Whether the TaskManagers are configured for placements.
-    """
-
-    groups: tuple[str, ...] = ()
-    pinnable: bool = True
+    groups: tuple[str, ...] = ()  # ids of the slot sharing groups of the vertices; () if not told
+    pinnable: bool = True  # whether the TaskManagers are configured for placements
 
     def __post_init__(self) -> None:
         super().__post_init__()

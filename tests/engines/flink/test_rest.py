@@ -171,7 +171,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time passes for the sampler only while it sleeps."""
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
-    monkeypatch.setattr(sampling, "POLL_SECONDS", 1.0)
+    monkeypatch.setattr(sampling, "PAUSE_SECONDS", 1.0)
     return made
 
 

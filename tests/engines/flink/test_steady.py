@@ -48,18 +48,11 @@ STEP = 0.25
 
 
 class Warming:
-    """A job whose source becomes cheaper by a half of what is left every 20 s.
+    """A job whose source becomes cheaper by a half of what is left every 20 s."""
 
-    Attributes
-    ----------
-    compilers
-        Part of the CPU that compilers take at the start; it falls with the cost of the source.
-    least
-        Part that they take however long the job runs.
-    """
-
-    def __init__(self, clock: Clock, compilers: float = 0.58, half_life: float = 20.0) -> None:
-        self.clock, self.compilers, self.half_life, self.least = clock, compilers, half_life, 0.0
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.half_life = clock, 20.0
+        self.compilers = 0.58  # their part of the CPU at first; it falls with the source's cost
         self.seen, self.spent, self.compiled = clock.now, 0.0, 0.0
         out = {"Source__trips.numRecordsOut": RATE}
         vertices = {
@@ -75,7 +68,7 @@ class Warming:
         while self.seen < self.clock.now:
             left = 0.5 ** ((self.seen - START) / self.half_life)
             cores = RATE * (WARM + (COLD - WARM) * left) / 1e9
-            part = max(self.compilers * left, self.least)
+            part = self.compilers * left
             self.spent += STEP * cores
             self.compiled += STEP * cores * part / (1 - part)
             self.seen += STEP
