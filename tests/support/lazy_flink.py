@@ -98,6 +98,8 @@ class LazyFlink(FakeFlink):
     duration: int = 0  # milliseconds since the job's start
     settings: dict[str, str] = field(default_factory=dict)  # of the JobManager
     facts: dict[str, Any] = field(default_factory=dict)  # what else the job's document says
+    # What it says otherwise of a subtask, by its task and number.
+    otherwise_of: Callable[[Vertex, int], dict[str, Any]] = lambda vertex, i: {}
 
     def __post_init__(self) -> None:
         super().__init__(
@@ -154,6 +156,7 @@ class LazyFlink(FakeFlink):
                 "taskmanager-id": self.devices[i % len(self.devices)],
                 "metrics": {"accumulated-busy-time": busy} | self._read(vertex, i),
             }
+            | self.otherwise_of(vertex, i)
             for i in range(vertex.parallelism)
         ]
 

@@ -177,7 +177,8 @@ def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     def answer(path: str) -> Any:
         document = usual(path.replace("/jobs/other", "/jobs/job"))
         if path == "/jobs/other":
-            document["vertices"][1] |= {"name": "IterationSink-3"}
+            document["vertices"][0]["name"] = "Source: other"
+            document["vertices"][1]["name"] = "IterationSink-3"
         return document
 
     monkeypatch.setattr(flink, "_answer", answer)
@@ -220,13 +221,6 @@ def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     """
     flink = beside(clock, monkeypatch)
     flink.devices = ("dev-0", "dev-1")
-    usual = flink._answer
-
-    def answer(path: str) -> Any:
-        document = usual(path)
-        if path == "/jobs/other":
-            document["vertices"][0] |= {"name": "Source: other"}
-        return document
 
     def cores(process: int) -> dict[str, float]:
         number = f"({process + 1}/2)#0"
@@ -237,19 +231,14 @@ def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
             f"IterationSink-3 {number}": 0.0,
         }
 
-    monkeypatch.setattr(flink, "_answer", answer)
     read_threads(monkeypatch, flink, cores, lambda process: CpuPool(f"box {process}", 2.0))
     return flink
 
 
 def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink) -> None:
-    """One of its two subtasks has a hot key."""
+    """One of its two subtasks has a hot key: what it takes is no CPU that this job could use."""
     taken = cores_taken(together.rest, ["other"], 10)
     assert taken == pytest.approx({"dev-0": 1.6, "dev-1": 0.1})
-
-
-def test_a_profile_is_not_contradicted_by_the_cpu_of_other_jobs(together: LazyFlink) -> None:
-    """The model allowed this job five times what it carries, because it gave it all of dev-0."""
     trust = trust_of(FlinkEngine(together.rest).measure("job", 5.0).graph)
     assert trust is not None
     assert abs(trust.error) < 0.2

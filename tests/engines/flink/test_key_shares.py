@@ -133,15 +133,8 @@ def test_subtasks_whose_metrics_flink_fetches_late_or_never_are_not_skewed(
 ) -> None:
     """Until then Flink says that they have read nothing; then, all since their start."""
     flink = summing(clock, (0.5, 0.5))
-    usual = flink._subtasks
-
-    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
-        *others, last = usual(vertex)
-        if vertex.name == "sum" and clock.now < late:
-            last["metrics"] |= {"read-records": 0.0, "read-records-complete": False}
-        return [*others, last]
-
-    monkeypatch.setattr(flink, "_subtasks", subtasks)
+    untold = {"metrics": {"read-records": 0.0, "read-records-complete": False}}
+    flink.otherwise_of = lambda vertex, i: untold if i and clock.now < late else {}
     monkeypatch.setattr(cpu, "time", clock)
     assert profile(flink.rest, "job", 10).shares == {}
     assert clock.now < START + 46  # it takes 40 s of this clock without waiting for metrics

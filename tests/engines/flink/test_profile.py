@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from lazy_flink import (
@@ -104,18 +103,13 @@ def test_subtasks_that_have_read_all_of_their_input_take_nothing(
 ) -> None:
     """As of a source with fewer files than subtasks; the CPU of the others is measured."""
     whole, flink = cpu.java_threads, writing_shop(threads)
-    usual = flink._subtasks
+    ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
 
     def fewer(process: int) -> list[JavaThread]:
         return [one for one in whole(process) if one.name != "Source: src (2/2)#0"]
 
-    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
-        first, last = usual(vertex)
-        ended = {"status": "FINISHED", "metrics": {"accumulated-busy-time": 50.0}}
-        return [first, last | ended if vertex.name == "Source: src" else last]
-
     monkeypatch.setattr(cpu, "java_threads", fewer)
-    monkeypatch.setattr(flink, "_subtasks", subtasks)
+    flink.otherwise_of = lambda vertex, i: ended if i and vertex.name == "Source: src" else {}
     seen = profile(flink.rest, "job", 10)
     assert seen.cpu["v0"][:3] == (pytest.approx(0.005), "", None)
     assert seen.doubts == []

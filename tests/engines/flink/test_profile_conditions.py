@@ -98,22 +98,6 @@ def writing(clock: Clock) -> LazyFlink:
     return writing_shop(clock)
 
 
-Change = Callable[[Vertex], dict[str, Any]]
-
-
-def change_first_subtasks(
-    flink: LazyFlink, monkeypatch: pytest.MonkeyPatch, change: Change
-) -> None:
-    """Let Flink answer otherwise of the first subtask of each task."""
-    usual = flink._subtasks
-
-    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
-        first, *others = usual(vertex)
-        return [first | change(vertex), *others]
-
-    monkeypatch.setattr(flink, "_subtasks", subtasks)
-
-
 @pytest.mark.parametrize(
     ("states", "words"),
     [
@@ -135,9 +119,7 @@ def test_a_job_that_does_not_run_is_told_by_its_state(
 
 def _attempt(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although the sums over all subtasks grow on, as those of a young job may."""
-    change_first_subtasks(
-        flink, monkeypatch, lambda _: {"attempt": int(flink.clock.now > START + 5)}
-    )
+    flink.otherwise_of = lambda _, i: {} if i else {"attempt": int(flink.clock.now > START + 5)}
 
 
 def _counts_again(flink: LazyFlink, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +168,7 @@ def test_task_managers_without_running_tasks_are_not_asked_or_waited_for(
     name = "gone" if is_gone else "(unassigned)"
     there = {} if is_gone else {"taskmanager-id": name}
     gone = {"Source: file": {"taskmanager-id": name}}
-    change_first_subtasks(writing, monkeypatch, lambda vertex: gone.get(vertex.name, there))
+    writing.otherwise_of = lambda vertex, i: {} if i else gone.get(vertex.name, there)
     monkeypatch.setattr(cpu, "time", writing.clock)
     profile(writing.rest, "job", 10)
     assert not [path for path in writing.requests("GET") if name.strip("()") in path]
@@ -220,16 +202,13 @@ def test_a_task_manager_that_answers_late_adds_nothing_that_it_counted_before(
         steady_profile(writing.rest, "job", 10.0)
 
 
-def test_subtasks_of_which_flink_tells_no_metrics_are_told(
-    writing: LazyFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_subtasks_of_which_flink_tells_no_metrics_are_told(writing: LazyFlink) -> None:
     """Unless they have ended, as then nothing of them is missing."""
     writing.vertices["v0"].told = lambda at: 1
     (doubt,) = [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
     assert doubt.startswith("rate and ipt of src: wrong, because Flink tells the metrics of only 1")
-    change_first_subtasks(
-        writing, monkeypatch, lambda one: {"status": "FINISHED"} if one.name[-3:] == "src" else {}
-    )
+    ended = {"status": "FINISHED"}
+    writing.otherwise_of = lambda one, i: ended if not i and one.name[-3:] == "src" else {}
     assert not [one for one in profile(writing.rest, "job", 10).doubts if "wrong" in one]
 
 
