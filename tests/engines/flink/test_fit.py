@@ -11,7 +11,6 @@ from streamplace.engines.flink.measure.fit import (
     averaged,
     task_cost,
 )
-from streamplace.engines.flink.measure.streams import sending_cost
 
 FIXED_PARTS = st.floats(1e-3, 0.05)
 PER_TUPLE_PARTS = st.floats(5e-7, 1e-4)
@@ -69,31 +68,3 @@ def test_an_expensive_operator_is_no_fixed_load() -> None:
     """Hundreds of microseconds per tuple at a low rate, as of a model that is asked for each."""
     cost = task_cost([Observation(100.0, 0.063)])
     assert cost.per_tuple > 4e-4
-
-
-@given(
-    st.floats(5e-3, 0.05),
-    PER_TUPLE_PARTS,
-    st.floats(5e-3, 0.03),
-    st.floats(1e-9, 8e-9),
-    st.lists(st.floats(0.05, 0.5), min_size=3, max_size=3),
-    st.floats(2.0, 8.0),
-)
-def test_a_job_measured_in_two_layouts_is_predicted_at_a_rate_that_neither_had(
-    fixed: float, each: float, network: float, per_byte: float, parts: list[float], more: float
-) -> None:
-    """Its subtasks on unequal devices read unequal parts, and what crosses differs by layout."""
-    random, rate = np.random.default_rng(0), 12.0 * fixed / each
-    shares = (np.array(parts) / sum(parts)).tolist()
-
-    def seen(a: float, b: float, rows: list[float]) -> list[Observation]:
-        return [Observation(x, (a + b * x) * (1 + 0.02 * random.normal())) for x in rows]
-
-    operator = [*seen(fixed, each, [rate * s for s in shares]), *seen(fixed, each, [rate / 12] * 3)]
-    crossing = [seen(network, per_byte, [weight] * 2) for weight in (2e5, 1e7)]
-    cost, sending = task_cost(operator), sending_cost([*crossing[0], *crossing[1]])
-    assert sending is not None
-    asked = more * rate / 3
-    assert cost.cores(asked) == pytest.approx(fixed + each * asked, rel=0.15)
-    there = sending.fixed + sending.per_byte * more * 1e7
-    assert there == pytest.approx(network + per_byte * more * 1e7, rel=0.25)

@@ -49,6 +49,8 @@ from streamplace.model.units import LARGEST
 LOG = logging.getLogger(__name__)
 TINY = 1e-9
 """Relative difference that rounding may make of levels, rates and factors of costs."""
+NEGLIGIBLE_RATE = 1e-6
+"""Share of the rate of all sources below which some count as silent."""
 STUCK = 1e15
 """Load that stands for an infinite one: a device that constant loads exceed carries nothing."""
 STEPS = 30
@@ -193,7 +195,12 @@ class JobRates:
     @cached_property
     def kept(self) -> float:
         """Tuples/s of sources that keep up while others are held back; 0 if all are one flow."""
-        return self.measured.kept_rate if self.is_open else 0.0
+        if not self.is_open:
+            return 0.0
+        operators, total = self.measured.graph.operators, self.measured.graph.source_rate
+        rates = zip(operators.name, operators.rate.tolist(), strict=True)
+        held = sum(rate for name, rate in rates if name in self.measured.held_back)
+        return total - held if NEGLIGIBLE_RATE < held / total < 1 - NEGLIGIBLE_RATE else 0.0
 
     @cached_property
     def sustained(self) -> Floats:

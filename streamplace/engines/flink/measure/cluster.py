@@ -71,8 +71,6 @@ ASSUMED_CPU = Remedy(
     "describe the TaskManagers in a cluster file"
 )
 """Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
-NEGLIGIBLE_RATE = 1e-6
-"""Share of the rate of all sources below which some count as silent."""
 VARIANTS = 8
 """Number of samples that stand for all layouts which Flink may choose (taste)."""
 
@@ -399,14 +397,6 @@ class Measurement:
     # Operator → rates and CPU of its subtasks, in this and in earlier layouts.
     observed: Mapping[str, Sequence[Observation]] = field(default_factory=dict)
     flow: SourceFlow | None = None  # what its sources did; None if that is unknown
-
-    @property
-    def kept_rate(self) -> float:
-        """Tuples/s of the sources that keep up while others are held back; 0 if none or all do."""
-        operators, total = self.graph.operators, self.graph.source_rate
-        rates = zip(operators.name, operators.rate.tolist(), strict=True)
-        held = sum(rate for name, rate in rates if name in self.held_back)
-        return total - held if NEGLIGIBLE_RATE < held / total < 1 - NEGLIGIBLE_RATE else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -341,8 +341,7 @@ def counting_error(rate: float, seconds: float) -> float:
 
 def _error(seen: Activity, metric: str) -> float:
     """Standard error of the rate of a vertex, from the rates between updates."""
-    looks = [(at, row[metric]) for at, row in seen.looks if metric in row]
-    pairs = itertools.pairwise(looks)
+    pairs = itertools.pairwise(seen.values(metric))
     rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
     return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
 
