@@ -15,8 +15,9 @@ from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import profile as profiling
-from streamplace.engines.flink.measure import sampling, steady
+from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.placers.registry import Budget
@@ -40,21 +41,14 @@ class Clock:
         self.now += seconds
 
 
-def with_clock(patch: pytest.MonkeyPatch, clock: Clock) -> Clock:
-    """Let the profiler see no other time, and no process of this machine."""
-    patch.setattr(sampling, "time", clock)
-    patch.setattr(steady, "time", clock)
-    patch.setattr(sampling, "processes_of", lambda rest: {})
-    return clock
-
-
 def with_threads(
     patch: pytest.MonkeyPatch,
     threads: Callable[[int], list[JavaThread]],
     processes: Mapping[str, int],
 ) -> None:
     """Let TaskManagers be processes of this machine with these threads."""
-    patch.setattr(sampling, "processes_of", lambda rest: processes)
+    for module in (sampling, clusters):
+        patch.setattr(module, "processes_of", lambda rest: processes)
     patch.setattr(profiling, "runs_python", lambda: False)
     patch.setattr(cpu, "java_threads", threads)
     patch.setattr(cpu, "threads_again", lambda process, names: [])

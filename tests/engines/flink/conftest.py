@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from lazy_flink import Clock, Shop, shop_maker, with_clock
+from lazy_flink import Clock, Shop, shop_maker
 from moving_cases import MoveCase
 
 from streamplace.engines.flink.measure import cluster as clusters
+from streamplace.engines.flink.measure import sampling, sources, steady
 from streamplace.io.store import Store
 
 collect_ignore = ["python"]
@@ -15,13 +16,17 @@ collect_ignore = ["python"]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
-    return with_clock(monkeypatch, Clock())
+    made = Clock()
+    for timed in (sampling, steady):
+        monkeypatch.setattr(timed, "time", made)
+    for module in (sampling, sources, clusters):
+        monkeypatch.setattr(module, "processes_of", lambda rest: {})
+    return made
 
 
 @pytest.fixture
-def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(clock: Clock) -> Shop:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
-    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     return shop_maker(clock)
 
 

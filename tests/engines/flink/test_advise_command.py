@@ -10,7 +10,6 @@ from command_lines import settings_file
 from fake_flink import ANSWERS, FakeFlink
 from lazy_flink import Clock, Shop, advised
 
-from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -27,9 +26,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def asked(folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+def asked(folder: Path, clock: Clock) -> Iterator[tuple[str, ...]]:
     """Words of the command, for a job on a cluster that is served."""
-    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     with FakeFlink(ANSWERS).served() as flink:
         given = ("--offers", "offers.toml", *settings_file(folder, seconds=2))
         yield ("flink", "advise", "--rest", flink.url, *given)

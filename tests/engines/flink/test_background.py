@@ -124,7 +124,6 @@ def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     processes = {"dev-0": 0, "dev-1": 1}
     with_threads(monkeypatch, threads, processes)
-    monkeypatch.setattr(cluster, "processes_of", lambda _: processes)
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
     monkeypatch.setattr(cluster, "time", clock)
     monkeypatch.setattr(cluster, "java_threads", threads)

@@ -14,7 +14,6 @@ from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.decide.rates import JobRates
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.cluster import Measurement, cores_taken
 from streamplace.engines.flink.rest.client import NoAnswer
@@ -40,7 +39,6 @@ def read_threads(
 
     processes = {device: i for i, device in enumerate(flink.devices)}
     with_threads(monkeypatch, threads, processes)
-    monkeypatch.setattr(cluster, "processes_of", lambda rest: processes)
     monkeypatch.setattr(limits, "cpu_pool", pool)
 
 

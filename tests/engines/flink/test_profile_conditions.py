@@ -8,7 +8,6 @@ import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, shop_vertices, writing_shop
 
 from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sources import source_flow
@@ -18,10 +17,9 @@ from streamplace.engines.flink.rest.client import FlinkError
 
 @pytest.mark.parametrize(("most", "is_held_back"), [(0.9, True), (0.05, False)])
 def test_one_back_pressured_subtask_of_many_is_noticed(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, most: float, *, is_held_back: bool
+    clock: Clock, most: float, *, is_held_back: bool
 ) -> None:
     """All 64 of them together are back-pressured 1.4 % of the time, whoever it is."""
-    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
     flink = LazyFlink(clock, shop_vertices(0.9))
     source = flink.vertices["v0"]
     source.parallelism, source.most = 64, {"accumulateBackPressuredTimeMs": 1000 * most}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
-from streamplace.engines.flink.measure import sources
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, source_flow
@@ -31,10 +30,9 @@ def kafka(clock: Clock, growth: float, lag: float, blocked: float = 1.5) -> Lazy
     ],
 )
 def test_a_source_whose_lag_does_not_grow_keeps_up_whatever_else_is_seen(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, growth: float, lag: float, why: str | None
+    clock: Clock, growth: float, lag: float, why: str | None
 ) -> None:
     """Unless what waits is so much that another layout would be done with it much earlier."""
-    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
     seen = profile(kafka(clock, growth, lag).rest, "job", 10).flow
     assert seen.sources["src"].why == why
     assert seen.offered == pytest.approx(1000 + growth, rel=0.02)
