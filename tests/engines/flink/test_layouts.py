@@ -24,6 +24,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import layout_of
 
 DEVICES = ["dev-0", "dev-1", "dev-2"]
 SLOTS = dict.fromkeys(DEVICES, 4)
@@ -134,7 +135,7 @@ def test_a_real_cluster_does_the_same(mode: Mode, flink: Flink, graph_jar: Path)
             graph = chain(*parallelism)
             job = rest.run_jar(jar, "GraphJob", [json.dumps(pipeline(*parallelism))])
             rest.wait_running(job)
-            ran = [*_layout_of(rest, job).values()]
+            ran = [*layout_of(rest, job, rest.running_job(job)).values()]
             together = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
             for bundle in together:
                 assert len({ran[v][i] for v, i in bundle}) == 1
@@ -148,15 +149,6 @@ def test_a_real_cluster_does_the_same(mode: Mode, flink: Flink, graph_jar: Path)
 def _slots_of(layout: Layout, together: list[list[tuple[int, int]]]) -> list[int]:
     rows = [*layout.values()]
     return sorted(Counter(rows[v][i] for v, i in (bundle[0] for bundle in together)).values())
-
-
-def _layout_of(rest: Rest, job: str) -> Layout:
-    """Operator → the device of each of its subtasks, in their order."""
-    layout = {}
-    for vertex in rest.job(job)["vertices"]:
-        rows = rest.get(f"/jobs/{job}/vertices/{vertex['id']}")["subtasks"]
-        layout[vertex["name"]] = [str(row["taskmanager-id"]) for row in rows]
-    return Layout(layout)
 
 
 def test_many_subtasks_are_bundled_as_few_are() -> None:
