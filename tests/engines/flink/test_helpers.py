@@ -59,16 +59,6 @@ def test_threads_are_those_of_the_task_that_they_work_for(
     assert (found[SOURCE], found[MAP]) == pytest.approx(charged)
 
 
-@pytest.mark.parametrize("name", ["Lookup for users", "Price Fetcher for users", "new users"])
-def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with(name: str) -> None:
-    """Names may contain the words by which Flink calls helpers after their task."""
-    lookup, users = f"{name} (1/1)#0", "users (1/1)#0"
-    cores = {lookup: 0.5, users: 0.1}
-    own = [ThreadLoad(f"OutputFlusher for {name}", 0.01) for name in (lookup, users)]
-    own += [ThreadLoad(*load) for load in cores.items()]
-    assert charged_to_tasks(own, cores, {}, {}) == pytest.approx({lookup: 0.01, users: 0.01})
-
-
 PRODUCER = "kafka-producer-network-thread | producer"
 
 

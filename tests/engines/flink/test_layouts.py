@@ -16,7 +16,6 @@ from streamplace.engines.flink.decide.layouts import (
     MODES,
     Mode,
     balanced_bundles,
-    even_layout,
     layouts,
     local_bundles,
 )
@@ -95,11 +94,6 @@ def test_slots_takes_the_share_of_slots_and_not_their_number() -> None:
     """Of six slots beside two, three are taken before the second of the two."""
     (found,) = {tuple(numbers(one)) for one in layouts(chain(4), {"a": 6, "b": 2}, "SLOTS")}
     assert found == (1, 3)
-
-
-def test_an_even_spread_is_a_pipeline_on_each_device() -> None:
-    layout = even_layout(chain(2, 4), ["a", "b"])
-    assert layout == Layout({"op0": ["a", "b"], "op1": ["a", "b", "a", "b"]})
 
 
 @given(
