@@ -15,8 +15,8 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import graphs, placements
 
-from streamplace import Offer, Operator, Stream, StreamGraph, plan
-from streamplace.errors import ProblemError, SettingError
+from streamplace import Offer, Operator, Stream, StreamGraph
+from streamplace.errors import ProblemError
 from streamplace.library.documents import instance_document, library_problem, solution_document
 from streamplace.model import Cluster, Constraints, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
@@ -292,38 +292,6 @@ def test_planted_solutions_are_the_best(make: str, large: int) -> None:
     planted = getattr(PLANTED, make)(PLANTED.PlantedShape(24, 3, 0.3, large), 7)
     assert judged(planted.document, planted.solution) == Fraction(planted.bound)
     assert proves(planted.document, Fraction(planted.bound), planted.proof)
-
-
-def test_a_planted_plan_has_an_operator_of_one_piece_for_each_machine() -> None:
-    """It fills the machine; without one, fewer machines would be enough."""
-    least = PLANTED.planted_plan(PLANTED.PlantedShape(4, 3), 0)
-    assert judged(least.document, least.solution) == Fraction(least.bound)
-    assert proves(least.document, Fraction(least.bound), least.proof)
-    with pytest.raises(SettingError, match="of 4 operators, too few have a single piece"):
-        PLANTED.planted_plan(PLANTED.PlantedShape(4, 4), 0)
-
-
-@pytest.mark.slow
-def test_the_planner_costs_what_column_generation_proves(made: SimpleNamespace) -> None:
-    """On a pair of operators that fill two machines."""
-    graph = StreamGraph.of(
-        "pair",
-        [
-            Operator("a", ipt=4e5, rate=1e4, max_parallelism=4),
-            Operator("b", ipt=3e5, max_parallelism=4),
-        ],
-        [Stream("a", "b", partitioning="hash")],
-    )
-    offers = Catalogue.of([Offer("m", 1, cores=2)])
-    document = INSTANCES.library_plan_instances.plan_document(graph, offers)
-    columns = made.columns.PlanColumns(document)
-    columns.solve()
-    assert plan(graph, offers=offers, seed=0).cost == columns.least_cost() == 2
-
-
-def test_weights_of_zero_prove_nothing() -> None:
-    planted = PLANTED.planted_throughput(PLANTED.PlantedShape(12, 3), 0)
-    assert not proves(planted.document, Fraction(1, 2), planted.proof | {"weights": [0]})
 
 
 @pytest.mark.slow

@@ -101,9 +101,7 @@ def test_a_tighter_bound_is_stored(folder: Path) -> None:
     ("change", "message"),
     [
         ({"place": [0]}, "the checker refuses it: solution: a list has 1 entries, not 6"),
-        ({"place": {}}, "a list has 0 entries, not 6"),
         ({"place": [-1] * 6}, "no whole number in its range"),
-        ({"place": [0.5] * 6}, "no whole number in its range"),
         ({"objective": "speed"}, "objective is 'speed'"),
         ({"graph": "nobody"}, "the library has no instance 'nobody'"),
     ],
