@@ -172,6 +172,8 @@ def check_(
     its own, within one hour of processor time and 4 GiB for each entry. The exit status is 1 if it
     refuses any. Without names it verifies the whole library.
     """
+    from dataclasses import asdict
+
     from streamplace.library.checking import ROLES, check_entry, check_files, is_list_of_files
     from streamplace.library.folder import open_library
 
@@ -185,7 +187,7 @@ def check_(
         entries = library.select(names, families=families, sizes=sizes, objective=objective)
         with progress("checking", len(entries)) as tick:
             results = {e.name: check_entry(library, e) for e in tick.over(entries)}
-    document = [{"entry": name, **result.document()} for name, result in results.items()]
+    document = [{"entry": name, **asdict(result)} for name, result in results.items()]
     deliver(document, output, as_json)
     refused = sum(not result.accepted for result in results.values())
     for name, result in results.items() if not as_json else ():
@@ -379,10 +381,12 @@ def table_(
     means of its ratios to the best known value and to the bound, and shifted geometric means of
     its gaps.
     """
+    from dataclasses import replace
+
     from streamplace.io.files import spot, write_text
     from streamplace.library.folder import open_library
     from streamplace.library.runs import read_all_runs
-    from streamplace.library.tables import as_markdown, as_page, summaries_document, table_report
+    from streamplace.library.tables import as_markdown, summaries_document, table_report
 
     if output is not None and output.suffix not in (".md", ".html"):
         raise SettingError(f"-o {spot(output)} must end in .md or .html; name such a file")
@@ -390,8 +394,10 @@ def table_(
     runs = read_all_runs(results)
     report = table_report(library, runs)
     if output is not None:
-        make = as_page if output.suffix == ".html" else as_markdown
-        write_text(output, make(report, title))
+        if output.suffix == ".html":
+            replace(report, title=title).save(output)
+        else:
+            write_text(output, as_markdown(report, title))
         say_written("page", output)
     if as_json:
         print_json(summaries_document(library, runs))

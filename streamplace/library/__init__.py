@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from streamplace.library.folder import Library, LibraryEntry, open_library
     from streamplace.library.runs import LibraryRun, run
     from streamplace.library.submission import submit
-    from streamplace.library.tables import as_markdown, as_page, table
+    from streamplace.library.tables import as_markdown, table
 
 _MODULES = {
     "checking": "CheckResult check_entry check_files",
     "folder": "Library LibraryEntry open_library",
     "runs": "LibraryRun run",
     "submission": "submit",
-    "tables": "as_markdown as_page table",
+    "tables": "as_markdown table",
 }
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "LibraryEntry",
     "LibraryRun",
     "as_markdown",
-    "as_page",
     "check_entry",
     "check_files",
     "open_library",

@@ -3,13 +3,12 @@
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import is_file, read_bytes, spot
+from streamplace.io.files import is_file, spot
 from streamplace.library.confined import ResourceUsage, RunLimits, confined
 from streamplace.library.folder import Library, LibraryEntry, checker_file
 from streamplace.model.messages import shown
@@ -48,10 +47,6 @@ class CheckResult:
     bound: float | None = None
     seconds: float | None = None
 
-    def document(self) -> dict[str, Any]:
-        """Fields as a JSON document."""
-        return asdict(self)
-
 
 def check_files(
     instance: str | PathLike[str],
@@ -84,22 +79,13 @@ def check_files(
     for path in paths:
         if not is_file(path):
             raise FormatError(f"{spot(path)}: is not a file; correct the path")
-    command = [sys.executable, "-E", "-s", str(checker_file().resolve())]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        command += [str(_unpacked(path, folder / f"{i}.json")) for i, path in enumerate(paths)]
-        usage = confined(command, limits, folder=folder, stdout=output, stderr=output)
+    files = [str(path.resolve()) for path in (checker_file(), *paths)]
+    command = [sys.executable, "-E", "-s", *files]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
+        usage = confined(command, limits, folder=Path(folder), stdout=output, stderr=output)
         output.seek(0)
         printed = output.read(MAX_PRINTED).decode(errors="replace")
     return result_of(printed.strip(), usage)
-
-
-def _unpacked(path: Path, target: Path) -> Path:
-    """Path of a file, unpacked to ``target`` if it is packed: the checker reads plain JSON."""
-    if path.suffix != ".gz":
-        return path.resolve()
-    target.write_bytes(read_bytes(path))
-    return target
 
 
 def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
@@ -122,7 +108,7 @@ def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
 
 def is_list_of_files(words: Sequence[str]) -> bool:
     """Whether the arguments of ``check`` are paths rather than names of instances."""
-    paths = [word for word in words if word.endswith((".json", ".json.gz")) or "/" in word]
+    paths = [word for word in words if word.endswith(".json") or "/" in word]
     if paths and not 2 <= len(words) <= 3:
         raise SettingError(
             "check takes INSTANCE SOLUTION [CERTIFICATE] as files, or names of instances"

@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
@@ -38,7 +38,7 @@ FILE_NAME = r"^\w[\w.+-]*$"
 """Names of instances, which are those of their folders."""
 
 SizeClass = Literal["toy", "easy", "medium", "hard", "open"]
-SIZES: tuple[SizeClass, ...] = ("toy", "easy", "medium", "hard", "open")
+SIZES: tuple[SizeClass, ...] = get_args(SizeClass)
 """Size classes of entries, by the time of the proof that the best known solution is optimal."""
 PROOF_SECONDS: tuple[tuple[SizeClass, float], ...] = (("toy", 0.01), ("easy", 0.1), ("medium", 1.0))
 """Processor seconds of a proof below which an entry is in a size class; others are hard."""
@@ -242,15 +242,15 @@ class Library:
     def instance_file(self, name: str) -> Path:
         """File of an instance."""
         self.instance(name)
-        return self._stored(self.folder / name / "instance.json")
+        return self.folder / name / "instance.json"
 
     def solution_file(self, entry: LibraryEntry) -> Path:
         """File of the best known solution of an entry."""
-        return self._stored(self.folder / entry.instance / f"{entry.objective}.solution.json")
+        return self.folder / entry.instance / f"{entry.objective}.solution.json"
 
     def certificate_file(self, entry: LibraryEntry) -> Path:
         """File of the certificate of an entry's bound."""
-        return self._stored(self.folder / entry.instance / f"{entry.objective}.certificate.json")
+        return self.folder / entry.instance / f"{entry.objective}.certificate.json"
 
     def files(self, entry: LibraryEntry) -> list[Path]:
         """Instance, solution and certificate of an entry, in order of the checker's arguments."""
@@ -284,11 +284,6 @@ class Library:
 
         path = self.instance_file(name)
         return instance_problem(read_bytes(path), spot(path))
-
-    @staticmethod
-    def _stored(path: Path) -> Path:
-        packed = path.with_name(path.name + ".gz")
-        return packed if not is_file(path) and is_file(packed) else path
 
 
 def open_library(folder: str | PathLike[str] | None = None) -> Library:

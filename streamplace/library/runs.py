@@ -45,8 +45,7 @@ START = b'{"instance": '
 """Beginning of every line of results."""
 PLACEHOLDERS = ("problem", "answer", "objective", "seconds", "seed")
 NEEDED = ("problem", "answer")
-# "memory" is in results of older versions.
-RunStatus = Literal["answered", "time", "memory", "failed", "illegal"]
+RunStatus = Literal["answered", "time", "failed", "illegal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,6 @@ class RunPlan:
     solutions: Path | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seconds", tuple(dict.fromkeys(self.seconds)))
         for seconds in self.seconds:
             RunLimits(seconds, self.memory)
 

@@ -15,7 +15,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import claim_folder, read_bytes, spot, write_bytes, writing
+from streamplace.io.files import claim_folder, read_bytes, spot, write_bytes
 from streamplace.io.parsing import parse_as, utf8
 from streamplace.library.checking import CLOSED, check_files
 from streamplace.library.documents import ObjectiveName
@@ -110,10 +110,8 @@ def submit(
             today = datetime.now(UTC).date().isoformat()
             better = replace(better, by=shown(by, 200), seconds=seconds, date=today)
         best = best_lines(better if line.name == entry.name else line for line in opened.entries)
-        with writing(target) as stored:
-            stored.write(content)
-        contents = {target: target.read_bytes(), opened.folder / BEST: best}
-        write_checksums(opened.folder, contents)
+        write_bytes(target, content)
+        write_checksums(opened.folder, {target: content, opened.folder / BEST: best})
         write_bytes(opened.folder / BEST, best)
     return Submission(better, entry, True)
 

@@ -235,7 +235,7 @@ def table(
 ) -> Report:
     """Compare methods by files of results of ``run``.
 
-    ``print`` shows the report; `as_markdown` and `as_page` convert it to a page.
+    ``print`` shows the report, its ``save`` writes a page, and `as_markdown` one in Markdown.
 
     Parameters
     ----------
@@ -286,18 +286,6 @@ def as_markdown(report: Report, title: str) -> str:
             lines.append(str(part))
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
-
-
-def as_page(report: Report, title: str) -> str:
-    """Convert a report to a page in HTML, without scripts."""
-    from html import escape
-
-    from streamplace.display.html import as_html
-
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
-    style = "font-family:sans-serif;max-width:72em;margin:2em auto"
-    body = f'<body style="{style}"><h1>{escape(title)}</h1>{as_html(report)}</body>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>{body}</html>\n'
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from streamplace.library import LibraryRun, open_library, submit, table
 from streamplace.library import run as run_methods
 from streamplace.library.folder import Library, ObjectiveName
 from streamplace.library.runs import read_runs
-from streamplace.library.tables import as_markdown, as_page, current_runs, gap_between, summaries
+from streamplace.library.tables import as_markdown, current_runs, gap_between, summaries
 
 PROGRAM = """
 import json, sys, time
@@ -155,13 +155,6 @@ def test_the_better_answer_of_several_time_limits_is_kept(folder: Path, tmp_path
     assert second.value != first.value
 
 
-def test_a_time_limit_that_is_given_twice_counts_once(
-    folder: Path, program: Callable[[str], str]
-) -> None:
-    options = {"instances": ["random-00"], "objective": "throughput", "seconds": [1, 1.0]}
-    assert len(run_methods(commands=[program("single")], **options)) == 1
-
-
 @pytest.mark.slow
 def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
     (record,) = run_methods(
@@ -236,11 +229,6 @@ def test_runs_on_other_versions_of_an_instance_are_left_out(
     assert "all results are for other versions" in refusal(*words, "old.jsonl")
 
 
-def test_a_better_value_than_the_best_has_no_gap(folder: Path) -> None:
-    entry = open_library(folder).entry("giph-11", "makespan")
-    assert gap_between(entry, entry.value * 0.9, entry.value) == 0.0
-
-
 def test_the_table_is_a_page(folder: Path, run: Callable, tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     words = ("random-00", "random-pass-00", "--placer", "single")
@@ -249,11 +237,12 @@ def test_the_table_is_a_page(folder: Path, run: Callable, tmp_path: Path) -> Non
     assert answer.out.count("random-") == 2
     report = table([out])
     assert str(table([out, out])) == str(report)
-    for name, make in (("page.md", as_markdown), ("page.html", as_page)):
+    for name in ("page.md", "page.html"):
         answer = run("library", "table", str(out), "-o", name)
         assert (answer.status, answer.out) == (0, "")
-        assert Path(name).read_text() == make(report, "Results on the library")
+    assert "<title>Results on the library</title>" in Path("page.html").read_text()
     text = Path("page.md").read_text()
+    assert text == as_markdown(report, "Results on the library")
     assert "| single | 1 s | 1 of 1 |" in text
     assert text.startswith("# Results on the library\n")
     assert "Throughput: 1 entry; the best known value is proven to be the best" in text
