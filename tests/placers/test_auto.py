@@ -96,12 +96,6 @@ def test_evaluations_are_kept_count_of(evaluations: int) -> None:
     assert 0 < sum(seen) <= evaluations + len(PORTFOLIO) + 4
 
 
-def test_a_graph_that_fits_one_device_needs_no_search() -> None:
-    result = placed(Problem(chain(6, ipt=1e4, payload=1e6), Cluster.uniform(4)))
-    assert result.value == result.bound == 1.0
-    assert len(result.placement.pes()) == 1
-
-
 def test_operators_behind_a_window_count_in_the_peak_load() -> None:
     """Their rate is the same whatever arrives at the window; alone, they need half a device."""
     operators = [
@@ -115,23 +109,6 @@ def test_operators_behind_a_window_count_in_the_peak_load() -> None:
     result = placed(Problem(graph, Cluster.uniform(3)))
     assert result.bottleneck is not None
     assert result.bottleneck.load < 0.6
-
-
-def test_interrupted_it_answers_with_the_best_so_far() -> None:
-    calls = []
-
-    def evaluate(problem: Problem, placements: NDArray[Any]) -> NDArray[Any] | None:
-        calls.append(THROUGHPUT.evaluate(problem, placements).max())
-        if len(calls) == 40:
-            raise KeyboardInterrupt
-        return THROUGHPUT.evaluate(problem, placements)
-
-    mine = Objective("mine", "max", "Throughput, once interrupted.", evaluate)
-    problem = Problem(fork_join(8), Cluster.uniform(6, bandwidth="300 Mbps"))
-    result = AUTO.place(problem, mine, budget=Budget(seconds=60))
-    assert result.seconds < 30
-    assert result.value >= PLACERS["metis"].place(problem, THROUGHPUT).value
-    assert len(calls) == 42  # what the search hands on, and the answer
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, after: int, error: type[BaseException]) -> None:

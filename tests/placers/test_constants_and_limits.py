@@ -15,7 +15,6 @@ from placer_cases import best_of_all
 from streamsim import throughput
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.model.level import finest_level, least_peak, least_times
 from streamplace.objectives.conditions import subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition
 from streamplace.placers.anneal.generic import least_devices
@@ -88,68 +87,68 @@ def test_exact_finds_and_proves_the_best_of_all_placements(seed: int, sources: i
     assert result.bound == pytest.approx(best, rel=1e-7, abs=2e-9)
 
 
-@pytest.mark.parametrize("name", ["anneal", "auto", "metis", "pilot"])
-@pytest.mark.parametrize("seed", range(6))
-def test_values_are_those_of_the_model_and_bounds_hold(seed: int, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "share"), [("anneal", 0.85), ("auto", 0.85), ("metis", 0.0), ("pilot", 0.0)]
+)
+@pytest.mark.parametrize("seed", range(8))
+def test_values_are_those_of_the_model_and_bounds_hold(seed: int, name: str, share: float) -> None:
+    """Searches are close to the best."""
     problem = drawn(seed)
     result = PLACERS[name].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 5_000))
     best, place = best_of_all(problem), result.placement.index[None]
     assert result.value == pytest.approx(throughput(problem.instance, place)[0], rel=1e-9)
-    assert result.value <= best * (1 + 1e-9)
+    assert share * best <= result.value <= best * (1 + 1e-9)
     assert result.bound is None or result.bound >= best * (1 - 1e-9)
 
 
-def test_a_device_that_constant_loads_fill_proves_nothing_about_the_others() -> None:
-    """Beside 0.5 the work of 0.6 takes 1.2 times as long, and 1.15 times on the slower device."""
-    operators = [
-        Operator("src", ipt=0, rate=1e3),
-        Operator("work", ipt=6e5),
-        Operator("half", ipt=0, constant=500),
-        Operator("full", ipt=0, constant=1000),
-    ]
-    streams = [Stream("src", name) for name in ("work", "half", "full")]
-    devices = [Device("d0", mips=1000), Device("d1", mips=520), Device("d2", mips=1000)]
-    rules = Constraints(pin={"half": "d0", "full": "d2"})
-    problem = Problem(StreamGraph.of("full", operators, streams), Cluster.of(devices), rules)
+@pytest.mark.parametrize(
+    ("operators", "devices", "pin", "best"),
+    [
+        pytest.param(
+            [
+                Operator("src", rate=1e3),
+                Operator("work", ipt=6e5),
+                Operator("half", constant=500),
+                Operator("full", constant=1000),
+            ],
+            [Device("d0", mips=1000), Device("d1", mips=520), Device("d2", mips=1000)],
+            {"half": "d0", "full": "d2"},
+            520 / 600,
+            id="beside 0.5 the work takes 1.2 times as long, on the slower device 1.15 times",
+        ),
+        pytest.param(
+            [Operator("src", ipt=5e5, rate=1e4), Operator("full", constant=5000, parallelism=2)],
+            [Device("d0", mips=2500, cores=2), Device("d1", mips=2500, cores=2)],
+            {},
+            0.5,
+            id="a first placement has the peak of the best, and carries nothing",
+        ),
+        pytest.param(
+            [Operator("src", ipt=1e4, rate=1e4), Operator("ask", ipt=1e4, max_rate=4e3)],
+            [Device("d0"), Device("d1")],
+            {},
+            0.4,
+            id="a subtask reads 40 % of the rate, wherever it runs",
+        ),
+        pytest.param(
+            [Operator("src", ipt=1e4, rate=1e4), Operator("ask", constant=2500, max_rate=4e3)],
+            [Device("d0"), Device("d1")],
+            {},
+            0.4,
+            id="a constant load fills the device that the source must leave to it",
+        ),
+    ],
+)
+def test_exact_is_right_where_a_peak_says_little(
+    operators: list[Operator], devices: list[Device], pin: dict[str, str], best: float
+) -> None:
+    streams = [Stream("src", each.name) for each in operators[1:]]
+    graph = StreamGraph.of("fed", operators, streams)
+    problem = Problem(graph, Cluster.of(devices), Constraints(pin=pin))
+    assert best_of_all(problem) == pytest.approx(best)
     result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 200_000))
-    assert best_of_all(problem) == pytest.approx(520 / 600)
-    assert result.value == pytest.approx(520 / 600, rel=1e-9)
-    assert result.bound == pytest.approx(520 / 600, rel=1e-6)
-
-
-def test_a_first_placement_that_carries_nothing_is_not_proven() -> None:
-    """Its peak is that of the best: a subtask of the source needs two cores, and has one."""
-    operators = [
-        Operator("src", ipt=5e5, rate=1e4),
-        Operator("full", ipt=0, constant=5000, parallelism=2),
-    ]
-    graph = StreamGraph.of("full", operators, [Stream("src", "full")])
-    devices = [Device(f"d{i}", mips=2500, cores=2) for i in range(2)]
-    problem = Problem(graph, Cluster.of(devices))
-    assert throughput(problem.instance, [[0, 0], [0, 1]]).tolist() == [0.0, 0.5]
-    result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
-    assert result.value == pytest.approx(0.5)
-    assert result.bound == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_anneal_is_close_and_its_bound_is_none_that_a_placement_exceeds(seed: int) -> None:
-    problem = drawn(seed)
-    result = PLACERS["anneal"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 60_000))
-    best = best_of_all(problem)
-    assert 0.85 * best <= result.value <= best * (1 + 1e-9)
-    assert result.bound is not None
-    assert result.bound >= best * (1 - 1e-9)
-    assert THROUGHPUT.bound(problem) is None or THROUGHPUT.bound(problem) >= best * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_full_rates_must_be_divided_by_no_less(seed: int) -> None:
-    problem = drawn(seed)
-    times = least_times(problem)
-    best = best_of_all(problem)
-    assert 1 / times >= best * (1 - 1e-9)
-    assert times >= max(1.0, least_peak(problem, finest_level(problem)))
+    assert result.value == pytest.approx(best, rel=1e-9)
+    assert result.bound == pytest.approx(best, rel=1e-6)
 
 
 def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate() -> None:
@@ -178,21 +177,6 @@ def test_no_placement_uses_fewer_devices_than_is_proven(seed: int, sources: int)
             assert least_devices(problem, limit) <= reached.min()
 
 
-def test_a_cheap_source_makes_up_for_a_dear_one() -> None:
-    """Two devices sustain more than half of the mean, which would be the work of two and more."""
-    operators = [
-        Operator("cheap", ipt=1e3, rate=1e4),
-        Operator("dear", ipt=1e3, rate=1e4),
-        Operator("heavy", ipt=1e6),
-    ]
-    graph = StreamGraph.of("two", operators, [Stream("dear", "heavy")])
-    problem = Problem(graph, Cluster.uniform(4))
-    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=0.5")])
-    result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
-    assert result.value == 2
-    assert least_devices(problem, 0.5) <= 2
-
-
 def test_metis_weighs_what_is_used_at_any_rate() -> None:
     """Four operators; two of them use most of a device before any tuple comes."""
     constants = [0.0, 1800.0, 1800.0, 0.0]
@@ -207,29 +191,6 @@ def test_metis_weighs_what_is_used_at_any_rate() -> None:
     assert result.value == 1.0
 
 
-def test_a_limit_alone_proves_the_search_right() -> None:
-    """Two devices have room for all; a subtask reads 40 % of the rate, wherever it runs."""
-    operators = [Operator("src", ipt=1e4, rate=1e4), Operator("ask", ipt=1e4, max_rate=4e3)]
-    graph = StreamGraph.of("pipe", operators, [Stream("src", "ask")])
-    problem = Problem(graph, Cluster.uniform(2))
-    assert least_peak(problem, finest_level(problem)) == pytest.approx(2.5)
-    for name in ("anneal", "exact"):
-        result = PLACERS[name].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 1000))
-        assert result.value == pytest.approx(0.4)
-        assert result.bound == pytest.approx(0.4)
-
-
-def test_a_limit_is_proven_where_a_constant_load_fills_the_core() -> None:
-    """The look-ups take no CPU per tuple; the source must leave their device to their timers."""
-    operators = [Operator("src", ipt=1e4, rate=1e4), Operator("ask", constant=2500, max_rate=4e3)]
-    graph = StreamGraph.of("pipe", operators, [Stream("src", "ask")])
-    problem = Problem(graph, Cluster.uniform(2))
-    assert best_of_all(problem) == pytest.approx(0.4)
-    result = PLACERS["exact"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
-    assert result.value == pytest.approx(0.4)
-    assert result.bound == pytest.approx(0.4)
-
-
 def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
     """Thousands of operators in groups; the one that waits limits, and the others do not."""
     n = 600
@@ -240,48 +201,7 @@ def test_coarse_levels_keep_the_limit_of_each_operator() -> None:
     streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(n - 1)]
     problem = Problem(StreamGraph.of("long", operators, streams), Cluster.uniform(4))
     result = PLACERS["anneal"].place(problem, THROUGHPUT, seed=1, budget=Budget(None, 20_000))
-    assert result.value == pytest.approx(0.5)
-
-
-def test_what_a_condition_forgives_may_be_all_that_a_small_source_emits() -> None:
-    """Its operator needs two and a half devices for one of ten billion tuples per second."""
-    operators = [
-        Operator("large", ipt=0.025, rate=1e10),
-        Operator("small", ipt=0.0, rate=1.0),
-        Operator("heavy", ipt=6.25e9),
-    ]
-    graph = StreamGraph.of("unequal", operators, [Stream("small", "heavy")])
-    problem = Problem(graph, Cluster.uniform(3))
-    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
-    assert judge.value(problem, problem.placement([0, 1, 1])) == 2
-    assert least_devices(problem, 1.0) <= 2
-
-
-def test_an_answer_beside_constant_loads_is_no_slower_than_the_start() -> None:
-    """Together the operators have the least peak, and little CPU beside the constant load."""
-    operators = [
-        Operator("src", ipt=0.0, rate=1000.0),
-        Operator("work", ipt=1e5),
-        Operator("commit", ipt=0.0, constant=940.0),
-    ]
-    streams = [Stream("src", "work", payload=625.0), Stream("src", "commit", payload=131.25)]
-    graph = StreamGraph.of("beside", operators, streams)
-    devices = [Device("d0", mips=1000), Device("d1", mips=1000)]
-    problem = Problem(graph, Cluster.of(devices, bandwidth=1e6))
-    start = problem.placement([0, 0, 1])
-    least = THROUGHPUT.value(problem, start)
-    assert least == pytest.approx(1 / 1.05)
-    anneal = PLACERS["anneal"].with_options(start=(start,))
-    assert anneal.place(problem, THROUGHPUT, seed=0, budget=Budget(None, 1)).value >= least
-
-
-def test_a_miss_is_worse_than_the_slowest_pass_over_the_slowest_link() -> None:
-    operators = [Operator("a", payload=1e15, ipt=1.0), Operator("b", ipt=1.0)]
-    graph = StreamGraph.of("slow", operators, [Stream("a", "b")], fires="all")
-    problem = Problem(graph, Cluster.uniform(2, bandwidth="0.001 bps"))
-    judge = subject_to(OBJECTIVES["makespan"], [Condition.of("devices>=2")])
-    apart, together = (judge.value(problem, problem.placement(p)) for p in ([0, 1], [0, 0]))
-    assert judge.better(apart, together)
+    assert result.value == result.bound == pytest.approx(0.5)
 
 
 @given(st.data())

@@ -201,29 +201,6 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stre
         assert outcome == (branch_and_bound.IMPROVED if possible else branch_and_bound.EXHAUSTED)
 
 
-def test_branch_and_bound_finds_placements_of_huge_loads() -> None:
-    """The rounding of sums of 1e9 prunes no branch."""
-    from streamplace.placers.exact.rate import bounds, branch_and_bound
-    from streamplace.placers.exact.rate.units import units_of
-
-    size, names = 2.0**30, ["F", "u3", "u2", "u1", "X", "G"]
-    operators = [Operator(name, rate=float(name == "F")) for name in names]
-    graph = StreamGraph.of("huge", operators, [Stream("F", name) for name in names[1:]])
-    seconds = np.repeat(np.array([0, 0.1, 0.2, 0.3, 0.45, 0.5])[:, None] * size, 6, axis=1)
-    seconds[5, 5] = 0.9 * size
-    allowed = {"u1": ["d0", "d1"], "u2": ["d0", "d2"], "u3": ["d0", "d3"]}
-    allowed |= {"X": ["d0", "d4"], "G": ["d4", "d5"]}
-    rules = Constraints(
-        exlocate=[{"X", name} for name in ("u1", "u2", "u3")],
-        allowed={name: frozenset(devices) for name, devices in allowed.items()},
-    )
-    units, _ = units_of(Problem(graph, Cluster.uniform(6), rules, seconds))
-    limits = bounds.limits_below(units, 0.9 * size)
-    search = branch_and_bound.new_search(units)
-    assert branch_and_bound.run(units, limits, search, 1000) == branch_and_bound.IMPROVED
-    assert search.place[1:].tolist() == [3, 2, 1, 0, 4]
-
-
 @pytest.mark.parametrize(
     ("problem", "optimum", "n_devices"),
     [

@@ -4,7 +4,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
@@ -87,11 +86,6 @@ def test_constraints_are_kept() -> None:
     placement = placed(branches(3, 3), 3, rules)
     assert placement["o1"] == "d2"
     assert len({placement["o0"], placement["o1"], placement["o10"]}) == 3
-
-
-def test_k_beyond_the_devices_is_refused() -> None:
-    with pytest.raises(SettingError, match="k is 9"):
-        placed(branches(1, 2), k=9)
 
 
 def test_thousands_of_operators_are_fused() -> None:

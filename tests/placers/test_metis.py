@@ -123,21 +123,15 @@ def test_parallel_streams_count_together() -> None:
     assert placement["mid"] == placement["end"]
 
 
-def test_tiny_and_huge_weights_survive() -> None:
-    operators = [Operator("src", ipt=1e-12, payload=1e-12, rate=1)]
-    operators += [Operator(f"o{i}", ipt=10.0 ** (i - 15), payload=1e14) for i in range(30)]
-    graph = StreamGraph.of("wide", operators, [Stream("src", f"o{i}") for i in range(30)])
-    assert len(placed(graph).operators) == 31
-
-
-@pytest.mark.parametrize("weight", [0.0, 1e-310])
-def test_weightless_graphs_are_placed(weight: float) -> None:
-    """No CPU and no bytes at all is a graph, too, and so is as good as none."""
+@pytest.mark.parametrize(
+    "weights", [[0.0] * 30, [1e-310] * 30, [10.0 ** (i - 15) for i in range(30)]]
+)
+def test_weightless_tiny_and_huge_operators_are_placed(weights: list[float]) -> None:
     operators = [Operator("src", rate=1)]
-    operators += [Operator(f"o{i}", ipt=weight, payload=weight) for i in range(9)]
-    graph = StreamGraph.of("empty", operators, [Stream("src", f"o{i}") for i in range(9)])
+    operators += [Operator(f"o{i}", ipt=w, payload=w) for i, w in enumerate(weights)]
+    graph = StreamGraph.of("any", operators, [Stream("src", f"o{i}") for i in range(30)])
     cluster = Cluster.of([Device("fast", mips=4000), Device("slow", mips=1000)])
-    assert len(placed(graph, cluster).operators) == 10
+    assert len(placed(graph, cluster).operators) == 31
 
 
 @pytest.mark.parametrize(
@@ -213,19 +207,6 @@ def test_parts_that_exchange_much_get_the_fast_links(order: list[int], seed: int
     cluster = Cluster.of([Device(f"d{i}", mips=101) for i in range(6)], bandwidth=bandwidth)
     problem = Problem(StreamGraph.of("pairs", operators, streams), cluster)
     assert METIS.place(problem, THROUGHPUT, seed=seed).value == pytest.approx(1.0)
-
-
-def test_parts_keep_their_devices_where_all_links_are_equal() -> None:
-    """Part p of METIS runs on device p."""
-    import pymetis
-
-    problem = Problem(islands(40), Cluster.uniform(4))
-    nobody = pymetis.CSRAdjacency(np.zeros(41, np.int64), np.zeros(0, np.int64))
-    weights = np.ceil(problem.instance.load[:, 0] * (1e9 / problem.instance.load.sum()))
-    _, part = pymetis.part_graph(
-        4, nobody, vweights=weights.astype(np.int64), options=pymetis.Options(seed=0)
-    )
-    assert METIS.place(problem, THROUGHPUT).placement.index.tolist() == list(part)
 
 
 @settings(max_examples=25, deadline=None)
