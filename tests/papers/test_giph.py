@@ -157,18 +157,6 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
-    module = module_of(config)
-    walker, _, record, _ = seen(PAPER, config, module=module)
-    steps = NodeGraphBatch.of([(walker.graph, record)])
-    weight = torch.linspace(-1, 1, len(steps.chosen))
-    (module(steps)[steps.chosen] * weight).sum().backward()
-    for name, parameter in module.named_parameters():
-        if not name.endswith("out.bias"):  # a constant added to all scores changes no probability
-            assert parameter.grad.abs().sum() > 0, name
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
     found = {n: a.shape for n, a in arrays_of(module_of(config)).items()}
     assert found == shapes(config.form, config.edges)

@@ -1,7 +1,6 @@
 """HSDAG: groups, rounds, and their two forms."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,7 @@ from numpy.typing import NDArray
 from problems import PROBLEMS
 from strategies import problems as any_problem
 
-from streamplace.errors import FormatError, SettingError
-from streamplace.learn.registry import MODELS, configured
+from streamplace.errors import FormatError
 from streamplace.learn.tensors.draws import child, uniform
 from streamplace.model import Problem
 from streamplace.papers.groups.traits import Traits
@@ -183,24 +181,6 @@ def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
 def test_a_short_training_shortens_passes() -> None:
     one = learner_of(hsdag_policy([SMALL], width=32, dropout=0.0), on_policy=32)
     assert_training_shortens_passes(one, steps=40, rate=5e-3)
-
-
-def test_rounds_without_samples_are_refused(tmp_path: Path) -> None:
-    """Every round of an episode is learned from, so each needs a sample."""
-    file = tmp_path / "c.toml"
-    file.write_text("[model]\nrounds = 9\n")
-    with pytest.raises(SettingError, match="on_policy is 8, fewer samples than the 9 rounds"):
-        configured(MODELS["hsdag"], file=file)
-    file.write_text("[model]\nrounds = 9\non_policy = 9\n")
-    assert configured(MODELS["hsdag"], file=file).model.model_dump()["rounds"] == 9
-
-
-def test_neighbours_are_no_trait_of_a_model_of_any_number_of_nodes(tmp_path: Path) -> None:
-    """Their columns are as many as the nodes of the largest graph, which HSDAG does not limit."""
-    file = tmp_path / "c.toml"
-    file.write_text("[model]\ntraits = ['kind', 'neighbours']\n")
-    with pytest.raises(FormatError, match=r"traits\[1\] is 'neighbours'"):
-        configured(MODELS["hsdag"], file=file)
 
 
 @pytest.mark.parametrize("name", ["wave 99999999", "wave 16", "in x", "pulse"])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from giph_reference import ends, seconds, sending
 from hypothesis import given, settings
 from problems import PROBLEMS
 from strategies import problems
@@ -37,32 +38,14 @@ class Costs(NamedTuple):
 @cache
 def costs_of(problem: Problem) -> Costs:
     """Costs of a problem."""
-    one, d = problem.one_pass, problem.n_devices
-    work = one.work[:, one.devices["type"]]
+    work, d = seconds(problem), problem.n_devices
     pairs = [(a, b) for a in range(d) for b in range(d) if a != b]
     streams = range(problem.graph.n_streams)
     mean = [
-        float(np.mean([sent(problem, e, a, b) for a, b in pairs])) if pairs else 0.0
+        float(np.mean([sending(problem, e, a, b) for a, b in pairs])) if pairs else 0.0
         for e in streams
     ]
     return Costs(work, work.mean(axis=1), np.array(mean))
-
-
-def sent(problem: Problem, e: int, a: int, b: int) -> float:
-    """Seconds of a stream between two devices."""
-    if a == b:
-        return 0.0
-    one = problem.one_pass
-    link, stream = one.links[a, b], one.streams[e]
-    besides = stream["tuples"] * (one.gap + 2 * one.overhead)
-    return float(link["latency"] + stream["size"] * link["seconds_per_byte"] + besides)
-
-
-@cache
-def ends(problem: Problem) -> list[tuple[int, int]]:
-    """Sender and taker of every stream."""
-    instance = problem.instance
-    return list(zip(instance.source.tolist(), instance.target.tolist(), strict=True))
 
 
 @cache
@@ -118,9 +101,8 @@ def device_features(problem: Problem, done: list[tuple[int, int]], v: int) -> An
     free = [[0.0] * int(cores[a]) for a in range(d)]
 
     def earliest(w: int, a: int) -> float:
-        arrivals = [
-            finish[u] + sent(problem, e, where[u], a) for e, (u, x) in enumerate(streams) if x == w
-        ]
+        into = [(e, u) for e, (u, x) in enumerate(streams) if x == w]
+        arrivals = [finish[u] + sending(problem, e, where[u], a) for e, u in into]
         return max([min(free[a]), *arrivals])
 
     for w, a in done:
@@ -255,14 +237,14 @@ def test_devices_are_seen_by_what_runs_there_and_when(problem: Problem, looks: A
 @pytest.mark.parametrize("problem", ALL)
 def test_ready_tasks_are_those_whose_inputs_are_placed(problem: Problem) -> None:
     """Every task comes once, after all that feed it."""
-    _, _, record, places = ran(problem, DopplerConfig(**SMALL))
+    (_, _, record, places), streams = ran(problem, DopplerConfig(**SMALL)), ends(problem)
     for i, place in enumerate(places):
         for t, v in enumerate(record.done_task[i].tolist()):
             done = {u for u, _ in before(record, i, t)}
             ready = {
                 w
                 for w in set(range(problem.n_operators)) - done
-                if all(u in done for u, x in ends(problem) if x == w)
+                if all(u in done for u, x in streams if x == w)
             }
             assert set(np.flatnonzero(record.ready[i, t])) == ready
             assert v in ready

@@ -1,14 +1,12 @@
 """How DopplerModule learns, in all three stages."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from streamplace.errors import SettingError
-from streamplace.learn.registry import MODELS, LearningTask, configured
+from streamplace.learn.registry import LearningTask
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 from streamplace.papers.doppler import DopplerConfig
 from streamplace.papers.doppler.features import FEATURES
@@ -49,23 +47,6 @@ def taught(one: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) -> l
         adam.step()
         found.append((float(loss.detach()), report))
     return found
-
-
-def test_a_running_mean_wants_one_problem_after_the_other(tmp_path: Path) -> None:
-    """Else threads would decide what comes before."""
-    file = tmp_path / "c.toml"
-    file.write_text("[training]\nbatch = 2\n")
-    with pytest.raises(SettingError, match="batch is 2 and must be 1"):
-        configured(MODELS["doppler"], "paper", file)
-    assert configured(MODELS["doppler"], "fast", file).training.batch == 2
-
-
-def test_a_training_that_learns_nothing_is_refused_before_it_begins(tmp_path: Path) -> None:
-    """With both rules together, no parameter would have a gradient."""
-    file = tmp_path / "c.toml"
-    file.write_text("[model]\nselect = 'critical-path'\nplace = 'earliest'\n")
-    with pytest.raises(SettingError, match="nothing is learned"):
-        configured(MODELS["doppler"], file=file)
 
 
 def test_imitation_leads_to_what_the_critical_path_would_do() -> None:

@@ -133,7 +133,7 @@ def moved(problem: Problem, **elsewhere: Any) -> tuple[Placement, Placement]:
     return placed, problem.placement(rows)
 
 
-def taken(problem: Problem, before: dict[str, str] | Placement, after: Placement) -> float:
+def taken(problem: Problem, before: Placement, after: Placement) -> float:
     """Seconds of all moves."""
     return sum(move.migration + move.startup for move in moves(problem, after, Relocation(before)))
 
@@ -147,9 +147,3 @@ def test_moving_a_task_costs_its_start_and_its_data_as_in_table_2(problems: list
     mbps = problem.cluster.bandwidth_bps[devices.index("cav"), devices.index(unit)]
     assert taken(problem, before, before) == 0
     assert taken(problem, before, after) == pytest.approx(9.26e-3 + 8 * 560 / mbps)
-
-
-def test_what_was_on_a_device_that_is_gone_only_starts_anew(problems: list[Problem]) -> None:
-    before, _ = moved(problems[0])
-    old = {**dict(before), "cav/fusion": "gone"}
-    assert taken(problems[0], old, before) == pytest.approx(0.39e-3)

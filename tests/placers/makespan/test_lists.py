@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from makespan_cases import MAKESPAN, problems, ten_tasks, value
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import insert_all, plain_choice
 from streamplace.scheduling.lists import tied
@@ -54,19 +53,6 @@ def test_insertion_uses_an_idle_time_that_appending_does_not() -> None:
     ]
     assert [end[3] for end in ends] == [2, 14]
     assert value("heft", problem) == 13
-
-
-@pytest.mark.parametrize("placer", ["heft", "foresight"])
-def test_a_task_without_cost_fits_between_two_tasks_without_a_gap(placer: str) -> None:
-    """At 5 s, when a ends and b begins; after b, c would end at 10 s."""
-    tasks = [Operator(name) for name in ("a", "b", "z", "c")]
-    sent = {("a", "b"): 100, ("a", "z"): 2, ("z", "c"): 1}
-    streams = [Stream(u, v, payload=size) for (u, v), size in sent.items()]
-    graph = StreamGraph.of("between", tasks, streams, fires="all")
-    seconds = [[5, 50], [1, 100], [0, 0], [9, 3]]
-    problem = Problem(graph, Cluster.uniform(2, bandwidth="8 bps"), seconds=seconds)
-    objective = named_objective("makespan:queue=order")
-    assert PLACERS[placer].place(problem, objective).value == pytest.approx(9)
 
 
 def test_a_chain_stays_together_and_independent_tasks_spread() -> None:

@@ -1,9 +1,5 @@
 """Searches and proofs of the shortest pass, held against each other and against trying all."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -200,24 +196,6 @@ def test_forced_choices_and_conditions_go_together() -> None:
     )
     assert free.value == pytest.approx(2)
     assert kept.value == pytest.approx(2.2)
-
-
-@pytest.mark.slow
-def test_one_seed_gives_one_schedule_in_any_process() -> None:
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from makespan_cases import giph, MAKESPAN\n"
-        "from streamplace.placers.registry import PLACERS, Budget\n"
-        "r = PLACERS['auto'].place(giph(4)[2], MAKESPAN, seed=5, budget=Budget(None, 5000))\n"
-        "print(r.placement.index.tolist(), r.placement.priority.tolist())"
-    )
-    here = str(Path(__file__).parents[2] / "support")
-    run = subprocess.run(
-        [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
-    )
-    result = PLACERS["auto"].place(giph(4)[2], MAKESPAN, seed=5, budget=Budget(None, 5000))
-    placement = result.placement
-    assert run.stdout == f"{placement.index.tolist()} {placement.priority.tolist()}\n"
 
 
 @pytest.mark.parametrize("placer", ["anneal", "exact"])
