@@ -5,15 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import chain
 from streamsim_strategies import Description, Ints, placed
 
-from streamplace.api import place, simulate
+from streamplace.api import place
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.conditions import subject_to
-from streamplace.objectives.registry import OBJECTIVES, Condition, named_objective, objective
+from streamplace.objectives.registry import OBJECTIVES, Condition, named_objective
 from streamplace.objectives.relocation import relocating
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -131,36 +130,6 @@ def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> 
 
     expected = max(longest(v) for v in range(problem.n_operators))
     assert latencies(instance, batch)[0] == pytest.approx(expected)
-
-
-def test_an_objective_of_ones_own_works_from_its_one_function(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Least bytes over the network, registered here: placed for, explained, required."""
-    name = "own-bytes"
-    assert name not in OBJECTIVES
-    monkeypatch.setattr(OBJECTIVES, "_found", dict(OBJECTIVES._found))
-
-    @objective(name, sense="min", unit="B/s")
-    def own_bytes(problem: Problem, placements: Ints) -> np.ndarray:
-        """Bytes per second between devices."""
-        i = problem.instance
-        remote = placements[:, i.source] != placements[:, i.target]
-        return remote @ i.traffic
-
-    graph = chain(4)
-    result = place(graph, objective=name, budget=Budget(None, 500))
-    assert result.value == 0
-    told = simulate(graph, result.placement, objective=name)
-    assert told.verdict == "own-bytes 0 B/s"
-    bounded = place(
-        graph,
-        Cluster.uniform(4, bandwidth="100 Gbps"),
-        objective=name,
-        require=["throughput>=0.9"],
-        budget=Budget(None, 2000),
-    )
-    assert bounded.value > 0
 
 
 @pytest.mark.parametrize("name", ["latency", "cost", "energy", "devices", "makespan"])

@@ -75,12 +75,6 @@ def test_the_lightest_stream_of_a_chain_is_cut() -> None:
     assert placement["src"] == placement["a"] != placement["b"] == placement["sink"]
 
 
-def test_searching_on_never_loses_what_was_found() -> None:
-    for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
-        values = [placed(problem, n, seed=3).value for n in (1, 100, 1000, 10_000)]
-        assert values == sorted(values)
-
-
 def test_the_same_seed_gives_the_same_placement_and_another_one_another() -> None:
     problem, large = layered(30), layered(2000)
     one, same, other = (placed(problem, 20_000, seed).placement for seed in (1, 1, 2))

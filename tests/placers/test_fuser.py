@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
@@ -29,11 +29,9 @@ def branches(k: int, depth: int) -> StreamGraph:
     return graph_of(*pairs, n=sink + 1)
 
 
-def placed(
-    graph: StreamGraph, devices: int = 2, constraints: Constraints | None = None, **options: Any
-) -> Placement | None:
+def placed(graph: StreamGraph, devices: int = 2, **options: Any) -> Placement:
     """Place by the fuser on equal devices."""
-    problem = Problem(graph, Cluster.uniform(devices), constraints or Constraints())
+    problem = Problem(graph, Cluster.uniform(devices))
     return FUSER.with_options(**options).place(problem, THROUGHPUT).placement
 
 
@@ -76,16 +74,6 @@ def test_cpu_does_not_matter() -> None:
         ipt=1e9,
     )
     assert np.array_equal(placed(light, 3).index, placed(heavy, 3).index)
-
-
-def test_constraints_are_kept() -> None:
-    """Pins, colocation and exlocation hold; colocated operators count as many as they are."""
-    rules = Constraints(
-        pin={"o1": "d2"}, colocate=[{"o2", "o3", "o4"}], exlocate=[{"o0", "o10", "o1"}]
-    )
-    placement = placed(branches(3, 3), 3, rules)
-    assert placement["o1"] == "d2"
-    assert len({placement["o0"], placement["o1"], placement["o10"]}) == 3
 
 
 def test_thousands_of_operators_are_fused() -> None:

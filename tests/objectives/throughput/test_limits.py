@@ -36,24 +36,24 @@ def test_the_limit_is_told_and_not_a_core() -> None:
     assert picture.operators.tolist() == [False, True]
 
 
-def test_a_source_emits() -> None:
-    problem = asking(source=4000.0)
-    told = explain(problem, problem.placement([0, 0]))
-    assert "a subtask of src (emits at most 4000 tuples/s) is the limit" in told.verdict
-
-
-def test_all_that_are_as_full_are_named() -> None:
-    problem = asking(ASK, Operator("tell", max_rate=6e3))
-    text = " ".join(str(explain(problem, problem.placement([0, 0, 0])).report()).split())
-    assert "a subtask of ask (reads at most 6000 tuples/s) at 166.7 %; as full: tell" in text
-
-
-def test_a_placement_that_keeps_up_names_the_fullest_subtask() -> None:
-    problem = asking(rate=3e3)
-    told = explain(problem, problem.placement([0, 0]))
-    assert "the fullest resource is a subtask of ask (reads at most 6000 tuples/s) at 50.0 %" in (
-        told.verdict
-    )
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (asking(source=4e3), "a subtask of src (emits at most 4000 tuples/s) is the limit"),
+        (
+            asking(rate=3e3),
+            "the fullest resource is a subtask of ask (reads at most 6000 tuples/s) at 50.0 %",
+        ),
+        (
+            asking(ASK, Operator("tell", max_rate=6e3)),
+            "a subtask of ask (reads at most 6000 tuples/s) at 166.7 %; as full: tell",
+        ),
+    ],
+)
+def test_the_fullest_subtask_is_named(problem: Problem, words: str) -> None:
+    """A source emits, others read; where all keep up, and where several are as full."""
+    told = explain(problem, problem.placement([0] * problem.n_operators))
+    assert words in f"{told.verdict} {' '.join(str(told.report()).split())}"
 
 
 def test_a_core_that_is_fuller_than_the_limit_is_the_bottleneck() -> None:

@@ -39,14 +39,6 @@ def test_evaluations_are_an_exact_limit(evaluations: int) -> None:
     assert result.trace[-1].evaluations <= evaluations
 
 
-def test_more_evaluations_never_make_it_worse() -> None:
-    values = [
-        PLACERS["pilot"].place(giph(4, "grid")[2], MAKESPAN, budget=Budget(None, n)).value
-        for n in (1, 5, 20, 100, 400)
-    ]
-    assert values == sorted(values, reverse=True)
-
-
 def test_where_evaluations_are_few_it_is_ahead_of_search() -> None:
     """In the mean over problems of the wider grid."""
     budget = Budget(None, 100)
