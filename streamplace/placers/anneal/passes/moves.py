@@ -27,7 +27,7 @@ from streamplace.placers.anneal.passes.sequence import (
     tail_of,
     waited_for,
 )
-from streamplace.placers.anneal.rate.proposals import choose, uniform
+from streamplace.placers.anneal.rate.walk import choose, uniform
 from streamplace.scheduling.tasks import Tasks
 
 # Indices of `Anneal.numbers`.

@@ -14,8 +14,6 @@ from streamsim.jit import kernel
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.level import Level, contracted
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.first_places import best_place, obvious_places
-from streamplace.placers.anneal.rate.proposals import mix
 from streamplace.placers.anneal.rate.search import proceed
 from streamplace.placers.anneal.rate.walk import (
     BEST_PEAK,
@@ -23,7 +21,10 @@ from streamplace.placers.anneal.rate.walk import (
     SLACK,
     SWEEP,
     TIGHTEN,
+    best_place,
+    mix,
     new_walk,
+    obvious_places,
     peak_of,
 )
 from streamplace.placers.meter import Meter

@@ -8,15 +8,6 @@ as long, whatever the budget, so that a longer search continues a shorter one.
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.level import Level
-from streamplace.placers.anneal.rate.proposals import (
-    accepted,
-    apart,
-    choose,
-    draw,
-    meets_rival,
-    mix,
-    propose,
-)
 from streamplace.placers.anneal.rate.walk import (
     BEST_PEAK,
     COOLING,
@@ -31,12 +22,19 @@ from streamplace.placers.anneal.rate.walk import (
     TEMPERATURE,
     TIGHTEN,
     UnitWalk,
+    accepted,
+    apart,
+    choose,
     count_used,
+    draw,
     energy,
     fill_loads,
     has_room,
+    meets_rival,
+    mix,
     move,
     peak,
+    propose,
     take_room,
     undo,
 )

@@ -22,9 +22,7 @@ from streamplace.model.level import Level, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.first_places import first_place, placement_of, places_of
 from streamplace.placers.anneal.rate.multilevel import cycles
-from streamplace.placers.anneal.rate.proposals import accepted, apart, mix, propose
 from streamplace.placers.anneal.rate.search import ENOUGH, FLAT, proceed, scatter, value_of
 from streamplace.placers.anneal.rate.walk import (
     BEST_PEAK,
@@ -37,9 +35,16 @@ from streamplace.placers.anneal.rate.walk import (
     TEMPERATURE,
     TIGHTEN,
     UnitWalk,
+    accepted,
+    apart,
     count_used,
+    first_place,
+    mix,
     new_walk,
     peak_of,
+    placement_of,
+    places_of,
+    propose,
     take_room,
 )
 from streamplace.placers.incumbent import Incumbent, handing_on

@@ -1,4 +1,4 @@
-"""Walk: a placement of units under moves, its memory, and the energy that the search minimises.
+"""Walk: placements of units, moves between them, and the energy that the search minimises.
 
 The largest load alone has plateaus: most moves do not change it. The energy
 
@@ -8,6 +8,7 @@ with a target a little below the best peak so far has a slope wherever a resourc
 zero exactly if the target is met, and depends only on the loads that a move changes.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +25,21 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel, patient
 
 from streamplace.model.arrays import Floats, Ints, Longs, Words
 from streamplace.model.level import Level
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.rules import PlacementRules
 
+GROW = 0.5
+"""Probability that a neighbour on the same device moves along."""
 MOST_MOVED, MOST_ENTRIES = 128, 256
 """Most units of a move besides the first, and most neighbours of them to examine."""
 ROUNDING = 1e-10
 """Share of a device's memory; smaller than the tolerance for legal placements."""
+RUNS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256)
+"""Numbers of devices of the first placements."""
+FEWEST_IN_RUNS = 64
+FEW_UNITS = 2000
+"""Most units for which repairing a placement one by one is cheap."""
 
 # Indices of `UnitWalk.counts`: the step in this round and its length, the round, the number of the
 # last neighbourhood move, the step at which `best` was copied, 1 + next unit of a sweep (or 0)
@@ -293,3 +304,183 @@ def _change(level: Level, walk: UnitWalk, n_moved: int, n_back: int) -> float:
         size = level.memory[walk.moved[i]]
         change += size if i < n_moved else -size
     return change
+
+
+@borrowing_kernel
+def mix(walk: UnitWalk, clusters: float, swaps: float, beside: float) -> None:
+    """Set the shares of neighbourhood moves, of swaps, and of moves to a neighbour's device."""
+    walk.numbers[CLUSTERS] = clusters
+    walk.numbers[SWAPS] = swaps
+    walk.numbers[BESIDE] = beside
+
+
+@inlined_kernel
+def propose(level: Level, walk: UnitWalk) -> tuple[int, int, int, int]:
+    """Draw a move, legal except for rivals: numbers of units from a to b and back, and a and b.
+
+    The units are in ``walk.moved``. If the first number is 0, there is no move.
+    """
+    u = walk.counts[SWEEP] - 1
+    if u < 0:
+        u = choose(walk.random, len(walk.place))
+    else:
+        walk.counts[SWEEP] = u + 2 if u + 1 < len(walk.place) else 1
+    a, n_moved, n_back = walk.place[u], 1, 0
+    walk.moved[0] = u
+    sort, clusters = uniform(walk.random), walk.numbers[CLUSTERS]
+    if sort < clusters:
+        n_moved = _grow(level, walk, u)
+    if clusters <= sort < clusters + walk.numbers[SWAPS]:
+        v = choose(walk.random, len(walk.place))
+        walk.moved[1], n_back = v, 1
+        b = walk.place[v]
+    else:
+        b = _destination(level, walk, n_moved)
+    if (
+        a == b
+        or (level.ruled and not _allowed(level, walk, n_moved, n_back, a, b))
+        or (len(level.memory) and not has_room(level, walk, n_moved, n_back, a, b))
+    ):
+        n_moved = 0
+    return n_moved, n_back, a, b
+
+
+@inlined_kernel
+def accepted(random: Words, gain: float, temperature: float) -> bool:
+    """Whether annealing accepts a step that raises the energy by ``gain``."""
+    return gain <= 0 or uniform(random) < np.exp(-gain / temperature)
+
+
+@borrowing_kernel
+def _grow(level: Level, walk: UnitWalk, u: int) -> int:
+    """Add neighbours on the same device, and theirs, to a move; return the number of units."""
+    walk.counts[STAMP] += 1
+    stamp, a = walk.counts[STAMP], walk.place[u]
+    walk.mark[u] = stamp
+    n_moved, done, entries = 1, 0, 0
+    while done < n_moved and entries < MOST_ENTRIES:
+        v = walk.moved[done]
+        done += 1
+        entries += level.start[v + 1] - level.start[v]
+        for e in range(level.start[v], level.start[v + 1]):
+            w = level.peer[e]
+            if walk.mark[w] == stamp or walk.place[w] != a or n_moved == MOST_MOVED:
+                continue
+            if uniform(walk.random) < GROW:
+                walk.mark[w] = stamp
+                walk.moved[n_moved] = w
+                n_moved += 1
+    return n_moved
+
+
+@inlined_kernel
+def _destination(level: Level, walk: UnitWalk, n_moved: int) -> int:
+    """Draw a device: that of a neighbour of the moved units, or any."""
+    if uniform(walk.random) < walk.numbers[BESIDE]:
+        v = walk.moved[choose(walk.random, n_moved)]
+        beside = level.start[v + 1] - level.start[v]
+        if beside > 0:
+            return walk.place[level.peer[level.start[v] + choose(walk.random, beside)]]
+    return choose(walk.random, len(level.device_type))
+
+
+@borrowing_kernel
+def _allowed(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> bool:
+    for i in range(n_moved + n_back):
+        if not level.allowed[level.kind[walk.moved[i]], b if i < n_moved else a]:
+            return False
+    return True
+
+
+@borrowing_kernel
+def apart(level: Level, walk: UnitWalk, n: int) -> bool:
+    """Whether no moved unit shares its device with a rival."""
+    met = False
+    for i in range(n):
+        met = met or meets_rival(level, walk, walk.moved[i])
+    return not met
+
+
+@borrowing_kernel
+def meets_rival(level: Level, walk: UnitWalk, u: int) -> bool:
+    """Whether unit u shares its device with a rival."""
+    for i in range(level.rival_start[u], level.rival_start[u + 1]):
+        if walk.place[level.rival[i]] == walk.place[u]:
+            return True
+    return False
+
+
+@inlined_kernel
+def draw(random: Words) -> np.uint64:
+    """Next number of xorshift64."""
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return x
+
+
+@inlined_kernel
+def uniform(random: Words) -> float:
+    """Random number in [0, 1)."""
+    return float(draw(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@inlined_kernel
+def choose(random: Words, n: int) -> int:
+    """Random integer in 0 … n - 1."""
+    return int(np.int64(((draw(random) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)))
+
+
+def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
+    """Device of every unit in the best of ``start`` and a few obvious placements."""
+    given = places_of(problem, start)
+    if problem.rules is None:
+        return best_place(level, given + obvious_places(level))
+    return best_place(level, given + _legal_places(level, problem.rules))
+
+
+def places_of(problem: Problem, placements: Sequence[Placement]) -> list[Ints]:
+    """Device of every unit in each of these placements."""
+    if problem.rules is None:
+        return [placement.index for placement in placements]
+    return [placement.index[problem.rules.first_operator] for placement in placements]
+
+
+def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:
+    """Return the first candidate with the lowest peak."""
+    places = [np.array(place, np.int32) for place in candidates]
+    return places[int(np.argmin([peak_of(level, place) for place in places]))]
+
+
+def obvious_places(level: Level) -> list[Ints]:
+    """All units on the fastest device; on large levels also equal runs on 2, 3, … devices."""
+    totals = np.maximum(level.load.sum(axis=0)[level.device_type], 1e-300)
+    if level.n_units <= FEWEST_IN_RUNS:
+        return [np.full(level.n_units, np.argmin(totals), np.int32)]
+    devices = np.argsort(totals, kind="stable").astype(np.int32)
+    weight = level.load.mean(axis=1) + 1e-300
+    middle = (np.cumsum(weight) - weight / 2) / weight.sum()
+    places = []
+    for k in (*(n for n in RUNS if n < len(devices)), len(devices)):
+        ends = np.cumsum(1 / totals[devices[:k]])
+        run = np.minimum(np.searchsorted(ends / ends[-1], middle), k - 1)
+        places.append(devices[run])
+    return places
+
+
+def _legal_places(level: Level, rules: PlacementRules) -> list[Ints]:
+    """Return the rules' witness and, if that is cheap, repaired versions of obvious placements."""
+    if rules.n_units > FEW_UNITS:
+        return [rules.witness]
+    first = rules.first_operator
+    return [
+        rules.witness,
+        *(rules.repaired(place[rules.unit])[first] for place in obvious_places(level)),
+    ]
+
+
+def placement_of(problem: Problem, place: Ints) -> Placement:
+    """Placement of the operators from the devices of their units."""
+    return problem.placement(place if problem.rules is None else place[problem.rules.unit])
