@@ -17,7 +17,7 @@ from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph import GiphConfig
-from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
+from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, first_criticality
 from streamplace.papers.giph.module import GiphModule
 from streamplace.papers.giph.placing import GiphImprover, GiphWalker, network_of, scores, shapes
 from streamplace.papers.walks.graph import WalkRecord
@@ -160,16 +160,6 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
     found = {n: a.shape for n, a in arrays_of(module_of(config)).items()}
     assert found == shapes(config.form, config.edges)
-
-
-def test_nodes_without_edge_features_have_the_mean_of_the_edges_out_of_them() -> None:
-    """Zero where there is none."""
-    _, _, record, _ = seen(PAPER, CONFIGS["giph-ne"], steps=3)
-    for t in range(3):
-        for node, row in enumerate(record.nodes[t]):
-            out = record.edges[t][record.source[t] == node]
-            mean = out.mean(axis=0) if len(out) else np.zeros(N_EDGE)
-            assert row[N_NODE:] == pytest.approx(mean, abs=1e-5)
 
 
 def test_without_the_potential_its_feature_says_nothing() -> None:

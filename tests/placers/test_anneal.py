@@ -57,24 +57,6 @@ def test_bounds_hold_and_no_legal_placement_is_much_better(problem: Problem) -> 
     assert result.value >= 0.9 * best
 
 
-def test_a_graph_that_fits_one_device_stays_on_one_device_where_the_network_is_weak() -> None:
-    problem = Problem(chain(6, ipt=4e4, payload=1e6), Cluster.uniform(4, bandwidth="1 Mbps"))
-    result = placed(problem, 1)
-    assert result.value == result.bound == 1.0
-    assert len(result.placement.pes()) == 1
-
-
-def test_the_lightest_stream_of_a_chain_is_cut() -> None:
-    """Two devices are needed, and one place to cut is free."""
-    operators = [Operator("src", ipt=2e5, payload=1e6, rate=1e4)]
-    operators += [Operator("a", ipt=5e4, payload=10), Operator("b", ipt=2e5, payload=1e6)]
-    operators += [Operator("sink", ipt=5e4)]
-    pairs = [("src", "a"), ("a", "b"), ("b", "sink")]
-    graph = StreamGraph.of("cut", operators, [Stream(u, v) for u, v in pairs])
-    placement = placed(Problem(graph, Cluster.uniform(3))).placement
-    assert placement["src"] == placement["a"] != placement["b"] == placement["sink"]
-
-
 def test_the_same_seed_gives_the_same_placement_and_another_one_another() -> None:
     problem, large = layered(30), layered(2000)
     one, same, other = (placed(problem, 20_000, seed).placement for seed in (1, 1, 2))
@@ -135,17 +117,6 @@ def test_large_graphs_respect_pins_groups_and_rivals() -> None:
     result = placed(problem, 100_000)
     problem.check(result.placement)
     assert result.value >= 0.8 * result.bound
-
-
-def test_several_sources_are_judged_by_their_sum_and_not_by_the_slowest() -> None:
-    """One source is hopeless; the search keeps the others going."""
-    operators = [Operator("hopeless", ipt=1e7, rate=1e4)]
-    operators += [Operator(f"s{i}", ipt=8e4, payload=1e3, rate=1e4) for i in range(4)]
-    operators += [Operator(f"t{i}", ipt=8e4) for i in range(4)]
-    graph = StreamGraph.of("mixed", operators, [Stream(f"s{i}", f"t{i}") for i in range(4)])
-    problem = Problem(graph, Cluster.uniform(4))
-    result = placed(problem, 20_000)
-    assert result.value == pytest.approx((4 + 0.025) / 5, rel=1e-6)
 
 
 def test_large_graphs_of_several_sources_are_placed_by_levels() -> None:

@@ -173,15 +173,18 @@ def test_schedulers_answer_the_better_of_both_meanings(problem: Problem, data: A
         assert answer.value <= other.value(problem, answer.placement) * (1 + 1e-12)
 
 
-@settings(max_examples=20)
-@given(problem=problems())
-def test_a_search_that_begins_with_a_held_order_is_never_worse(problem: Problem) -> None:
+@settings(max_examples=30)
+@given(problem=problems(), queue=st.sampled_from(["order", "priority", ""]), data=st.data())
+def test_a_search_is_never_worse_than_where_it_begins(
+    problem: Problem, queue: Any, data: st.DataObject
+) -> None:
+    """With an order that is held, with priorities, and in the order of arrival."""
     n = problem.n_operators
     place = problem.repaired(np.arange(n) % problem.n_devices)
     ranks = np.empty(n)
     ranks[problem.graph.order] = -np.arange(n)
-    start = problem.placement(place, ranks, "order")
-    search = PLACERS["anneal"].with_options(start=(start,))
+    start = problem.placement(place, ranks, queue) if queue else problem.placement(place)
+    search = PLACERS[data.draw(st.sampled_from(["anneal", "exact"]))].with_options(start=(start,))
     answer = search.place(problem, MAKESPAN, budget=Budget(None, 1))
     assert answer.value <= MAKESPAN.value(problem, start) * (1 + 1e-12)
     assert answer.value == pytest.approx(answer.trace[-1].value, rel=1e-12)
