@@ -4,7 +4,6 @@ import itertools
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import check
@@ -30,10 +29,9 @@ FEW = settings(max_examples=settings().max_examples // 4)
 
 
 @pytest.fixture(scope="module")
-def made() -> SimpleNamespace:
-    """Modules of the benchmarks that make certificates and plans."""
-    found = benchmark_modules("library_certificates", "library_columns")
-    return SimpleNamespace(certificates=found.library_certificates, columns=found.library_columns)
+def certificates() -> Any:
+    """Module of the benchmarks that makes certificates."""
+    return benchmark_modules("library_certificates").library_certificates
 
 
 @st.composite
@@ -164,7 +162,7 @@ def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
 @FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_best_throughput_and_nothing_better(
-    made: SimpleNamespace, problem: Problem
+    certificates: Any, problem: Problem
 ) -> None:
     document = document_of(problem, "throughput")
     values = [
@@ -173,10 +171,8 @@ def test_a_search_proves_the_best_throughput_and_nothing_better(
     ]
     best = max(values)
     assume(best > 0)
-    assert proves(document, best, made.certificates.proof(document))
-    assert not proves(
-        document, best * Fraction(999_999_999, 10**9), made.certificates.proof(document)
-    )
+    assert proves(document, best, certificates.proof(document))
+    assert not proves(document, best * Fraction(999_999_999, 10**9), certificates.proof(document))
 
 
 def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
@@ -189,7 +185,7 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
 @FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_shortest_schedule_and_nothing_better(
-    made: SimpleNamespace, problem: Problem
+    certificates: Any, problem: Problem
 ) -> None:
     document = document_of(problem, "makespan")
     best = min(
@@ -197,9 +193,9 @@ def test_a_search_proves_the_shortest_schedule_and_nothing_better(
         for order in orders(document)
         for place in every_placement(library_problem(document))
     )
-    assert proves(document, best, made.certificates.proof(document))
+    assert proves(document, best, certificates.proof(document))
     assert not proves(
-        document, best + Fraction(1, document["second"]), made.certificates.proof(document)
+        document, best + Fraction(1, document["second"]), certificates.proof(document)
     )
 
 
@@ -251,26 +247,6 @@ def cheapest(document: dict[str, Any]) -> Fraction | None:
                 except check.RefusedError:
                     continue
     return min(costs, default=None)
-
-
-@settings(max_examples=10, deadline=None)
-@given(small_plans())
-def test_cuts_prove_no_more_than_the_cheapest_plan_costs(
-    made: SimpleNamespace, document: dict[str, Any]
-) -> None:
-    columns = made.columns.PlanColumns(document)
-    columns.solve()
-    best, machines = cheapest(document), columns.plan()
-    for cut in list(columns.cuts):
-        given = made.certificates.plan_proof(document, cut.worth)
-        columns.cuts = [made.certificates.plan_cut(document, given)]
-        bound = Fraction(columns.least_cost())
-        assert proves(document, bound, given)
-        if best is not None:
-            assert bound <= best
-            assert not proves(document, best + 1, given)
-        if machines:
-            assert judged(document, {"machines": machines}) >= bound
 
 
 @settings(max_examples=10, deadline=None)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
+from placer_cases import counted
 from problems import PROBLEMS, chain, fork_join
 from strategies import problems
 from streamsim import resource_loads
@@ -64,14 +65,9 @@ def test_evaluations_are_kept_count_of(evaluations: int) -> None:
 
     One more judges the answer of each member, one what search begins with, and one the last answer.
     """
-    seen = []
-
-    def evaluate(problem: Problem, rows: NDArray[Any]) -> NDArray[Any]:
-        seen.append(len(rows))
-        return THROUGHPUT.evaluate(problem, rows)
-
-    counted = Objective("counted", "max", "", evaluate)
-    placed(Problem(fork_join(), Cluster.uniform(5)), evaluations, objective=counted)
+    seen: list[int] = []
+    unknown = Objective("counted", "max", "", counted(seen).evaluate)
+    placed(Problem(fork_join(), Cluster.uniform(5)), evaluations, objective=unknown)
     assert 0 < sum(seen) <= evaluations + len(PORTFOLIO) + 4
 
 

@@ -2,14 +2,13 @@
 
 import itertools
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from placer_cases import make_busy
+from placer_cases import counted, make_busy
 from problems import PROBLEMS, chain, layered
 from streamsim.jit import compiling_seconds, kernel
 
@@ -202,14 +201,8 @@ def test_the_least_work_is_done_and_evaluations_are_an_exact_limit(
 @pytest.mark.parametrize("placer", ["auto", "pilot"])
 def test_one_evaluation_stays_one(placer: Any, busy: Any) -> Any:
     """Besides the one that judges each answer."""
-    seen = []
-
-    def evaluate(problem: Any, rows: Any) -> Any:
-        seen.append(len(rows))
-        return THROUGHPUT.evaluate(problem, rows)
-
-    counted = replace(THROUGHPUT, evaluate=evaluate)
-    placed(placer, PROBLEMS["fork-join"], 5 * MILLISECOND, 1, objective=counted)
+    seen: list[int] = []
+    placed(placer, PROBLEMS["fork-join"], 5 * MILLISECOND, 1, objective=counted(seen))
     assert sum(seen) <= 3
 
 

@@ -3,30 +3,19 @@
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from exact_cases import EXACT, THROUGHPUT, branched, solved
+from placer_cases import counted
 from problems import layered
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.exact.rate.prover import MOVES, SLICE
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
-
-
-def counted(rows: list[int]) -> Objective:
-    """Throughput that notes how many placements it is asked about."""
-
-    def evaluate(problem: Problem, placements: Any) -> Any:
-        rows.append(len(placements))
-        return THROUGHPUT.evaluate(problem, placements)
-
-    return replace(THROUGHPUT, evaluate=evaluate)
 
 
 def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:

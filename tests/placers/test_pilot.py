@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from numpy.typing import NDArray
 from pilots import answer, tangle, torn, uneven, weights_file
+from placer_cases import counted
 from problems import PROBLEMS
 from strategies import problems
 
@@ -45,12 +45,7 @@ def placed(
 
 def counting(seen: list[Any], sense: str = "max") -> Objective:
     """Throughput under another name, that notes how many placements it is asked about."""
-
-    def evaluate(problem: Problem, rows: NDArray[Any]) -> NDArray[Any]:
-        seen.append(len(rows))
-        return THROUGHPUT.evaluate(problem, rows)
-
-    return Objective("counted", sense, "", evaluate)
+    return Objective("counted", sense, "", counted(seen).evaluate)
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """Every placer on every tiny problem."""
 
 import itertools
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,3 +70,14 @@ def make_busy(patch: pytest.MonkeyPatch) -> None:
     """Let more than any budget pass between two looks at the clock."""
     looks = itertools.count()
     patch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))
+
+
+def counted(rows: list[int]) -> Objective:
+    """Throughput that notes how many placements it is asked about."""
+    throughput = OBJECTIVES["throughput"]
+
+    def evaluate(problem: Problem, placements: Any) -> Any:
+        rows.append(len(placements))
+        return throughput.evaluate(problem, placements)
+
+    return replace(throughput, evaluate=evaluate)
