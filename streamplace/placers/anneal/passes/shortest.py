@@ -36,6 +36,7 @@ from streamplace.placers.anneal.passes.moves import (
     search,
 )
 from streamplace.placers.anneal.passes.sequence import new_non_delay, new_sequence, start_times
+from streamplace.placers.anneal.rate.search import ENOUGH
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
@@ -69,7 +70,6 @@ WARM, HOT, COLD = 0.015, 0.3, 0.001
 A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
 """First temperature of a small graph, as a multiple of a task's share of the makespan; its limit;
 and the number of parts of the first round. The fewer the tasks, the more a move changes."""
-ENOUGH = 1 + 1e-12
 LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
 """Amounts of look-ahead, as shares of the least time to the end, in turn."""
 NOISE = (0.0, 0.002, 0.01)

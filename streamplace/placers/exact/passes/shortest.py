@@ -16,7 +16,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.passes.shortest import PassPlan, judge_plan, plan_from
-from streamplace.placers.exact.passes.stages import prove_stages, stages_of, unruled
+from streamplace.placers.exact.passes.stages import ROUNDING, prove_stages, stages_of, unruled
 from streamplace.placers.exact.passes.timetable import (
     CLEARANCE,
     MOST_BOOLEANS,
@@ -38,7 +38,6 @@ LONG_SHARE, LONG_SECONDS, LONG_EVALUATIONS = 0.3, 3.0, 300_000
 """Share of the remaining budget for the second search, and its limits."""
 QUICKLY_EXCLUDED = 300
 """Most tasks for which windows take negligible time."""
-PROVEN = 1e-9
 CLOSED = 5e-7
 """Relative tolerance of proofs by stages, each of which is exact up to `CLEARANCE`."""
 
@@ -104,9 +103,9 @@ class Proof:
         """Compute windows; return whether they, or the bound, prove the best schedule."""
         if self.meter.late and self._tasks.n_tasks > QUICKLY_EXCLUDED:
             return False
-        self._windows = windows_below(self._tasks, self.best.value * (1 - PROVEN))
+        self._windows = windows_below(self._tasks, self.best.value * (1 - ROUNDING))
         self.least = max(self.least, min(self._windows.path, self.best.value))
-        return self.best.value <= self.least * (1 + PROVEN)
+        return self.best.value <= self.least * (1 + ROUNDING)
 
     def by_stages(self, workers: int) -> bool:
         """Prove stage by stage, if possible; return whether that proves the best schedule."""

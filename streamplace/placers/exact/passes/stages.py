@@ -32,7 +32,7 @@ from streamplace.scheduling.tasks import Tasks
 
 FEW_TASKS, MOST_TASKS = 100, 200
 """Preferred and largest number of tasks of a stage; omissions are better than larger stages."""
-MOST_IN_ALL, MOST_TIMES, MOST_CELLS = 30_000, 100_000, 100_000_000
+MOST_IN_ALL, MOST_PAIRS, MOST_CELLS = 30_000, 100_000, 100_000_000
 """Limits of tasks, of stages times pairs of devices, and of tasks times devices cubed."""
 NEAR = 1 + 2 * CLEARANCE
 """Factor within which two times count as equal."""
@@ -182,7 +182,7 @@ def stages_of(tasks: Tasks) -> Stages | None:
     stages = Stages.of(tasks, FEW_TASKS, slack)
     if stages is None and tasks.n_tasks > 2 * FEW_TASKS:  # no stage has more than half of all
         stages = Stages.of(tasks, MOST_TASKS, slack)
-    return None if stages is None or len(stages.stages) * pairs > MOST_TIMES else stages
+    return None if stages is None or len(stages.stages) * pairs > MOST_PAIRS else stages
 
 
 def prove_stages(

@@ -34,8 +34,8 @@ FIRST_SHARE = 0.5
 MOST_CELLS = 20_000_000
 MOST_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
-MOST_TIMES = 1e9
-"""Largest factor of constant loads, for placements where these alone are too much."""
+LEAST_RATE = 1e-9
+"""Throughput below which a placement counts as carrying nothing."""
 CLEARLY = 1e-7
 """Share by which a placement beside constant loads must be faster to be looked for."""
 MOST_PLACEMENTS = 200_000
@@ -109,7 +109,7 @@ def _prove_constants(
     with handing_on(lambda: _interrupted(problem, unit, best, least)):
         value = float(throughput(problem.instance, best[unit][None])[0])
         for _ in range(MOST_PROOFS):
-            aim = min((1 - CLEARLY) / max(value, 1 / MOST_TIMES), 2 * least)
+            aim = min((1 - CLEARLY) / max(value, LEAST_RATE), 2 * least)
             if aim <= least:
                 break
             units, _ = units_of(problem, aim)
