@@ -44,9 +44,12 @@ def value(placer: str, problem: Problem) -> float:
     return named_placer(placer).place(problem, MAKESPAN, seed=1, budget=budget).value
 
 
+TOGETHER = Constraints(colocate=[["v0", "v1"]])
+
+
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    """Small task graphs on uneven devices of one or two cores, some with rules."""
+def problems(draw: st.DrawFn, most_cores: int = 2, rules: Constraints = TOGETHER) -> Problem:
+    """Small task graphs on uneven devices of one or two cores, some of them with rules."""
     n, d = draw(st.integers(2, 7)), draw(st.integers(1, 3))
     pairs = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=9))
     streams = [
@@ -58,11 +61,11 @@ def problems(draw: st.DrawFn) -> Problem:
     tasks = [Operator(f"v{i}", ipt=draw(millions) * 1e6) for i in range(n)]
     graph = StreamGraph.of("g", tasks, streams, fires="all")
     devices = [
-        Device(f"d{i}", mips=draw(st.integers(1, 4)), cores=draw(st.integers(1, 2)))
+        Device(f"d{i}", mips=draw(st.integers(1, 4)), cores=draw(st.integers(1, most_cores)))
         for i in range(d)
     ]
-    rules = Constraints(colocate=[["v0", "v1"]]) if draw(st.booleans()) else None
-    return Problem(graph, Cluster.of(devices, bandwidth=draw(st.sampled_from([8, 80]))), rules)
+    cluster = Cluster.of(devices, bandwidth=draw(st.sampled_from([8, 80])))
+    return Problem(graph, cluster, rules if draw(st.booleans()) else None)
 
 
 def least_of_all(problem: Problem) -> float:

@@ -16,7 +16,7 @@ from streamplace.api import simulate
 from streamplace.errors import PlacementError
 from streamplace.families.registry import FAMILIES
 from streamplace.io.problems import write_problem
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.registry import named_objective
 from streamplace.papers.families.giph import Giph
@@ -131,23 +131,7 @@ def waiting(rules: Constraints | None = None) -> Problem:
 PINS = Constraints(pin={"a": "d0", "b": "d1", "c": "d0", "long": "d1"})
 
 
-@st.composite
-def dags(draw: st.DrawFn) -> Problem:
-    """Task graphs on uneven devices of one core, without rules; many times are tied or 0."""
-    n, d = draw(st.integers(1, 9)), draw(st.integers(1, 4))
-    pairs = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=16))
-    streams = [
-        Stream(f"v{a}", f"v{b}", payload=draw(st.integers(0, 30)))
-        for a, b in sorted(pairs)
-        if a < b
-    ]
-    tasks = [Operator(f"v{i}", ipt=draw(st.integers(0, 12)) * 1e6) for i in range(n)]
-    graph = StreamGraph.of("g", tasks, streams, fires="all")
-    devices = [Device(f"d{i}", mips=draw(st.integers(1, 4))) for i in range(d)]
-    return Problem(graph, Cluster.of(devices, bandwidth=draw(st.sampled_from([8, 16, 800]))))
-
-
-@given(problem=dags())
+@given(problem=problems(most_cores=1, rules=Constraints(pin={"v1": "d0"})))
 def test_the_value_of_heft_is_that_of_its_schedule(problem: Problem) -> None:
     own = Heft(problem).makespan
     assert PLACERS["heft"].place(problem, HELD).value == pytest.approx(own, rel=1e-12)
