@@ -1,7 +1,7 @@
 """Placeto: what it sees at every visit, and its two forms."""
 
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 import giph_reference as literal
 import numpy as np
@@ -18,21 +18,14 @@ from streamplace.learn.walker import Walked
 from streamplace.model import Problem
 from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
-from streamplace.papers.placeto import PlacetoConfig
+from streamplace.papers.placeto import Order, PlacetoConfig
 from streamplace.papers.placeto.module import PlacetoPolicy
 from streamplace.papers.placeto.placing import N_OPERATOR, PlacetoWalker, shapes
 
 PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
 """Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 ALL = [PAPER, *(PROBLEMS[n] for n in ("diamond", "heterogeneous", "constrained", "disconnected"))]
-ORDERS = (
-    "lexicographic",
-    "topological",
-    "reversed-topological",
-    "dfs-preorder",
-    "dfs-postorder",
-    "bfs",
-)
+ORDERS = get_args(Order)
 
 
 def policy(order: Any = "topological", devices: int = 24) -> PlacetoPolicy:
