@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 MOST_CANDIDATES = 64
 """Most operators, and most pairs of them, whose moves are tried for advice."""
-WORTH = 1e-9
-"""Smallest relative gain of a change that is advised."""
 
 
 class Explanation(Protocol):

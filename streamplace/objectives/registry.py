@@ -14,7 +14,7 @@ import numpy as np
 from streamplace.display.assumptions import assumptions
 from streamplace.display.report import percent, quantity
 from streamplace.errors import PlacementError, SettingError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
@@ -30,8 +30,6 @@ Kind = Literal["rate", "pass", "devices", ""]
 Evaluate = Callable[[Problem, Ints], Floats]
 EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """With priorities of the operators [B, N], None for the default order, and their discipline."""
-MET: Final = 1e-9
-"""Shortfall of a condition that counts as met, as a share of its limit."""
 
 _WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[^\s:=<>]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
@@ -262,7 +260,7 @@ class Condition:
         values = self.objective.values(problem, placements, priorities, queue)
         lack = self.limit - values if self.sense == "max" else values - self.limit
         share = lack / (abs(self.limit) or 1.0)
-        return np.where(share > MET, share, 0.0)
+        return np.where(share > ROUNDING, share, 0.0)
 
     def check(self, problem: Problem) -> None:
         """Raise PlacementError if a bound proves that no placement meets it."""
@@ -271,7 +269,9 @@ class Condition:
         bound = self.objective.limit if bound is None else bound
         if bound is None or self.sense != self.objective.sense:
             return
-        if self.objective.better(self.limit, bound) and abs(self.limit - bound) > MET * abs(bound):
+        if self.objective.better(self.limit, bound) and abs(self.limit - bound) > ROUNDING * abs(
+            bound
+        ):
             raise PlacementError(
                 f"no placement meets {self.text}: {self.objective.name} is "
                 f"{self.objective.format(bound)} at best; ask for that or {self.looser}"

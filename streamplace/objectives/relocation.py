@@ -22,7 +22,7 @@ from streamplace.display.report import (
 )
 from streamplace.display.sheets import with_rest
 from streamplace.errors import SettingError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.messages import shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
@@ -35,7 +35,6 @@ from streamplace.objectives.registry import Objective
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-ROUNDING = 1e-9
 FEW = 2
 """Moves that a terminal lists and a sentence names."""
 

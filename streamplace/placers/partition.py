@@ -6,7 +6,7 @@ import numpy as np
 from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 
 LARGEST_TOTAL = 1e9
@@ -16,7 +16,6 @@ LEAST_TOTAL = 1e-290
 MOST_EXCHANGED = 256
 """Most parts that exchange devices; with more, that would take longer than the cut."""
 MOST_ROUNDS = 50
-ROUNDING = 1e-9
 
 
 class Neighbours(NamedTuple):

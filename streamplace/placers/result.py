@@ -15,6 +15,7 @@ from streamplace.display.sheets import operators_sheet
 from streamplace.errors import SettingError
 from streamplace.io.files import spot
 from streamplace.io.placements import order_facts, prediction_facts, write_placement
+from streamplace.model.arrays import ROUNDING
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.objects import PICTURES, Pictured
 from streamplace.model.placement import Placement
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 DRAWN = (".svg", ".png", ".pdf")
 PROVEN = 1e-6
 """Relative distance from the bound within which a value counts as the best possible."""
-ROUNDING = 1e-9
-"""Share by which rounding may change a tenth of a percent."""
 
 
 @dataclass(frozen=True, slots=True)

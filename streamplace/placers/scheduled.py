@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import TIE, Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -18,8 +18,6 @@ from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.ranks import by_start, falling, upward
 from streamplace.scheduling.tasks import tasks_of
-
-ROUNDING = 1e-12
 
 
 class Judged(NamedTuple):
@@ -56,7 +54,7 @@ def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedul
     eager = problem.placement(schedule.place, -schedule.start)
     value = objective.value(problem, eager)
     single = problem.cached("one core each", _has_one_core_each)
-    if not objective.ordered or (single and value <= schedule.finish.max() * (1 + ROUNDING)):
+    if not objective.ordered or (single and value <= schedule.finish.max() * (1 + TIE)):
         return Judged(eager, value)
     held = problem.placement(schedule.place, line_ranks(problem, schedule), "order")
     planned = objective.value(problem, held)

@@ -24,13 +24,13 @@ from streamplace.display.report import (
     quantity,
 )
 from streamplace.display.sheets import with_counts, with_rest
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.explanation import MOST_CANDIDATES, WORTH
+from streamplace.objectives.explanation import MOST_CANDIDATES
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
@@ -243,7 +243,7 @@ def best_move(
     values = makespans(problem.one_pass, batch, rules, priorities=order)
     values = np.where(legal, values, np.inf)
     best = int(np.argmin(values))
-    if values[best] >= schedule.makespan * (1 - WORTH):
+    if values[best] >= schedule.makespan * (1 - ROUNDING):
         return None
     group, d = moves[best]
     names = problem.graph.operators.name

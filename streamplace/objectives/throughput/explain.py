@@ -26,14 +26,14 @@ from streamplace.display.report import (
     some,
 )
 from streamplace.display.sheets import with_counts, with_rest
-from streamplace.model.arrays import Ints
+from streamplace.model.arrays import ROUNDING, Ints
 from streamplace.model.expansion import operators_by_subtask
 from streamplace.model.messages import shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, format_bandwidth
-from streamplace.objectives.explanation import MOST_CANDIDATES, WORTH
+from streamplace.objectives.explanation import MOST_CANDIDATES
 from streamplace.objectives.throughput.loads import (
     CardLoad,
     Carried,
@@ -80,7 +80,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
     from streamsim.incremental import Incremental
 
     state = Incremental(problem.instance, placement)
-    least = state.peak * (1 - WORTH)
+    least = state.peak * (1 - ROUNDING)
     lower: list[tuple[float, tuple[int, ...], int]] = []
     for group in _together(problem, _candidates(problem, placement, top)):
         for d in range(problem.n_devices):
@@ -95,7 +95,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
     lower.sort(key=itemgetter(0))
     tried = [_moved(placement, group, d) for _, group, d in lower[:MOST_CANDIDATES]]
     reached = throughput(problem.instance, np.array([placement, *tried]))
-    best = int(np.argmax(reached >= reached.max() * (1 - WORTH)))  # the first but for rounding
+    best = int(np.argmax(reached >= reached.max() * (1 - ROUNDING)))  # the first but for rounding
     if best == 0:
         return None
     _, group, d = lower[best - 1]

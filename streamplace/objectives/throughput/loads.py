@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from streamplace.display.report import percent, some
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Longs
 from streamplace.model.messages import shown
 from streamplace.model.objects import WIDEST
 from streamplace.model.placement import Placement
@@ -28,10 +28,6 @@ RESOURCES = {
     "ingress": "the incoming network card of {}",
 }
 """Resources in words."""
-FILLS = 1 - 1e-9
-"""Share of the busiest core's load above which an operator counts as filling that core."""
-FULL = 1 + 1e-9
-"""Load above which the bottleneck limits the sources, with rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +290,7 @@ def filling_core(problem: Problem, place: Ints, top: "Bottleneck") -> Bools:
     """Whether a single subtask of each operator fills the core that is the bottleneck, [N]."""
     instance = problem.instance
     core = instance.core_pressure[:, instance.device_type[top.device]]
-    return np.asarray((place == top.device) & (core >= FILLS * top.load))
+    return np.asarray((place == top.device) & (core >= (1 - ROUNDING) * top.load))
 
 
 def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
@@ -327,7 +323,7 @@ def _fullest_subtask(
 def at_max_rate(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     """Operators at a core that is the bottleneck whose ``max_rate`` limits, and not their CPU."""
     shares = shares_of_max_rate(problem.instance)
-    full = (place == top.device) & (shares > 0) & (shares >= FILLS * top.load)
+    full = (place == top.device) & (shares > 0) & (shares >= (1 - ROUNDING) * top.load)
     return np.flatnonzero(full).astype(np.int32)
 
 
@@ -344,7 +340,7 @@ def picture(problem: Problem, placement: Placement) -> Picture:
 
     loads = resource_loads(problem.instance, placement.index)
     fullest = bottleneck(loads)
-    limits = fullest.load > FULL
+    limits = fullest.load > 1 + ROUNDING
     operators, streams = _users(problem, placement, fullest)
     devices = placement.devices
     peer = f"→{devices[fullest.peer]}" if fullest.peer >= 0 else ""

@@ -15,14 +15,13 @@ from streamsim.equation import pressures
 
 from streamplace.display.report import percent
 from streamplace.errors import StreamplaceError
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.problem import Problem
 from streamplace.model.streams import HASHED
-from streamplace.objectives.explanation import WORTH
-from streamplace.objectives.throughput.loads import FILLS, filling_core, shares_of_max_rate
+from streamplace.objectives.throughput.loads import filling_core, shares_of_max_rate
 
 if TYPE_CHECKING:
     from streamsim.incremental import Incremental
@@ -71,7 +70,7 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
         return None  # the original operator is unknown
     least, best = _throughput(problem, place), None
     for advice in (_here(problem, place, rows), _spread(problem, place, rows)):
-        if advice is not None and advice.relative_throughput > least * (1 + WORTH):
+        if advice is not None and advice.relative_throughput > least * (1 + ROUNDING):
             least, best = advice.relative_throughput, advice
     return best
 
@@ -152,7 +151,7 @@ def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | No
 
 def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) -> int:
     """Move a subtask to the device that lowers the peak load most, and return that device."""
-    best, least = int(where[s]), state.peak * (1 - WORTH)
+    best, least = int(where[s]), state.peak * (1 - ROUNDING)
     for d in range(problem.n_devices):
         tried = where.copy()
         tried[s] = d
@@ -170,7 +169,7 @@ def _most(problem: Problem, place: Ints, rows: Ints, cores: int) -> int:
     instance = problem.instance
     core = instance.core_pressure[rows, instance.device_type[place[rows]]]
     share = shares_of_max_rate(instance)[rows]
-    return MOST_SUBTASKS if ((share > 0) & (share >= FILLS * core)).any() else cores
+    return MOST_SUBTASKS if ((share > 0) & (share >= (1 - ROUNDING) * core)).any() else cores
 
 
 def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: int) -> int | None:
@@ -190,7 +189,7 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
         each = pressures(each, (constant * operators.parallelism[rows])[:, None] / numbers[None, :])
     waiting = shares_of_max_rate(instance)[rows] * instance.parallelism[rows]
     fullest = np.maximum(each, waiting[:, None] / parts).max(axis=0)
-    enough = np.flatnonzero(fullest <= cpu * (1 + WORTH))
+    enough = np.flatnonzero(fullest <= cpu * (1 + ROUNDING))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
 
 

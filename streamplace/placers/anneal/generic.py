@@ -14,11 +14,11 @@ from streamsim import Instance
 from streamsim.filling import work_of_sources
 
 from streamplace.errors import StreamplaceError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.constraints import Constraints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import MET, OBJECTIVES, Condition, Objective
+from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
 from streamplace.placers.incumbent import Incumbent, SearchInterrupt, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
@@ -67,7 +67,7 @@ def min_devices(
         except StreamplaceError:  # constraints that need other devices
             return None
         meter.spend(part.evaluations or 0)
-        enough = result.value >= condition.limit * (1 - MET)
+        enough = result.value >= condition.limit * (1 - ROUNDING)
         return problem.placement(result.placement.index) if enough else None
 
     part = meter.part(SHARE_OF_NUMBER)
@@ -86,7 +86,7 @@ def least_devices(problem: Problem, limit: float) -> int:
     """Lower bound of the number of devices whose CPU sustains a relative throughput."""
     if limit <= 0:
         return 1
-    limit *= 1 - MET  # which is enough; of a source that emits little, it may be all
+    limit *= 1 - ROUNDING  # which is enough; of a source that emits little, it may be all
     instance = problem.instance
     share = instance.load[:, instance.device_type]  # of every device, per operator
     strength = 1 / np.maximum(share.sum(axis=0), 1e-300)
@@ -99,7 +99,7 @@ def least_devices(problem: Problem, limit: float) -> int:
             need = need + instance.constant[:, instance.device_type]
         least = (need * strength).min(axis=1).sum()
     power = np.cumsum(np.sort(strength)[::-1])
-    return min(int(np.searchsorted(power, least * (1 - MET))) + 1, problem.n_devices)
+    return min(int(np.searchsorted(power, least * (1 - ROUNDING))) + 1, problem.n_devices)
 
 
 def _least_work(instance: Instance, work: Floats, limit: float) -> float:

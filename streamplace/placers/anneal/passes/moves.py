@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
-from streamplace.model.arrays import Floats, Ints, Words
+from streamplace.model.arrays import TIE, Floats, Ints, Words
 from streamplace.model.devices import SLACK
 from streamplace.placers.anneal.passes.sequence import (
     NOTHING,
@@ -45,7 +45,6 @@ BACK = 0.1
 """Share of moves to the device with the least moving cost, if moving costs count."""
 REPLACED = 0.4
 """Share of moves to another device that also draw a new position."""
-ROUNDING = 1e-12
 
 
 class Anneal(NamedTuple):
@@ -96,7 +95,7 @@ def _try(tasks: Tasks, anneal: Anneal) -> None:
     else:
         v = choose(random, len(sequence.order))
     limit = numbers[CURRENT] - numbers[TEMPERATURE] * np.log(1.0 - uniform(random))
-    limit = limit * (1.0 + ROUNDING) - numbers[MOVED]
+    limit = limit * (1.0 + TIE) - numbers[MOVED]
     if uniform(random) < REORDER:
         _reorder(tasks, anneal, v, limit)
         return
@@ -323,11 +322,11 @@ def _stand(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
 @borrowing_kernel
 def _keep_if_best(tasks: Tasks, anneal: Anneal) -> None:
     """Keep the schedule if it is the best so far, with or without waiting cores."""
-    if anneal.numbers[CURRENT] >= anneal.numbers[BEST] * (1 - ROUNDING):
+    if anneal.numbers[CURRENT] >= anneal.numbers[BEST] * (1 - TIE):
         return
     moved = anneal.numbers[MOVED]
     held = anneal.numbers[CURRENT] - moved
-    non_delay = non_delay_makespan(tasks, anneal.sequence, anneal.non_delay, held * (1 + ROUNDING))
+    non_delay = non_delay_makespan(tasks, anneal.sequence, anneal.non_delay, held * (1 + TIE))
     anneal.numbers[BEST] = (held if non_delay == np.inf else non_delay) + moved
     for i in range(len(anneal.best_order)):
         anneal.best_order[i] = anneal.sequence.order[i]

@@ -7,6 +7,7 @@ as long, whatever the budget, so that a longer search continues a shorter one.
 
 from streamsim.jit import borrowing_kernel
 
+from streamplace.model.arrays import ROUNDING, TIE
 from streamplace.model.level import Level
 from streamplace.placers.anneal.rate.walk import (
     BEST_PEAK,
@@ -48,13 +49,11 @@ HOTTEST, COLDEST = 0.03, 1e-4
 """Upper limits of these temperatures, in units of the squared target."""
 COOL_EVERY = 64
 ENDLESS = 2**62
-WORTH = 1e-9
-"""Least share by which a better peak is lower; more than rounding."""
 CHUNK = 2048
 """Proposals between two readings of the clock."""
 FLAT = 600
 """Most units for a search without levels."""
-ENOUGH = 1 + 1e-12
+ENOUGH = 1 + TIE
 """Largest peak at which every source runs at its full rate, with rounding."""
 EVERY_COPY = 16
 """With U units, the best placement is copied at most every U / EVERY_COPY proposals."""
@@ -154,7 +153,7 @@ def begin_round(level: Level, walk: UnitWalk) -> None:
 @borrowing_kernel
 def settle(level: Level, walk: UnitWalk) -> None:
     """Keep the current placement if it is the best."""
-    if walk.counts[ROUND] > 0 and peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - WORTH):
+    if walk.counts[ROUND] > 0 and peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - ROUNDING):
         _keep(level, walk)
 
 
@@ -183,7 +182,7 @@ def _notice(level: Level, walk: UnitWalk) -> None:
     since = walk.counts[STEP] - walk.counts[COPIED]
     if 0 <= since * EVERY_COPY < len(walk.place):
         return
-    if peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - WORTH):
+    if peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - ROUNDING):
         _keep(level, walk)
         aim(level, walk)
 

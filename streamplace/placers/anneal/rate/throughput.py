@@ -17,7 +17,7 @@ from streamsim.instance import writable
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.topology import group_by
 
-from streamplace.model.arrays import Ints
+from streamplace.model.arrays import TIE, Ints
 from streamplace.model.level import Level, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -59,7 +59,8 @@ takes passes over the graph."""
 NARROW = 128
 """Number of units above which the search begins with a wide slack (see `multilevel`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
-ROUNDING = 1e-11
+MET = 1e-11
+"""Share up to which a bound counts as met."""
 FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
 """Proposals of the first of several searches with constant loads; each further search has twice as
 many, so that a longer budget continues a shorter one."""
@@ -90,11 +91,11 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     def best() -> Found:
         placement = placement_of(problem, place)
         value, proven = _value(problem, placement), 1 / bound
-        proven = value if proven <= value * (1 + ROUNDING) else proven
+        proven = value if proven <= value * (1 + MET) else proven
         return Found(placement, proven, tuple(meter.trace))
 
     with handing_on(best):
-        for lower in _falling(level, place, seed, meter, bound * (1 + ROUNDING)):
+        for lower in _falling(level, place, seed, meter, bound * (1 + MET)):
             place = lower
     return best()
 
@@ -112,19 +113,19 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
     times, size = bound, FIRST_PART if len(place) <= FLAT else FIRST_PART_OF_MANY
 
     def best() -> Found:
-        proven = value if value * bound >= 1 - ROUNDING else 1 / bound
+        proven = value if value * bound >= 1 - MET else 1 / bound
         return Found(placement, proven, tuple(meter.trace))
 
     with handing_on(best):
         while True:
             part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
-            lower = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
+            lower = least(finest_level(problem, times), place, seed, part, bound * (1 + MET))
             meter.spend(part.spent)
             tried = placement_of(problem, lower)
             if (reached := _value(problem, tried)) > value:
                 place, placement, value = lower, tried, reached
             meter.note(value)
-            if value * bound >= 1 - ROUNDING or meter.over or part.spent == 0:
+            if value * bound >= 1 - MET or meter.over or part.spent == 0:
                 break
             times = max(bound, min(1 / value, MOST_TIMES) if value else MOST_TIMES)
             size, seed = 2 * size, seed + 1
@@ -281,7 +282,7 @@ def _follow(
 
 @inlined_kernel
 def _keep_if_best(walk: UnitWalk) -> None:
-    if walk.numbers[ENERGY] < walk.numbers[BEST_PEAK] - 1e-12:
+    if walk.numbers[ENERGY] < walk.numbers[BEST_PEAK] - TIE:
         walk.numbers[BEST_PEAK] = walk.numbers[ENERGY]
         for u in range(len(walk.place)):
             walk.best[u] = walk.place[u]

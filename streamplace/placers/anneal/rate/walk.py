@@ -33,7 +33,7 @@ GROW = 0.5
 """Probability that a neighbour on the same device moves along."""
 MOST_MOVED, MOST_ENTRIES = 128, 256
 """Most units of a move besides the first, and most neighbours of them to examine."""
-ROUNDING = 1e-10
+MEMORY_SLACK = 1e-10
 """Share of a device's memory; smaller than the tolerance for legal placements."""
 RUNS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256)
 """Numbers of devices of the first placements."""
@@ -283,8 +283,8 @@ def has_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b:
     """Whether both devices have enough memory for the move under trial, from a to b and back."""
     change = _change(level, walk, n_moved, n_back)
     on_a, on_b = walk.used[a] - change, walk.used[b] + change
-    fits_a = change >= 0 or on_a <= level.room[a] * (1 + ROUNDING)
-    return fits_a and (change <= 0 or on_b <= level.room[b] * (1 + ROUNDING))
+    fits_a = change >= 0 or on_a <= level.room[a] * (1 + MEMORY_SLACK)
+    return fits_a and (change <= 0 or on_b <= level.room[b] * (1 + MEMORY_SLACK))
 
 
 @borrowing_kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.placers.anneal.passes.moves import BEST
 from streamplace.placers.anneal.passes.shortest import (
     PassPlan,
@@ -40,7 +40,6 @@ MOVES_PER_TASK, FIRST_SECONDS, GROWTH = 20, 0.1, 4
 """Effort of the first round, and growth from round to round."""
 MOST_BOOLEANS = 500
 """Most Booleans of a model in the first round; more take too long to build. Grows alike."""
-ROUNDING = 1e-9
 ANY = -1
 """Stands for the device of a missing cut task."""
 

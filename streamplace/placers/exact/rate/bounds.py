@@ -28,12 +28,11 @@ import numpy as np
 from streamsim.equation import link_loads
 from streamsim.jit import kernel
 
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import TIE, Floats, Ints, Longs
 from streamplace.placers.exact.rate.units import Units
 
 MOST_STATES = 200_000
 """Most states of a packing."""
-SAME = 1e-12
 RESOLUTION = 1 << 16
 FEWEST_STREAMS = 3
 MOST_HUBS = 2
@@ -358,7 +357,7 @@ def _largest_sum(work: Floats, limit: float) -> float:
 def _kinds(work: Floats) -> tuple[Floats, Longs]:
     """Distinct sizes, the smallest of nearly equal ones, and their numbers of items."""
     items = np.sort(work)
-    starts = np.flatnonzero(np.diff(items, prepend=-1.0) > SAME * items)
+    starts = np.flatnonzero(np.diff(items, prepend=-1.0) > TIE * items)
     return items[starts], np.diff(np.append(starts, len(items)))
 
 
