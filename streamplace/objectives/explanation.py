@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_CANDIDATES = 64
 """Most operators, and most pairs of them, whose moves are tried for advice."""
+FEW_LISTED, FEW_NAMED = 3, 2
+"""Rows of a secondary table that a terminal lists, and things that a sentence names."""
 
 
 class Explanation(Protocol):

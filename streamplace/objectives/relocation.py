@@ -29,14 +29,11 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import exact_digits
-from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.explanation import FEW_NAMED, Explanation
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-FEW = 2
-"""Moves that a terminal lists and a sentence names."""
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:
@@ -130,7 +127,7 @@ class Relocated(Displayed):
         """Moves, their time and the passes until they pay off, in words."""
         if not self.moves:
             return "nothing moves"
-        who = some([move.operator for move in self.moves], separator=", ", most=FEW)
+        who = some([move.operator for move in self.moves], separator=", ", most=FEW_NAMED)
         text = f"moving {who} takes {quantity(self.seconds, 's')}"
         after = self.pays_off_after
         if after is None:
@@ -207,7 +204,9 @@ class Relocated(Displayed):
         sheet = Sheet(("moves", "", "state transfer", "start"), rows)
         if not rows:
             return ()
-        return brief_and_detail(lambda is_brief: with_rest(sheet, FEW if is_brief else MOST_ROWS))
+        return brief_and_detail(
+            lambda is_brief: with_rest(sheet, FEW_NAMED if is_brief else MOST_ROWS)
+        )
 
 
 def explain_moves(

@@ -30,7 +30,7 @@ from streamplace.model.messages import shown
 from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.explanation import MOST_CANDIDATES
+from streamplace.objectives.explanation import FEW_LISTED, MOST_CANDIDATES
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
@@ -52,8 +52,6 @@ ORDERS = {
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
 """Meaning of a placement's order, by discipline."""
-FEW_PARTS = 3
-"""Parts of the critical chain that a terminal lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +173,7 @@ class OnePass(Displayed):
             who = " and ".join(self.move.operators)
             then = quantity(self.move.makespan, "s")
             advice = f"What to move: {who} to {self.move.device} would give {then}"
-        chain = Brief(_chain_sheet(self.chain, FEW_PARTS)), Detail(_chain_sheet(self.chain))
+        chain = Brief(_chain_sheet(self.chain, FEW_LISTED)), Detail(_chain_sheet(self.chain))
         brief = Brief(self._device_sheet(True, lines=1))
         told = (parts, *order, least, advice, *assumed(self.assumptions))
         return Report((brief, devices, *chain, *told), self.words)

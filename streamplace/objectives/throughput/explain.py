@@ -33,7 +33,7 @@ from streamplace.model.objects import WIDEST, Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits, format_bandwidth
-from streamplace.objectives.explanation import MOST_CANDIDATES
+from streamplace.objectives.explanation import FEW_LISTED, FEW_NAMED, MOST_CANDIDATES
 from streamplace.objectives.throughput.loads import (
     CardLoad,
     Carried,
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from streamsim.steady import Bottleneck
 
-MOST_SOURCES = 3
-MOST_NAMED, FEW_LINKS = 2, 3
-"""Users of the bottleneck that a sentence names, and links that a terminal lists."""
 WAYS = {"egress": "out", "ingress": "in"}
 """Words for the directions of a network card."""
 
@@ -245,7 +242,7 @@ class Sustained(Displayed):
         parts: list[Part] = []
         if len(set(map(percent, self.sources.values()))) > 1:
             slowest = sorted(self.sources.items(), key=itemgetter(1))
-            parts.append(f"sources: {some(slowest, _share_of_source, ', ', MOST_SOURCES)}")
+            parts.append(f"sources: {some(slowest, _share_of_source, ', ', FEW_LISTED)}")
         parts += brief_and_detail(self._loads_sheet)
         if self.links or self.cards:
             parts.append(Brief(self._network_sheet()))
@@ -300,7 +297,7 @@ class Sustained(Displayed):
         rows.sort(key=itemgetter(0), reverse=True)
         name = "link or card" if self.cards else "link"
         sheet = Sheet((name, "load", "", "carrying"), tuple(row for _, row in rows))
-        return with_rest(sheet, FEW_LINKS)
+        return with_rest(sheet, FEW_LISTED)
 
     def _advice(self) -> Iterator[str]:
         """Changes that raise the throughput."""
@@ -396,13 +393,13 @@ def _users(limit: FullestResource) -> str:
     """Bottleneck and its users; for a core, the operators that fill it alone."""
     what = f"Bottleneck: {limit.label} at {limit.loaded}"
     if isinstance(limit, FullestSubtask):
-        others = some(limit.carries[1:], _name, ", ", MOST_NAMED)
+        others = some(limit.carries[1:], _name, ", ", FEW_NAMED)
         return f"{what}; as full: {others}" if others else what
-    names = some(limit.carries, _name, ", ", MOST_NAMED)
+    names = some(limit.carries, _name, ", ", FEW_NAMED)
     if limit.kind == "core":
         who = f"{names} fills alone" if len(limit.carries) == 1 else f"each of {names} fills"
         return f"{what}, which {who}"
-    carried = some(limit.carries, lambda c: f"{c.name} ({percent(c.load)})", ", ", MOST_NAMED)
+    carried = some(limit.carries, lambda c: f"{c.name} ({percent(c.load)})", ", ", FEW_NAMED)
     return f"{what}, carrying {carried}"
 
 

@@ -63,8 +63,7 @@ from streamplace.scheduling.tasks import Tasks, tasks_of
 MOST_TASKS = 3000
 """Most tasks; with more, a move, which times all later tasks, is too slow (`reschedule`)."""
 FIRST_ROUND = 1000
-CHUNK = 1000
-"""Moves between two readings of the clock."""
+"""Moves of the first round, of the first search of a stage, and between looks at the clock."""
 WARM, HOT, COLD = 0.015, 0.3, 0.001
 """Temperatures, as shares of the makespan at the start of a round."""
 A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
@@ -76,8 +75,6 @@ NOISE = (0.0, 0.002, 0.01)
 """Noise in the order, as shares of the makespan, in turn."""
 MOST_CELLS = 2_000_000_000
 """Most streams times pairs of devices for which schedules look ahead."""
-FIRST_MOVES, GROWTH = 1000, 2
-"""Moves of the first search of a stage, and growth from one search to the next."""
 
 
 class PassPlan(NamedTuple):
@@ -281,7 +278,7 @@ def _rounds(plans: list[PassPlan]) -> Iterator[tuple[int, PassPlan | None, float
 def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) -> bool:
     """Make the moves of a round; False if the budget ends or the value ``enough`` is reached."""
     while steps > 0:
-        chunk = min(steps, meter.chunk(CHUNK))
+        chunk = min(steps, meter.chunk(FIRST_ROUND))
         if chunk == 0 or anneal.numbers[BEST] <= enough:
             return False
         search(tasks, anneal, chunk)
@@ -350,16 +347,16 @@ def _improved(stages: Stages, plan: PassPlan, seed: int, meter: Meter) -> Iterat
     The devices of cut tasks are kept, so that an improvement of one stage improves the pass.
     """
     parts = [plan.within(stage) for stage in stages.stages]
-    moves = FIRST_MOVES
+    moves = FIRST_ROUND
     while not meter.over:
         for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
             if meter.over:
                 break
             own = Meter(meter.up_to(moves), 1)
-            parts[i] = _search_stage(stage, part, moves == FIRST_MOVES, seed, own)
+            parts[i] = _search_stage(stage, part, moves == FIRST_ROUND, seed, own)
             meter.spend(own.spent)
         yield _whole(stages, parts, len(plan.order))
-        moves *= GROWTH
+        moves *= 2
 
 
 def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: Meter) -> PassPlan:
