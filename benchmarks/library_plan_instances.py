@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 
 from streamplace.errors import ProblemError
-from streamplace.library.documents import BITS_PART, SECOND
+from streamplace.library.documents import SECOND
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.planning.demand import ALL_TO_ALL, demand_of
 from streamplace.planning.offers import Catalogue, Prices
 from streamplace.planning.packing import allowed
+
+BITS_PART = 10**6
+"""Plans count millionths of bits, as pairs of pieces exchange few bits."""
 
 
 def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
+from library_plan_instances import BITS_PART
 from library_proofs import check, value_of
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import StreamplaceError
-from streamplace.library.documents import BITS, BITS_PART
+from streamplace.library.documents import BITS
 from streamplace.library.folder import Library, LibraryEntry
 from streamplace.library.runs import LibraryRun, read_runs
 from streamplace.placers import stopwatch

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, spot
-from streamplace.library.confined import ResourceUsage, RunLimits, confined
+from streamplace.library.confined import MAX_PRINTED, MEMORY, ResourceUsage, RunLimits, confined
 from streamplace.library.folder import Library, LibraryEntry, checker_file
 from streamplace.model.messages import shown
 
-LIMITS = RunLimits(seconds=3600.0, memory=4 * 2**30)
+LIMITS = RunLimits(seconds=3600.0, memory=MEMORY)
 """Default limits of a check."""
 ACCEPTED = "accepted: "
-MAX_PRINTED = 4096
 ROLES = "instance", "solution", "certificate"
 """Files of a check, in order; a refusal begins with the one in which the fault is."""
 SAME = 2e-10

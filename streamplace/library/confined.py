@@ -17,6 +17,10 @@ PROGRAM = Path(__file__).with_name("limited_program.py")
 ELAPSED_FACTOR = 10
 """Elapsed seconds allowed per second of processor time, for machines with other work."""
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+MEMORY = 4 * 2**30
+"""Usual memory of a run or a check, in bytes."""
+MAX_PRINTED = 4096
+"""Bytes of what a program prints that are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from streamplace.objectives.registry import OBJECTIVES, Objective
 ObjectiveName = Literal["throughput", "makespan", "plan"]
 SECOND = 10**15
 """Units of time in a second."""
-BITS, BITS_PART = 8, 10**6
-"""Bits per byte; plans count millionths of bits, as pairs of pieces exchange few bits."""
+BITS = 8
+"""Bits per byte."""
 
 Natural = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
 

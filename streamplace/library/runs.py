@@ -26,7 +26,7 @@ from streamplace.io.files import (
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import read_placement
 from streamplace.io.problems import write_problem
-from streamplace.library.confined import ResourceUsage, RunLimits, confined
+from streamplace.library.confined import MAX_PRINTED, MEMORY, ResourceUsage, RunLimits, confined
 from streamplace.library.documents import ObjectiveName, solution_document
 from streamplace.library.folder import Library, LibraryEntry, open_library
 from streamplace.model.messages import quoted, shown
@@ -36,11 +36,8 @@ from streamplace.objectives.registry import OBJECTIVES, Objective
 
 GRACE_S = 10.0
 """Time that a run may take in addition to its search, to start and to read and write files."""
-MEMORY = 4 * 2**30
 COMPILATION_S = 600.0
 """Time limit of a placer's unmeasured first run, which compiles its kernels."""
-ERRORS = 4096
-"""Bytes at the end of a program's stderr that are read."""
 START = b'{"instance": '
 """Beginning of every line of results."""
 PLACEHOLDERS = ("problem", "answer", "objective", "seconds", "seed")
@@ -454,6 +451,6 @@ def _keep_better(file: Path, document: dict[str, Any], judge: Objective) -> None
 def _last_line(errors: Any) -> str:
     """Last line that a program printed on stderr."""
     errors.seek(0, 2)
-    errors.seek(max(0, errors.tell() - ERRORS))
+    errors.seek(max(0, errors.tell() - MAX_PRINTED))
     lines = errors.read().decode(errors="replace").strip().splitlines()
     return shown(lines[-1], 300) if lines else ""

@@ -27,12 +27,11 @@ from streamplace.library.folder import (
     open_library,
     write_checksums,
 )
+from streamplace.model.arrays import ROUNDING
 from streamplace.model.messages import quoted, shown
 
 LARGEST = 64 * 2**20
 """Bytes of a submitted file, up to which it is read into memory; the checker takes larger ones."""
-MIN_GAIN = 1e-9
-"""Smallest relative improvement of a value; values are stated with at least ten digits."""
 
 
 class SubmittedJson(TypedDict):
@@ -153,12 +152,12 @@ def _better(
     else:
         changed = replace(entry, value=result.value)
         gain = entry.sense * (result.value - entry.value) / (abs(entry.value) or 1.0)
-        if entry.sense * (result.value - entry.bound) > MIN_GAIN * abs(entry.bound):
+        if entry.sense * (result.value - entry.bound) > ROUNDING * abs(entry.bound):
             raise FormatError(
                 f"{where}: the value {result.value:.12g} is better than the proven bound "
                 f"{entry.bound:.12g}; please report both"
             )
-    if gain <= MIN_GAIN:
+    if gain <= ROUNDING:
         return None
     if changed.gap > CLOSED:
         return replace(changed, closed=False, proof_seconds=None)

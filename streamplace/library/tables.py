@@ -28,7 +28,7 @@ PROOFS = {
 }
 SHIFT = 0.01
 """Shift of gaps in their geometric mean, so that gaps of 0 count."""
-SAME = 1e-6
+SOLVED = 1e-6
 """Gap to the best known value up to which an entry counts as solved."""
 METHOD_HEAD = (
     "method", "time limit", "answers", "solved", "ratio to best", "ratio to bound",
@@ -317,7 +317,7 @@ def _summary(
         limit,
         len(pairs),
         sum(answered),
-        sum(gap <= SAME for gap in to_best) / len(pairs),
+        sum(gap <= SOLVED for gap in to_best) / len(pairs),
         _ratio(to_best, answered),
         _ratio(to_bound, answered),
         _shifted_mean(to_best),

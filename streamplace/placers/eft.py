@@ -4,6 +4,7 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.passes import GIPH, schedule
 
+from streamplace.learn.walker import STEPS_PER_OPERATOR
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
@@ -12,8 +13,6 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.scheduling.insertion import ready_at
 from streamplace.scheduling.tasks import Tasks, tasks_of
-
-STEPS_PER_TASK = 2
 
 
 @placer("eft", objectives=("makespan",))
@@ -30,7 +29,7 @@ def eft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     tasks, rng = tasks_of(problem), np.random.default_rng(seed)
     meter = Meter(budget, 1)
     best = Incumbent[Ints](objective.better, meter)
-    left = budget.evaluations or 1 + STEPS_PER_TASK * problem.n_operators
+    left = budget.evaluations or 1 + STEPS_PER_OPERATOR * problem.n_operators
     place = random_placements(problem, 1, rng)[0]
     while left > 0 and meter.chunk(1):
         value = float(objective.evaluate(problem, place[None])[0])

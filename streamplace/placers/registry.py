@@ -18,13 +18,11 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import require_conditions
 from streamplace.objectives.registry import Objective
-from streamplace.placers.result import Improvement, Result
+from streamplace.placers.result import PROVEN, Improvement, Result
 from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
 
 LOG = logging.getLogger(__name__)
-CLOSE = 1e-6
-"""Relative difference that rounding may cause between a search and its evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +236,7 @@ def verified(result: Result) -> Result:
 
 
 def _equal(a: float, b: float) -> bool:
-    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+    return abs(a - b) <= PROVEN * max(abs(a), abs(b))
 
 
 @lru_cache

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DRAWN = (".svg", ".png", ".pdf")
 PROVEN = 1e-6
-"""Relative distance from the bound within which a value counts as the best possible."""
+"""Relative distance within which a value counts as its bound, or as what its search says."""
 
 
 @dataclass(frozen=True, slots=True)

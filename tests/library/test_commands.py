@@ -9,8 +9,7 @@ import pytest
 
 from streamplace.cli.library import run_
 from streamplace.library import check_files, open_library
-from streamplace.library.confined import RunLimits
-from streamplace.library.runs import MEMORY
+from streamplace.library.confined import MEMORY, RunLimits
 from streamplace.model.units import size_bytes
 
 

@@ -17,9 +17,9 @@ from streamsim.jit import borrowing_kernel, kernel
 from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.kernels import drawn_open
-from streamplace.model.arrays import Bools, Floats, Ints, Singles
+from streamplace.model.arrays import ROUNDING, Bools, Floats, Ints, Singles
 from streamplace.model.devices import SLACK
-from streamplace.papers.doppler.features import FLAT, N_DEVICE, DopplerFeatures
+from streamplace.papers.doppler.features import N_DEVICE, DopplerFeatures
 from streamplace.scheduling.tasks import Tasks, transfer
 
 SLOPE = 0.1
@@ -262,7 +262,7 @@ def _compare(unit: float, buffers: StepBuffers) -> None:
         for a in range(d):
             spread += (buffers.plain[a, f] - mean) ** 2 / d
         scale = unit if unit > 0 else np.sqrt(spread)
-        flat = np.sqrt(spread) <= FLAT * most
+        flat = np.sqrt(spread) <= ROUNDING * most
         for a in range(d):
             buffers.looks[a, f] = 0.0 if flat else (buffers.plain[a, f] - mean) / scale
 

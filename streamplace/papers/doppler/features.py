@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsim.jit import kernel
 from streamsim.passes.sending import sending_times
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
@@ -20,8 +20,6 @@ DEVICE_FEATURES = ("computing", "inputs' computing", "first start", "last end", 
 """Appendix D.2; inputs are the task's inputs that were placed on the device."""
 N_TASK, N_DEVICE = len(TASK_FEATURES), len(DEVICE_FEATURES)
 FEATURES = [*TASK_FEATURES, *DEVICE_FEATURES]
-FLAT = 1e-9
-"""Features that differ by a smaller share than this do not differ."""
 
 
 class DopplerFeatures(NamedTuple):
@@ -78,7 +76,7 @@ def standardised(values: NDArray[Any]) -> Floats:
     [-1.0, 1.0]
     """
     spread = values.std() if len(values) else 0.0
-    if spread <= FLAT * np.abs(values).max(initial=0.0):
+    if spread <= ROUNDING * np.abs(values).max(initial=0.0):
         return np.zeros_like(values)
     return np.asarray((values - values.mean()) / spread)
 

@@ -28,7 +28,7 @@ import numpy as np
 from streamsim.equation import link_loads
 from streamsim.jit import kernel
 
-from streamplace.model.arrays import TIE, Floats, Ints, Longs
+from streamplace.model.arrays import ROUNDING, TIE, Floats, Ints, Longs
 from streamplace.placers.exact.rate.units import Units
 
 MOST_STATES = 200_000
@@ -41,8 +41,6 @@ MOST_COVERINGS = 50_000
 MOST_PATTERNS = 2_000
 DIGITS = 12
 NO, YES, UNKNOWN = 0, 1, -1
-MARGIN = 1e-9
-"""Margin of sums of work for rounding, as a share of the cut."""
 MOST_BITS, MOST_WORDS, MOST_STEPS = 62, 4_000, 200_000
 """Limits of the words of patterns: bits, words, and steps to enumerate them."""
 
@@ -229,7 +227,7 @@ def patterns_below(units: Units, cut: float) -> Patterns:
     if sum(bits) > MOST_BITS:
         return _no_patterns()
     shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
-    least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - MARGIN * cut
+    least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - ROUNDING * cut
     word, work = _enumerate(hub, shift, least, cut)
     if len(word) > MOST_WORDS:
         return _no_patterns()

@@ -23,9 +23,9 @@ from streamsim.equation import (
 )
 from streamsim.jit import borrowing_kernel
 
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import ROUNDING, Floats, Ints, Longs
 from streamplace.model.devices import SLACK
-from streamplace.placers.exact.rate.bounds import MARGIN, Limits, Patterns
+from streamplace.placers.exact.rate.bounds import Limits, Patterns
 from streamplace.placers.exact.rate.units import Units, unit_handling
 
 EXHAUSTED, IMPROVED, PAUSED = 0, 1, 2
@@ -136,7 +136,7 @@ def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
     chosen, fewest, rank, need = -1, n_devices + 1, 0.0, 0.0
     search.left[t] = 0
     search.unit[t] = _first_free(search)
-    if not _match(limits.patterns, search, MARGIN * limits.cut):
+    if not _match(limits.patterns, search, ROUNDING * limits.cut):
         return
     for u in range(n):
         if search.place[u] >= 0:
@@ -153,7 +153,7 @@ def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
         if count == 0:
             break
     search.unit[t] = chosen
-    if fewest > 0 and _supply(limits, search, t) >= need - MARGIN * limits.cut:
+    if fewest > 0 and _supply(limits, search, t) >= need - ROUNDING * limits.cut:
         _order(units, limits, search, t, chosen)
 
 

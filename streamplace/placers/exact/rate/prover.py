@@ -21,7 +21,7 @@ from streamsim.equation import (
 )
 from streamsim.jit import borrowing_kernel, kernel
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.placers.exact.rate import assignment, bounds
 from streamplace.placers.exact.rate.branch_and_bound import (
     EXHAUSTED,
@@ -37,8 +37,6 @@ from streamplace.placers.exact.solver import effort_of
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
-TOLERANCE = 1e-9
-"""Least share by which a placement is better; far above all rounding errors."""
 MOVES, NODES_FIRST = 3_000, 3_000
 MOVES_MORE, NODES_MORE = 50_000, 4_000_000
 MOVES_NAMING = 10_000
@@ -79,7 +77,7 @@ class Prover:
     @property
     def done(self) -> bool:
         """Whether the best placement is proven."""
-        return self.peak <= self.least * (1 + 4 * TOLERANCE)
+        return self.peak <= self.least * (1 + 4 * ROUNDING)
 
     def prove(self) -> None:
         """Apply all methods until done or out of budget."""
@@ -96,7 +94,7 @@ class Prover:
     def try_full_rate(self) -> None:
         """Search for a placement without overload by the quick methods, while one may exist."""
         for step, effort in self._quick_methods:
-            if self.done or self._meter.over or self.least > 1 + 4 * TOLERANCE:
+            if self.done or self._meter.over or self.least > 1 + 4 * ROUNDING:
                 return
             step(effort)
 
@@ -112,7 +110,7 @@ class Prover:
 
     @property
     def _cut(self) -> float:
-        return self.peak * (1 - TOLERANCE)
+        return self.peak * (1 - ROUNDING)
 
     def _adopt(self, place: Ints) -> None:
         """Keep a placement of the units if it is better, and legal: relaxations may break rules."""
@@ -123,7 +121,7 @@ class Prover:
 
     def _exclude(self, load: float) -> None:
         """Raise the bound: no placement has a peak below the load."""
-        self.least = max(self.least, load * (1 - TOLERANCE))
+        self.least = max(self.least, load * (1 - ROUNDING))
 
     def _warm(self, moves: int) -> None:
         """Anneal in slices from the best placement."""
@@ -187,7 +185,7 @@ class Prover:
             return self._exclude(self._cut)
         high = self._cut
         for _ in range(HALVINGS):
-            if self._meter.over or high <= self.least * (1 + TOLERANCE):
+            if self._meter.over or high <= self.least * (1 + ROUNDING):
                 break
             middle = (self.least + high) / 2
             if self._refuted(middle, steps):

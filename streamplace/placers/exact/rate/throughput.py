@@ -15,13 +15,13 @@ from streamsim import throughput
 from streamsim.equation import n_resources
 from streamsim.filling import flow_shares
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import ROUNDING, Floats, Ints
 from streamplace.model.level import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.rate.bounds import powers
-from streamplace.placers.exact.rate.prover import MOVES, SLICE, SLICE_CELLS, TOLERANCE, Prover
+from streamplace.placers.exact.rate.prover import MOVES, SLICE, SLICE_CELLS, Prover
 from streamplace.placers.exact.rate.units import Units, are_legal, units_of
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
@@ -115,7 +115,7 @@ def _prove_constants(
             units, _ = units_of(problem, aim)
             prover = provers(units, best)
             prover.prove()
-            refuted = prover.least > aim * (1 + TOLERANCE)
+            refuted = prover.least > aim * (1 + ROUNDING)
             if refuted:
                 least = prover.least
             reached = float(throughput(problem.instance, prover.place[unit][None])[0])
