@@ -133,26 +133,16 @@ def test_runs_of_another_command_or_limit_are_not_taken_for_those_that_are_asked
     assert [file.name for file in answers.iterdir()] == [f"random-00.throughput.{name}.json"]
 
 
-def test_the_better_answer_of_several_time_limits_is_kept(folder: Path, tmp_path: Path) -> None:
+def test_a_better_answer_is_kept(
+    folder: Path, program: Callable[[str], str], tmp_path: Path
+) -> None:
     """Even if a method finds a worse one in more time."""
-    library = open_library(folder)
-    best = library.solution_file(library.entry("random-00", "throughput"))
-    program = tmp_path / "forgets.py"
-    program.write_text(
-        "import json, sys\n"
-        "problem, best, answer, seconds = sys.argv[1:]\n"
-        "place = json.load(open(best))['place']\n"
-        "place = place if float(seconds) == 1 else [0] * len(place)\n"
-        "assignment = {f'v{v}': f'd{d}' for v, d in enumerate(place)}\n"
-        "json.dump({'assignment': assignment}, open(answer, 'w'))\n"
-    )
-    command = f"forgets={sys.executable} -S {program} {{problem}} {best} {{answer}} {{seconds}}"
-    first, second = run_methods(
-        commands=[command], instances=["random-00"], seconds=[1, 2], solutions=tmp_path / "answers"
-    )
-    (file,) = (tmp_path / "answers").iterdir()
-    assert json.loads(file.read_text())["value"] == first.value
-    assert second.value != first.value
+    file = tmp_path / "random-00.throughput.single.json"
+    options = {"instances": ["random-00"], "objective": "throughput", "solutions": tmp_path}
+    for present in (0.0, 1.0):
+        file.write_text(json.dumps({"value": present}))
+        (record,) = run_methods(commands=[program("single")], **options)
+        assert json.loads(file.read_text())["value"] == max(present, record.value)
 
 
 @pytest.mark.slow
