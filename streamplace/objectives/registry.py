@@ -269,9 +269,8 @@ class Condition:
         bound = self.objective.limit if bound is None else bound
         if bound is None or self.sense != self.objective.sense:
             return
-        if self.objective.better(self.limit, bound) and abs(self.limit - bound) > ROUNDING * abs(
-            bound
-        ):
+        beyond = abs(self.limit - bound) > ROUNDING * abs(bound)
+        if beyond and self.objective.better(self.limit, bound):
             raise PlacementError(
                 f"no placement meets {self.text}: {self.objective.name} is "
                 f"{self.objective.format(bound)} at best; ask for that or {self.looser}"

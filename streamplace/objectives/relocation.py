@@ -204,9 +204,7 @@ class Relocated(Displayed):
         sheet = Sheet(("moves", "", "state transfer", "start"), rows)
         if not rows:
             return ()
-        return brief_and_detail(
-            lambda is_brief: with_rest(sheet, FEW_NAMED if is_brief else MOST_ROWS)
-        )
+        return brief_and_detail(lambda brief: with_rest(sheet, FEW_NAMED if brief else MOST_ROWS))
 
 
 def explain_moves(
