@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from library_documents import instance_document
 from library_plan_instances import plan_document
 from library_planted import (
     PlantedInstance,
@@ -15,7 +16,6 @@ from library_planted import (
 
 from streamplace import Cluster, Offer, Operator, Problem, Stream, StreamGraph, generate
 from streamplace.io.problems import read_problems
-from streamplace.library.documents import instance_document
 from streamplace.model import Device
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue

@@ -1,8 +1,7 @@
-"""Instances and solutions of the library as documents of the checker, and as problems."""
+"""Instances of the library as problems, and placements as solutions for the checker."""
 
 from typing import Annotated, Any, Literal
 
-import networkx as nx
 import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -11,7 +10,7 @@ from streamplace.errors import FormatError, ProblemError
 from streamplace.io.fields import ListOf, TableOf
 from streamplace.io.files import located
 from streamplace.io.parsing import parse_as
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
@@ -77,60 +76,6 @@ def _check_sizes(document: InstanceJson) -> None:
                 f"{field} do not fit the {n_kinds} kinds and {n_operators} operators; "
                 "make the instance again"
             )
-
-
-def instance_document(problem: Problem, objective: Objective) -> dict[str, Any]:
-    """Convert a problem to an instance of the library, in whole numbers.
-
-    Operators are numbered in topological order, as in `library_problem`. All sources run at the
-    same share of their rates. Windows are represented by their output at full rate.
-
-    Raises
-    ------
-    ProblemError
-        When instances of the library cannot express the problem.
-    """
-    _check(problem, objective)
-    instance, kinds = problem.instance, problem.interchangeable
-    first = np.unique(kinds, return_index=True)[1]
-    if objective.kind == "pass":
-        one_pass = problem.one_pass
-        work = one_pass.work[:, instance.device_type[first]]
-        size, per_byte = one_pass.streams["size"], one_pass.links["seconds_per_byte"]
-    else:
-        work = (instance.input_rate[:, None] * instance.seconds)[:, instance.device_type[first]]
-        size, per_byte = instance.traffic, None
-    order = instance.order
-    number = np.empty(problem.n_operators, np.int64)
-    number[order] = np.arange(problem.n_operators)
-    allowed = _allowed(problem)[:, first]
-    memory = np.ceil(problem.graph.operators.memory)
-    operators = [
-        {
-            "pieces": 1,
-            "memory": int(memory[v]),
-            "work": [
-                round(float(x) * SECOND) if may else None
-                for x, may in zip(work[v], allowed[v], strict=True)
-            ],
-        }
-        for v in order.tolist()
-    ]
-    ends = zip(number[instance.source].tolist(), number[instance.target].tolist(), strict=True)
-    streams = sorted(
-        [u, v, round(BITS * bits)] for (u, v), bits in zip(ends, size.tolist(), strict=True)
-    )
-    document = {
-        "name": problem.graph.name,
-        "objective": objective.name,
-        "second": SECOND,
-        "kinds": [_kind(problem, d, per_byte is not None) for d in first.tolist()],
-        "devices": kinds.tolist(),
-        "links": _links(problem, kinds, per_byte),
-        "operators": operators,
-        "streams": streams,
-    }
-    return _connected(document)
 
 
 def library_problem(document: dict[str, Any]) -> Problem:
@@ -204,79 +149,6 @@ def starting_order(problem: Problem, placement: Placement) -> list[int]:
     times = schedule(problem.one_pass, placement.index, rules, priorities=priorities)
     index = np.arange(problem.n_operators)
     return [int(v) for v in np.lexsort((index, times.finish, times.start))]
-
-
-def _check(problem: Problem, objective: Objective) -> None:
-    """Raise ProblemError for features that instances of the library cannot express."""
-    instance, constraints = problem.instance, problem.constraints
-    cores = instance.cores
-    refused = {
-        "groups of operators that are together or apart": constraints.colocate
-        or constraints.exlocate,
-        "costs of remote tuples": instance.overhead or instance.overhead_per_byte or instance.gap,
-        "streams that share an input": any(problem.graph.streams.input),
-        "devices with several cores": objective.kind == "pass" and (cores > 1).any(),
-        "operators with fewer subtasks than a device has cores": objective.kind != "pass"
-        and instance.parallelism.min() < cores.max(),
-        "constant loads of operators": objective.kind != "pass" and len(instance.constant),
-        "operators with a max_rate": objective.kind != "pass" and len(instance.max_rate),
-    }
-    for what, present in refused.items():
-        if present:
-            raise ProblemError(f"instances of the library cannot express {what}")
-
-
-def _allowed(problem: Problem) -> Bools:
-    rules = problem.rules
-    if rules is None:
-        return np.ones((problem.n_operators, problem.n_devices), np.bool_)
-    return np.asarray(rules.allowed[rules.unit])
-
-
-def _kind(problem: Problem, d: int, in_links: bool) -> dict[str, int]:
-    """Limits of a device; if a pass is timed, links have those of network cards."""
-    instance, memory = problem.instance, float(problem.cluster.devices.memory[d])
-    limits = {"cpu": int(instance.cores[d]) * SECOND}
-    if np.isfinite(memory):
-        limits["memory"] = int(memory)
-    for name, per_byte in (("out", instance.egress[d]), ("in", instance.ingress[d])):
-        if per_byte > 0 and not in_links:
-            limits[name] = round(BITS / float(per_byte))
-    return limits
-
-
-def _links(problem: Problem, kinds: Ints, per_byte: Floats | None) -> list[list[list[int]]]:
-    """Units of time per bit, and latency, between devices of each pair of kinds."""
-    instance = problem.instance
-    slowest = instance.seconds_per_byte if per_byte is None else per_byte
-    per_bit: Floats = slowest / BITS * SECOND
-    latency: Floats = instance.latency * SECOND
-    devices = [np.flatnonzero(kinds == k).tolist() for k in range(int(kinds.max()) + 1)]
-    return [
-        [[round(float(per_bit[a[0], b[-1]])), round(float(latency[a[0], b[-1]]))] for b in devices]
-        for a in devices
-    ]
-
-
-def _connected(document: dict[str, Any]) -> dict[str, Any]:
-    """Join the parts of an instance, so that all sources run at the same share of their rates.
-
-    Parts of a graph without streams between them are joined by an operator without work.
-    """
-    operators = range(len(document["operators"]))
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(operators)
-    graph.add_edges_from((u, v) for u, v, _ in document["streams"])
-    if nx.is_connected(graph):
-        return document
-    targets = {v for _, v, _ in document["streams"]}
-    sources = [v for v in operators if v not in targets]
-    free = {"pieces": 1, "memory": 0, "work": [0] * len(document["kinds"])}
-    streams = [[u + 1, v + 1, bits] for u, v, bits in document["streams"]]
-    return document | {
-        "operators": [free, *document["operators"]],
-        "streams": [*([0, v + 1, 0] for v in sources), *streams],
-    }
 
 
 def _device(name: str, kind: dict[str, int]) -> Device:

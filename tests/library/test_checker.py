@@ -16,12 +16,12 @@ from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph
 from streamplace.errors import ProblemError
-from streamplace.library.documents import instance_document, library_problem, solution_document
+from streamplace.library.documents import library_problem, solution_document
 from streamplace.model import Cluster, Constraints, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
-INSTANCES = benchmark_modules("library_plan_instances", "library_planted")
+INSTANCES = benchmark_modules("library_documents", "library_plan_instances", "library_planted")
 PLANTED = INSTANCES.library_planted
 SAME = 1e-12
 FEW = settings(max_examples=settings().max_examples // 4)
@@ -56,7 +56,8 @@ def library_problems(draw: Any, **kinds: Any) -> Problem:
 
 def document_of(problem: Problem, objective: str) -> dict[str, Any]:
     """Return an instance as the checker reads it."""
-    return dict(json.loads(json.dumps(instance_document(problem, OBJECTIVES[objective]))))
+    made = INSTANCES.library_documents.instance_document(problem, OBJECTIVES[objective])
+    return dict(json.loads(json.dumps(made)))
 
 
 def value(problem: Problem, objective: str, place: Any, *order: Any) -> float:

@@ -6,13 +6,14 @@ from benchmark_modules import benchmark_modules
 from streamsim import throughput
 
 from streamplace.errors import ProblemError
-from streamplace.library.documents import instance_document
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue, Offer
 
-INSTANCES = benchmark_modules("library_plan_instances").library_plan_instances
+MODULES = benchmark_modules("library_documents", "library_plan_instances")
+instance_document = MODULES.library_documents.instance_document
+plan_document = MODULES.library_plan_instances.plan_document
 
 
 def graph(constant: float = 50.0, **sink: object) -> StreamGraph:
@@ -56,4 +57,4 @@ def test_the_library_refuses_what_its_instances_cannot_express() -> None:
         instance_document(Problem(graph(), Cluster.uniform(2)), OBJECTIVES["throughput"])
     keyed = graph(50.0, max_parallelism=4)
     with pytest.raises(ProblemError, match=reason):
-        INSTANCES.plan_document(keyed, Catalogue.of([Offer("small", 1.0)]))
+        plan_document(keyed, Catalogue.of([Offer("small", 1.0)]))

@@ -9,14 +9,15 @@ from streamplace import what_if
 from streamplace.errors import GraphError, ProblemError, StreamplaceError
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.graphs import graph_from_dict
-from streamplace.library.documents import instance_document
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.model.operators import Operators
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue, Offer
 
-INSTANCES = benchmark_modules("library_plan_instances").library_plan_instances
+MODULES = benchmark_modules("library_documents", "library_plan_instances")
+instance_document = MODULES.library_documents.instance_document
+plan_document = MODULES.library_plan_instances.plan_document
 
 
 def graph(most: float | str = 2500.0, **sink: object) -> StreamGraph:
@@ -101,4 +102,4 @@ def test_the_library_refuses_what_its_instances_cannot_express() -> None:
     with pytest.raises(ProblemError, match="cannot express operators with a max_rate"):
         instance_document(Problem(graph(), Cluster.uniform(2)), OBJECTIVES["throughput"])
     with pytest.raises(ProblemError, match="cannot express a max_rate of operators"):
-        INSTANCES.plan_document(graph(max_parallelism=4), Catalogue.of([Offer("small", 1.0)]))
+        plan_document(graph(max_parallelism=4), Catalogue.of([Offer("small", 1.0)]))
