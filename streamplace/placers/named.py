@@ -94,7 +94,7 @@ def aliased_placers(texts: Iterable[str]) -> tuple[AliasedPlacer, ...]:
             continue
         if not alias:
             raise SettingError(f"{quoted('=' + spec)} has an empty alias; write ALIAS=PLACER")
-        if _is_placer(alias):
+        if alias in PLACERS or alias.removesuffix("-oracle") in PLACERS:
             raise SettingError(
                 f"the alias {quoted(alias)} is the name of a placer; choose another alias"
             )
@@ -120,10 +120,6 @@ def label_of(name: str, texts: Iterable[str]) -> str:
     'base'
     """
     return {one.spec: one.label for one in aliased_placers(texts)}.get(name, name)
-
-
-def _is_placer(name: str) -> bool:
-    return name in PLACERS or name.removesuffix("-oracle") in PLACERS
 
 
 def with_weights(placer: Placer, weights: Path) -> Placer:

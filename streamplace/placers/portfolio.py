@@ -49,28 +49,18 @@ class Member:
         return self.seconds(problem.n_operators, problem.n_devices)
 
 
-def _single(n: int, d: int) -> float:
-    return d * (2e-5 + 4e-8 * n)
-
-
-def _fuser_oracle(n: int, d: int) -> float:
-    return d * (3e-4 + 5e-5 * n)
-
-
 def _metis(n: int, d: int) -> float:
     """Estimate METIS; direct cuts into many parts take long on any graph."""
     return 8e-5 + 2e-6 * n + (0.0 if d <= RECURSIVE_UP_TO else 2e-3 + 3e-4 * d)
 
 
-def _metis_oracle(n: int, d: int) -> float:
-    return sum(_metis(n, k) for k in range(1, d + 1))
-
-
-EVERY_METIS = Member("metis-oracle", _metis_oracle, share=0.25)
+EVERY_METIS = Member(
+    "metis-oracle", lambda n, d: sum(_metis(n, k) for k in range(1, d + 1)), share=0.25
+)
 CHEAP = (
-    Member("single", _single),
+    Member("single", lambda n, d: d * (2e-5 + 4e-8 * n)),
     EVERY_METIS,
-    Member("fuser-oracle", _fuser_oracle),
+    Member("fuser-oracle", lambda n, d: d * (3e-4 + 5e-5 * n)),
     Member("metis", _metis, per_device=False),
 )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.arrays import TIE, Floats, Ints
+from streamplace.model.arrays import TIE, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -53,16 +53,12 @@ def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedul
         return Judged(placement, objective.value(problem, placement))
     eager = problem.placement(schedule.place, -schedule.start)
     value = objective.value(problem, eager)
-    single = problem.cached("one core each", _has_one_core_each)
+    single = bool((problem.cluster.devices.cores == 1).all())
     if not objective.ordered or (single and value <= schedule.finish.max() * (1 + TIE)):
         return Judged(eager, value)
-    held = problem.placement(schedule.place, line_ranks(problem, schedule), "order")
+    held = problem.placement(schedule.place, falling(planned_order(problem, schedule)), "order")
     planned = objective.value(problem, held)
     return Judged(held, planned) if objective.better(planned, value) else Judged(eager, value)
-
-
-def _has_one_core_each(problem: Problem) -> bool:
-    return bool(problem.cluster.devices.cores.max() == 1)
 
 
 def without_order(problem: Problem, schedule: ListSchedule) -> Placement:
@@ -70,11 +66,6 @@ def without_order(problem: Problem, schedule: ListSchedule) -> Placement:
     if schedule.complete:
         return problem.placement(schedule.place)
     return problem.placement(problem.repaired(np.maximum(schedule.place, 0)))
-
-
-def line_ranks(problem: Problem, schedule: ListSchedule) -> Floats:
-    """Priorities with which devices that hold the order run the schedule as planned."""
-    return falling(planned_order(problem, schedule))
 
 
 def planned_order(problem: Problem, schedule: ListSchedule) -> Ints:

@@ -247,9 +247,9 @@ class Sustained(Displayed):
         if self.links or self.cards:
             parts.append(Brief(self._network_sheet()))
         if self.links:
-            parts.append(Detail(_link_sheet(self.links)))
+            parts.append(Detail(_sheet_of("link", map(_link_row, self.links))))
         if self.cards:
-            parts.append(Detail(_card_sheet(self.cards)))
+            parts.append(Detail(_sheet_of("network card", map(_card_row, self.cards))))
         parts.append(_users(self.bottleneck))
         return Report((*parts, *self._advice(), *assumed(self.assumptions)), self._title())
 
@@ -403,9 +403,8 @@ def _users(limit: FullestResource) -> str:
     return f"{what}, carrying {carried}"
 
 
-def _link_sheet(links: tuple[LinkLoad, ...]) -> Sheet:
-    rows = tuple(map(_link_row, links))
-    return with_rest(Sheet(("link", "load", "", "carrying"), rows))
+def _sheet_of(noun: str, rows: Iterable[tuple[Cell, ...]]) -> Sheet:
+    return with_rest(Sheet((noun, "load", "", "carrying"), tuple(rows)))
 
 
 def _link_row(link: LinkLoad, operators: Mapping[str, str] | None = None) -> tuple[Cell, ...]:
@@ -414,11 +413,6 @@ def _link_row(link: LinkLoad, operators: Mapping[str, str] | None = None) -> tup
     if link.bandwidth_bps is None:
         return name, "—", "", carrying
     return name, percent(link.load), Bar(link.load), carrying
-
-
-def _card_sheet(cards: tuple[CardLoad, ...]) -> Sheet:
-    rows = tuple(map(_card_row, cards))
-    return with_rest(Sheet(("network card", "load", "", "carrying"), rows))
 
 
 def _card_row(card: CardLoad, operators: Mapping[str, str] | None = None) -> tuple[Cell, ...]:

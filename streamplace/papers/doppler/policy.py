@@ -279,7 +279,10 @@ class TrainedDoppler:
 
     def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
         """Place every problem greedily."""
-        return [problem.placement(self._greedy(problem)) for problem in problems]
+        with one_thread(), torch.no_grad():
+            prepared = (PreparedProblem.of(problem, self.config) for problem in problems)
+            rows = [one.greedy(one.outputs(self.module), self.config) for one in prepared]
+        return [problem.placement(row) for problem, row in zip(problems, rows, strict=True)]
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Legal placements [S, N] of one problem, drawn from both policies."""
@@ -288,11 +291,6 @@ class TrainedDoppler:
             prepared = PreparedProblem.of(problem, self.config)
             outputs, record = prepared.outputs(self.module), new_record(prepared.features, 0)
             return prepared.run(outputs, self.config, numbers, record, taught=False)
-
-    def _greedy(self, problem: Problem) -> Ints:
-        with one_thread(), torch.no_grad():
-            prepared = PreparedProblem.of(problem, self.config)
-            return prepared.greedy(prepared.outputs(self.module), self.config)
 
 
 @loaded

@@ -40,10 +40,6 @@ class Measured(NamedTuple):
     static: int  # bytes that a device holds to run it
     startup_ms: tuple[float, float]  # on types a and c; b was not measured and is taken for an a
 
-    def startup_s(self, kind: str) -> float:
-        """Seconds that starting takes on a type."""
-        return self.startup_ms[1 if kind == "c" else 0] / 1e3
-
 
 MEASURED = {
     "camera": Measured((53, 36, 9), 11_494, 72_173_525, (4273.73, 794.66)),
@@ -57,15 +53,10 @@ NOTHING = Measured((0, 0, 0), 0, 0, (0, 0))
 NEED_GPU = frozenset({"camera", "lidar"})
 
 
-def type_tag(kind: str) -> str:
-    """Tag of devices of a type."""
-    return f"type-{kind}"
-
-
 def moving(kinds: Sequence[str], types: Sequence[str]) -> Moving:
     """Table 2: bytes that tasks of these kinds send when they move, and their start-up times."""
     tasks = [MEASURED.get(kind, NOTHING) for kind in kinds]
-    startup = [[task.startup_s(kind) for kind in types] for task in tasks]
+    startup = [[task.startup_ms[kind == "c"] / 1e3 for kind in types] for task in tasks]
     return Moving([task.message for task in tasks], startup)
 
 
@@ -255,7 +246,7 @@ def _cluster(names: list[str], types: list[str], position: Floats) -> Cluster:
     devices = Devices(
         names,
         mips=[round(totals["c"] / totals[kind], 3) for kind in types],
-        tags=[{"gpu", type_tag(kind)} for kind in types],
+        tags=[{"gpu", f"type-{kind}"} for kind in types],
     )
     return Cluster(devices, bandwidth, np.zeros_like(apart))
 

@@ -73,7 +73,8 @@ def draw_network(shape: NetworkShape, rng: np.random.Generator) -> DeviceNetwork
     inverse = symmetric(around(rng, 1 / BANDWIDTH, shape.bandwidth_spread, (size, size)))
     speed = around(rng, SPEED, shape.speed_spread, size)
     has = draw_hardware(shape.support, size, rng)
-    supply_missing(has, rng)
+    missing = np.flatnonzero(~has.any(axis=0))
+    has[rng.integers(size, size=len(missing)), missing] = True
     return DeviceNetwork(tuple(f"d{d}" for d in range(size)), speed, has, delay, inverse)
 
 
@@ -84,12 +85,6 @@ def draw_hardware(support: float, size: int, rng: np.random.Generator) -> NDArra
     bare = ~has.any(axis=1)
     has[bare, only[bare]] = True
     return has
-
-
-def supply_missing(has: NDArray[np.bool_], rng: np.random.Generator) -> None:
-    """Give every hardware type that no device has to one of them, in place."""
-    missing = np.flatnonzero(~has.any(axis=0))
-    has[rng.integers(len(has), size=len(missing)), missing] = True
 
 
 def symmetric(drawn: Floats) -> Floats:

@@ -58,7 +58,7 @@ class Hub(NamedTuple):
 
 def hubs_of(units: Units) -> list[Hub]:
     """Hubs with the most streams, on devices of one class, if their units are of few kinds."""
-    if not units.one_class or units.n_devices < 2:
+    if (units.classes != units.classes[0]).any() or units.n_devices < 2:
         return []
     degree = np.diff(units.start)
     chosen = [u for u in np.argsort(-degree, kind="stable") if degree[u] >= FEWEST_STREAMS]

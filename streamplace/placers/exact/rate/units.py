@@ -57,11 +57,6 @@ class Units(NamedTuple):
         """Whether sending or receiving loads devices."""
         return self.overhead > 0 or self.overhead_per_byte > 0
 
-    @property
-    def one_class(self) -> bool:
-        """Whether all devices, and therefore all links, are equal."""
-        return bool((self.classes == self.classes[0]).all())
-
 
 @inlined_kernel
 def unit_handling(units: Units, tuples: float, traffic: float, d: int) -> float:
