@@ -2,11 +2,10 @@
 
 import pytest
 
-from streamplace.api import place, simulate
+from streamplace.api import simulate
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import Condition, named_objective
-from streamplace.placers.registry import Budget
 
 FAN = StreamGraph.of(
     "fan",
@@ -29,15 +28,6 @@ def test_the_network_is_an_option(options: str, seconds: float) -> None:
     assert told.value == pytest.approx(seconds)
     placement = problem.placement([0, 1, 2, 3])
     assert named_objective(f"makespan{options}").value(problem, placement) == told.value
-
-
-def test_a_search_places_by_the_rules_that_are_asked_for() -> None:
-    problem = Problem(FAN, CLUSTER)
-    result = place(problem, objective="makespan:network=sender", budget=Budget(None, 2000))
-    assert result.objective == "makespan:network=sender"
-    assert result.value == pytest.approx(
-        simulate(problem, result.placement, objective=result.objective).value
-    )
 
 
 def test_streams_of_differing_selectivity_are_messages_of_their_own() -> None:
