@@ -56,8 +56,6 @@ class LibraryInstance:
     operators: Annotated[int, Field(ge=1)]
     devices: Annotated[int, Field(ge=1)]
     origin: str = ""  # source of the instance, such as a family and its parameters
-    family: str = ""  # class of the instance; by default the first word of its name
-    split: Split = "public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +183,6 @@ class Library:
             raise SettingError(f"the library has no instance {quoted(name)}{hint}")
         return instances[name]
 
-    def family(self, name: str) -> str:
-        """Class of an instance."""
-        return self.instance(name).family or name.partition("-")[0]
-
     def entry(self, instance: str, objective: str) -> LibraryEntry:
         """Entry of an instance for an objective."""
         (entry,) = self.select([instance], objective=objective)
@@ -219,7 +213,7 @@ class Library:
         names, families, sizes = set(names), set(families), set(sizes)
         for name in names:
             self.instance(name)
-        every = sorted({self.family(name) for name in self.manifest.instances})
+        every = sorted({class_of(name) for name in self.manifest.instances})
         for kind, chosen, choices in (("class", families, every), ("size", sizes, SIZES)):
             for name in sorted(chosen - set(choices)):
                 raise SettingError(
@@ -230,7 +224,7 @@ class Library:
             entry
             for entry in self.entries
             if (not names or entry.instance in names)
-            and (not families or self.family(entry.instance) in families)
+            and (not families or class_of(entry.instance) in families)
             and (not sizes or entry.size in sizes)
             and (objective is None or entry.objective == objective)
             and (closed is None or entry.closed == closed)
@@ -284,6 +278,11 @@ class Library:
 
         path = self.instance_file(name)
         return instance_problem(read_bytes(path), spot(path))
+
+
+def class_of(name: str) -> str:
+    """Class of an instance: the first word of its name."""
+    return name.partition("-")[0]
 
 
 def open_library(folder: str | PathLike[str] | None = None) -> Library:

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamplace.display.report import Brief, Detail, Heading, Report, Sheet, duration, percent
 from streamplace.errors import SettingError
-from streamplace.library.folder import Library, LibraryEntry, open_library
+from streamplace.library.folder import Library, LibraryEntry, class_of, open_library
 from streamplace.library.runs import LibraryRun, read_all_runs
 from streamplace.model.messages import counted
 from streamplace.objectives.registry import OBJECTIVES
@@ -74,7 +74,7 @@ def entry_document(library: Library, entry: LibraryEntry) -> dict[str, Any]:
         **entry.document(),
         "gap": entry.gap,
         "size": entry.size,
-        "class": library.family(entry.instance),
+        "class": class_of(entry.instance),
         "operators": instance.operators,
         "devices": instance.devices,
         "origin": instance.origin,
@@ -105,7 +105,7 @@ def _classes_sheet(library: Library, entries: Iterable[LibraryEntry]) -> Sheet:
     """Classes of entries: their number, how many are proven, and their sizes."""
     classes: defaultdict[str, list[LibraryEntry]] = defaultdict(list)
     for entry in entries:
-        classes[library.family(entry.instance)].append(entry)
+        classes[class_of(entry.instance)].append(entry)
     rows = []
     for name, group in classes.items():
         instances = [library.instance(entry.instance) for entry in group]
@@ -119,7 +119,7 @@ def _entry_row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:
     instance = library.instance(entry.instance)
     return (
         entry.name,
-        library.family(entry.instance),
+        class_of(entry.instance),
         entry.size,
         str(instance.operators),
         str(instance.devices),
