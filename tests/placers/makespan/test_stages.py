@@ -13,14 +13,13 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.stages import Stages
-from streamplace.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.tasks import tasks_of
 
 TWO_FORKS = [(0, 2), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5)]
 
 
 def row_of_forks(count: int, width: int = 4, **rules: object) -> Problem:
     """Forks and joins, one after the other, on three uneven devices."""
-    rng = np.random.default_rng(count)
     block = width + 1
     pairs = [
         pair
@@ -28,12 +27,11 @@ def row_of_forks(count: int, width: int = 4, **rules: object) -> Problem:
         for branch in range(first + 1, first + block)
         for pair in ((first, branch), (branch, first + block))
     ]
-    return _problem(count * block + 1, pairs, rng, **rules)
+    return _problem(count * block + 1, pairs, count, **rules)
 
 
-def _problem(
-    n: int, pairs: list[tuple[int, int]], rng: np.random.Generator, **rules: object
-) -> Problem:
+def _problem(n: int, pairs: list[tuple[int, int]], seed: int = 0, **rules: object) -> Problem:
+    rng = np.random.default_rng(seed)
     tasks = [Operator(f"v{i}", ipt=float(rng.integers(5, 20)) * 1e6) for i in range(n)]
     streams = [
         Stream(f"v{a}", f"v{b}", payload=float(rng.integers(1, 40))) for a, b in sorted(pairs)
@@ -56,44 +54,39 @@ def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float
     )
 
 
-def widths(tasks: Tasks) -> list[int]:
-    """Tasks of every stage but the cut task that it begins with."""
-    stages = Stages.of(tasks, 100)
-    return [] if stages is None else [len(s.rows) - s.begins for s in stages.stages]
-
-
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 1000), rules=st.sampled_from(["", "together", "pinned"]))
 def test_a_proof_by_stages_is_what_trying_all_finds(seed: int, rules: str) -> None:
     told = {"together": {"colocate": [["v3", "v4"]]}, "pinned": {"pin": {"v2": "d0"}}}
-    problem = _problem(6, TWO_FORKS, np.random.default_rng(seed), **told.get(rules, {}))
+    problem = _problem(6, TWO_FORKS, seed, **told.get(rules, {}))
     least, found = known_by_stages(problem)
     assert found == pytest.approx(least, rel=1e-6)
     assert found == pytest.approx(least_of_all(problem), rel=1e-6)
 
 
-def test_every_join_ends_a_stage() -> None:
-    assert widths(tasks_of(row_of_forks(4))) == [1, 5, 5, 5, 5]
+PAST_V3 = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (3, 4), (4, 5), (5, 6), (6, 7)]
+TWO_ENDS = [(0, 1), (0, 2), (1, 3), (2, 4)]
 
 
-def test_nothing_that_leads_past_a_task_makes_it_a_cut_task() -> None:
-    """A stream past v3 makes one stage of two; two ends, and there is none."""
-    pairs = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (3, 4), (4, 5), (5, 6), (6, 7)]
-    assert widths(tasks_of(_problem(8, pairs, np.random.default_rng(0)))) == [1, 4, 1, 1, 1]
-    pairs = [(0, 1), (0, 2), (1, 3), (2, 4)]
-    assert widths(tasks_of(_problem(5, pairs, np.random.default_rng(0)))) == []
-
-
-def test_tasks_that_stay_together_join_the_stages_between_them() -> None:
-    """Unless the cut task between them is one of them."""
-    across = row_of_forks(4, colocate=[["v1", "v6"]])
-    assert widths(tasks_of(across)) == [1, 10, 5, 5]
-    with_cut_task = row_of_forks(4, colocate=[["v1", "v5", "v6"]])
-    assert widths(tasks_of(with_cut_task)) == [1, 5, 5, 5, 5]
-
-
-def test_rules_about_the_whole_leave_no_stages_to_search() -> None:
-    assert widths(tasks_of(row_of_forks(4, exlocate=[["v1", "v2"]]))) == []
+@pytest.mark.parametrize(
+    ("problem", "found"),
+    [
+        pytest.param(row_of_forks(4), [1, 5, 5, 5, 5], id="every join ends a stage"),
+        pytest.param(_problem(8, PAST_V3), [1, 4, 1, 1, 1], id="a stream leads past a task"),
+        pytest.param(_problem(5, TWO_ENDS), [], id="two ends"),
+        pytest.param(row_of_forks(4, colocate=[["v1", "v6"]]), [1, 10, 5, 5], id="together"),
+        pytest.param(
+            row_of_forks(4, colocate=[["v1", "v5", "v6"]]),
+            [1, 5, 5, 5, 5],
+            id="together with the cut task between them",
+        ),
+        pytest.param(row_of_forks(4, exlocate=[["v1", "v2"]]), [], id="rules about the whole"),
+    ],
+)
+def test_a_pass_splits_at_tasks_that_all_leads_through(problem: Problem, found: list[int]) -> None:
+    """Tasks of every stage but the cut task that it begins with; none where there are no stages."""
+    stages = Stages.of(tasks_of(problem), 100)
+    assert [len(s.rows) - s.begins for s in ([] if stages is None else stages.stages)] == found
 
 
 @pytest.mark.slow
