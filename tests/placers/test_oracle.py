@@ -1,7 +1,8 @@
 import pytest
+from problems import chain
 
 from streamplace.errors import SettingError
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS
@@ -9,12 +10,9 @@ from streamplace.placers.registry import PLACERS
 THROUGHPUT = OBJECTIVES["throughput"]
 
 
-def chain(payload: float, ipt: float, devices: int = 4) -> Problem:
-    """A pipeline of eight operators on 1 MIPS devices joined by 1 kB/s."""
-    operators = [Operator("o0", ipt=ipt, payload=payload, rate=1)]
-    operators += [Operator(f"o{i}", ipt=ipt, payload=payload) for i in range(1, 8)]
-    graph = StreamGraph.of("chain", operators, [Stream(f"o{i}", f"o{i + 1}") for i in range(7)])
-    return Problem(graph, Cluster.uniform(devices, mips=1, bandwidth="8 kbps"))
+def piped(payload: float, ipt: float) -> Problem:
+    """A pipeline of eight operators on four devices of 1 MIPS joined by 1 kB/s."""
+    return Problem(chain(8, ipt, payload, 1.0), Cluster.uniform(4, mips=1, bandwidth="8 kbps"))
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
@@ -27,7 +25,7 @@ def test_one_part_and_as_many_as_devices_are_tried(
     base: str, payload: float, ipt: float, n_devices: int
 ) -> None:
     """Unlike in the paper, one part is among those tried."""
-    result = PLACERS[f"{base}-oracle"].place(chain(payload, ipt), THROUGHPUT)
+    result = PLACERS[f"{base}-oracle"].place(piped(payload, ipt), THROUGHPUT)
     assert result.value == 1
     assert len(result.placement.pes()) == n_devices
 
@@ -35,7 +33,7 @@ def test_one_part_and_as_many_as_devices_are_tried(
 @pytest.mark.parametrize("base", ["metis", "fuser"])
 def test_no_k_beats_the_oracle(base: str) -> None:
     """It is the best of its tries."""
-    problem = chain(payload=400, ipt=4e5)
+    problem = piped(payload=400, ipt=4e5)
     result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
     tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]
     assert result.value == max(tries)
