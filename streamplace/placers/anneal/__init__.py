@@ -4,9 +4,9 @@ For the throughput (`rate`), moves of single operators, swaps, and moves of neig
 a branch) are accepted or rejected by the energy of `walk`, under a falling temperature (`search`).
 Large graphs are searched level by level, from a few hundred groups of operators down to operators
 (`multilevel`). With several sources the fullest resource does not decide alone; the search then
-alternates between the peak and the exact throughput (`sources`). The shortest pass (`passes`) has
-an annealing of its own, over devices and order. For any other objective the search starts from
-placements for a related objective and climbs by plain evaluation (`generic`).
+alternates between the peak and the exact throughput. The shortest pass (`passes`) has an annealing
+of its own, over devices and order. For any other objective the search starts from placements
+for a related objective and climbs by plain evaluation (`generic`).
 
 If METIS with every number of parts is cheap for the time budget, the search starts from its best
 placement, and a minimum of moves is made even if the time is over. A busy machine therefore costs

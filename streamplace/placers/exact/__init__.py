@@ -1,8 +1,8 @@
 """Exact: the best placement, proven, or the best found with a proven bound.
 
 With one source the throughput is min(1, 1 / peak), where the peak is the largest load of any
-device, link, NIC or core; `rate.prover` minimises it. For several sources see `rate.sources`, for
-the makespan `passes.shortest`.
+device, link, NIC or core; `rate.prover` minimises it. For several sources see
+`rate.throughput`, for the makespan `passes.shortest`.
 """
 
 from streamplace.errors import SettingError
