@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from against_cells import DEVICES, KINDS, PARALLELISM, SLOTS_PER_DEVICE, Cell
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
@@ -65,12 +65,10 @@ class Session:
     def start(self) -> str:
         """Start the job, placed by Flink; returns its id when warm.
 
-        It has no quotas meanwhile, but for one that reads what waits in Kafka: that has to last.
+        It has no quotas meanwhile; one that reads what waits in Kafka, only until it runs: that has
+        to last.
         """
-        if self.broker is None:
-            release(self.cluster)
-        else:
-            self.hold()
+        release(self.cluster)
         uploaded = self.cluster.rest.upload(self.jar)
         request: dict[str, Any] = {
             "entryClass": self.cell.entry,
@@ -79,6 +77,8 @@ class Session:
         }
         job = str(self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
         self.cluster.rest.wait_running(job, START_SECONDS)
+        if self.broker is not None:
+            self.hold()
         wait_compiled(self.cluster)
         return job
 
@@ -246,7 +246,7 @@ def session(
 @contextmanager
 def _fed(cluster: LocalCluster, jar: Path, partitions: str, backlog: int) -> Iterator[Broker]:
     """Run a broker beside a cluster, with records that wait."""
-    host = urlsplit(cluster.url).hostname or ""
+    host = str(cluster.settings["jobmanager.rpc.address"])  # that TaskManagers reach
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder), jar, host) as made:
         made.create(*INPUTS, *OUTPUTS, partitions=len(partitions.split(":")))
         for topic in INPUTS:

@@ -33,6 +33,8 @@ from measured_rows import append_row, read_rows
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.errors import StreamplaceError
+from streamplace.model.defaults import SPEED
+from streamplace.model.units import mips
 
 FILE = ROOT / "docs/assets/kafka-plans.jsonl"
 KIND = "Kafka equal"
@@ -87,7 +89,10 @@ def planned(made: Session) -> Row:
     asked: Row = {}
     offers = made.folder / "offers.toml"
     (cores,) = set(KINDS[KIND].cores)
-    offers.write_text(f"[[offers]]\nname = 'one'\nprice = 1\ncores = {cores}\nmemory = '1 GB'\n")
+    speed = f"{cores * mips(SPEED):g} MIPS"
+    offers.write_text(
+        f"[[offers]]\nname = 'one'\nprice = 1\ncores = 1\nmips = '{speed}'\nmemory = '2 GB'\n"
+    )
     with running(made, RATE):
         time.sleep(WARM_UP)
         for times in TIMES:
