@@ -1,10 +1,8 @@
-"""What a budget that counts evaluations promises, of every placer, of plans and of every door."""
+"""What a budget that counts evaluations promises, of every placer and of plans."""
 
-import json
 import math
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,6 @@ import streamplace
 from streamplace import Offer
 from streamplace.errors import SettingError
 from streamplace.families.random_dag import RandomDag, random_dag
-from streamplace.io.clusters import write_cluster
-from streamplace.io.graphs import write_graph
 from streamplace.model import Cluster, Problem, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
@@ -94,40 +90,22 @@ def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(
     assert answered(PLACERS[placer], PROBLEMS[problem], EVALUATIONS, judge) == told(calm)
 
 
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed == 1 else pytest.mark.slow) for seed in range(8)]
+)
 @pytest.mark.parametrize("placer", SEARCHES)
-@pytest.mark.parametrize("judge", ["throughput", "makespan"])
+@pytest.mark.parametrize("judge", ["throughput", "makespan", "devices", "latency"])
 def test_beyond_the_least_work_no_search_looks_at_the_clock(
-    placer: str, judge: str, busy: Callable[[], None]
+    placer: str, judge: str, seed: int, busy: Callable[[], None]
 ) -> None:
-    """Nor does a placer that it asks: a random graph, on which little is proven."""
-    chosen, evaluations = named_placer(placer), SEARCHES[placer]
+    """Nor does a placer that it asks: random graphs of all sizes, on which little is proven."""
+    chosen, problem = named_placer(placer), Problem(drawn(seed, 12 + 12 * seed), Cluster.uniform(4))
     if not chosen.judges(OBJECTIVES[judge]):
         pytest.skip("not for this objective")
-    problem = Problem(drawn(1, 24), Cluster.uniform(4))
-    calm = answered(chosen, problem, evaluations, judge)
+    counts = (40, 3000, SEARCHES[placer]) if SEARCHES[placer] > 3000 else (40, SEARCHES[placer])
+    calm = [answered(chosen, problem, evaluations, judge) for evaluations in counts]
     busy()
-    assert answered(chosen, problem, evaluations, judge) == calm
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(
-    "placer", ["auto", "anneal", "exact", "pilot", "random", "giph:start=auto"]
-)
-def test_random_graphs_of_all_sizes_are_placed_alike(
-    placer: str, seed: int, busy: Callable[[], None]
-) -> None:
-    """By every search and objective, up to 30,000 evaluations."""
-    chosen, problem = named_placer(placer), Problem(drawn(seed, 12 + 12 * seed), Cluster.uniform(4))
-    cases = [
-        (judge, evaluations)
-        for judge in ("throughput", "makespan", "devices", "latency")
-        for evaluations in (40, 3000, 30_000)
-        if chosen.judges(OBJECTIVES[judge])
-    ]
-    calm = [answered(chosen, problem, evaluations, judge) for judge, evaluations in cases]
-    busy()
-    assert [answered(chosen, problem, evaluations, judge) for judge, evaluations in cases] == calm
+    assert [answered(chosen, problem, evaluations, judge) for evaluations in counts] == calm
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -148,34 +126,3 @@ def test_plans_of_so_many_moves_are_the_same_on_a_busy_machine(
     calm = document()
     busy()
     assert document() == calm
-
-
-def test_the_command_line_and_python_mean_the_same_by_evaluations(
-    run: Callable[..., Any], tmp_path: Path, busy: Callable[[], None]
-) -> None:
-    """``place``, ``plan`` and ``compare``; those of Python on a busy machine."""
-    graph = drawn(3)
-    write_graph(graph, tmp_path / "graph.json")
-    write_cluster(GIVEN, tmp_path / "cluster.toml")
-    common = ("graph.json", "--cluster", "cluster.toml", "--evaluations", "500", "--json")
-    placed, planned, compared = (
-        json.loads(run(command, *common, *options).out)
-        for command, options in (
-            ("place", ()),
-            ("plan", ("--rate", "3000")),
-            ("compare", ("--placers", "anneal")),
-        )
-    )
-    busy()
-    asked = graph, tmp_path / "cluster.toml"
-    result = streamplace.place(*asked, budget=Budget(evaluations=500))
-    assert placed["assignment"] == dict(result.placement)
-    plan = streamplace.plan(graph, rate=3000, cluster=asked[1], budget=Budget(evaluations=500))
-    assert planned == json.loads(json.dumps(plan.to_json()))
-    comparison = streamplace.compare(
-        graph, "anneal", cluster=asked[1], budget=Budget(evaluations=500)
-    )
-    rows = [
-        row for by_placer in compared["rates"].values() for row in by_placer["placers"].values()
-    ]
-    assert [row["mean"] for row in rows] == [row.mean for *_, row in comparison.rows()]

@@ -1,6 +1,5 @@
 """What every registered model must satisfy: train, stop, go on exactly, and place."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -14,10 +13,8 @@ from histories import InterruptsEpoch, assert_same
 from problems import chain, diamond, fork_join, heterogeneous
 
 import streamplace
-from streamplace.errors import SettingError
 from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.learner import Learner
-from streamplace.learn.loading import shipped
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import (
@@ -30,7 +27,7 @@ from streamplace.learn.shards import (
     summed,
 )
 from streamplace.learn.training_loop import built
-from streamplace.model import Cluster, Problem
+from streamplace.model import Problem
 from streamplace.model.arrays import Floats, Longs
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
@@ -178,14 +175,6 @@ def test_training_on_other_data_keeps_the_features_it_began_with(
     assert now == then
 
 
-def test_weights_say_all_that_placing_needs(trained: Trained) -> None:
-    """Options that the model accepts, and a mean and deviation for every feature."""
-    document = read_weights(trained.weights).document
-    json.dumps(document, allow_nan=False)
-    MODELS[trained.model].config.model_validate_json(json.dumps(document["config"]))
-    assert document["features"]["names"]
-
-
 LEARNED = tuple(Problem(graph, heterogeneous()) for graph in (diamond(), fork_join(3), chain(4)))
 """Problems whose devices differ in speed."""
 
@@ -241,65 +230,3 @@ def test_memories_go_with_their_problems(name: str) -> None:
         second.restore(state)
         assert all(np.array_equal(array, second.state()[key]) for key, array in state.items())
         assert first.loss(rows, 100, 1)[0].item() == second.loss(rows, 100, 1)[0].item()
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in MODELS if "devices" in MODELS[name].config.model_fields]
-)
-def test_more_devices_than_a_model_knows_are_refused(name: str) -> None:
-    """By a sentence that names a way out; such models tell devices apart by their number."""
-    most = read_weights(shipped(name)).document["config"]["devices"]
-    cluster = Cluster.uniform(most + 1)
-    refusal = f"{most + 1} devices, but the model supports at most {most}; "
-    with pytest.raises(SettingError, match=refusal):
-        streamplace.place(chain(2), cluster, placer=name, objective=objective(name))
-
-
-PAPERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "doppler": (
-        {"steps": 100, "imitation": 20, "exploring": 40, "episodes": 1, "drawn": "likeliest"}
-        | {"exploration": 0.2, "entropy": 1e-2},
-        {"epochs": 60, "batch": 1, "learning_rate": 1e-4, "final_learning_rate": 1e-7}
-        | {"decay": "linear"},
-    ),
-    **dict.fromkeys(
-        ("dream", "encdec", "encdec-gnn"),
-        (
-            {"width": 512, "on_policy": 3, "replayed": 3},
-            {"epochs": 40, "batch": 1, "learning_rate": 1e-3, "final_learning_rate": 1e-3},
-        ),
-    ),
-    **dict.fromkeys(
-        ("giph", "giph-task-eft"),
-        (
-            {"walks": 1, "comparison": "running-mean"},
-            {"batch": 1, "learning_rate": 0.01, "final_learning_rate": 0.01},
-        ),
-    ),
-    "hdp": (
-        {"clip": 5.0, "temperature": 10.0, "on_policy": 4, "signal": "root", "baseline": "moving"},
-        {"learning_rate": 0.1, "clip": 1.0},
-    ),
-    "hsdag": (
-        {"width": 128, "hops": 2, "dropout": 0.2, "rounds": 20, "on_policy": 20}
-        | {"baseline": "none"},
-        {"learning_rate": 1e-4, "epochs": 400},
-    ),
-    "placeto": (
-        {"discount": 1.0, "entropy": 1.0, "walks": 1, "start": "best", "comparison": "earlier"},
-        {"epochs": 50, "clip": 1.25},
-    ),
-}
-"""What the papers say of models and their training."""
-
-
-@pytest.mark.parametrize("name", list(MODELS))
-def test_presets_named_after_papers_are_those_of_the_papers(name: str) -> None:
-    """Models without a paper have no such preset."""
-    presets = MODELS[name].presets
-    assert set(presets) - {"gpu"} == ({"fast", "paper"} if name in PAPERS else {"fast"})
-    if name in PAPERS:
-        for options, wanted in zip(
-            (presets["paper"].model, presets["paper"].training), PAPERS[name], strict=True
-        ):
-            assert {key: getattr(options, key) for key in wanted} == wanted

@@ -179,14 +179,6 @@ def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads
 
 
 @pytest.mark.parametrize("placer", list(PLACERS))
-def test_every_placer_says_in_one_line_what_it_does(placer: str) -> None:
-    """The registry is the only list, so its summaries are what users read."""
-    summary = PLACERS[placer].summary
-    assert summary.endswith(".")
-    assert len(summary) < 100
-
-
-@pytest.mark.parametrize("placer", list(PLACERS))
 def test_placers_leave_the_problem_as_it_was(placer: str) -> None:
     """A problem is shared between placers."""
     problem = PROBLEMS["fork-join"]

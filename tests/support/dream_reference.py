@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream.graphs import FeatureScale
 from streamplace.learn.models.dream.module import EncoderDecoder, GraphEncoder, Hop, SequenceEncoder
 from streamplace.model.problem import Problem
@@ -142,10 +141,3 @@ def is_open(problem: Problem, device: int, decided: dict[Any, Any]) -> bool:
     used = set(decided.values())
     alike = np.flatnonzero(problem.interchangeable == problem.interchangeable[device])
     return all(other in used for other in alike if other < device)
-
-
-def log_probability(policy: Any, problem: Any, scale: Any, placement: Any, order_name: Any) -> Any:
-    """Logarithm of equation 2."""
-    order = decision_order(problem, order_name).tolist()
-    rows = probabilities(policy, problem, scale, placement, order)
-    return sum(np.log(rows[t, placement[v]]) for t, v in enumerate(order))

@@ -85,6 +85,15 @@ def draw(
     return chosen, record
 
 
+def draw_whole(
+    view: PilotFeatures, network: PilotNetwork, samples: int
+) -> tuple[Ints, DecisionRecord]:
+    """The same, of rollouts that the rules did not stop."""
+    chosen, record = draw(view, network, samples)
+    whole = chosen[:, 0] >= 0
+    return chosen[whole], DecisionRecord(*(part[whole] for part in record))
+
+
 def likeliest(view: PilotFeatures, network: PilotNetwork, looks: int = 1) -> Ints:
     """Devices [T], always the likeliest."""
     return explore(view, network, np.full((1, looks * len(view.order)), -1))[0][0]

@@ -13,7 +13,6 @@ from problems import chain, diamond
 from strategies import placements, problems
 
 from streamplace.api import place, train
-from streamplace.errors import SettingError
 from streamplace.io.problems import write_problems
 from streamplace.io.weights import read_weights
 from streamplace.learn.reward import reward_of
@@ -57,16 +56,6 @@ def test_dream_learns_makespan(tmp_path: Path, config: Path) -> None:
     result = place(given[0], placer=f"dream:weights={trained.weights}")
     assert result.objective == "makespan"
     assert result.value >= OBJECTIVES["makespan"].bound(given[0]) * (1 - 1e-9)
-
-
-def test_a_run_does_not_go_on_for_another_objective(tmp_path: Path, config: Path) -> None:
-    given = [tasks(seed) for seed in range(5)]
-    train("encdec", given, tmp_path / "run", config=config, epochs=1)
-    with pytest.raises(SettingError, match="objective"):
-        train(
-            "encdec", given, tmp_path / "run", config=config, epochs=1, resume=True,
-            objective="latency",
-        )  # fmt: skip
 
 
 def test_validation_is_compared_with_proven_makespans(tmp_path: Path, config: Path) -> None:

@@ -85,8 +85,3 @@ def test_neither_real_passes_nor_gpus_are_used_on_ray(
 ) -> None:
     with pytest.raises(SettingError, match=complaint):
         replace(training, on="ray", **asked)
-
-
-def test_where_no_cluster_is_that_is_said(training: TrainRequest) -> None:
-    with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        run_training(replace(training, on="127.0.0.1:1"))

@@ -6,7 +6,6 @@ from hypothesis import given
 from problems import PROBLEMS, diamond, lone
 from strategies import problems
 
-from streamplace.errors import FormatError
 from streamplace.learn.models.dream.graphs import (
     LEAST,
     FeatureScale,
@@ -45,12 +44,3 @@ def test_a_scale_standardises_what_it_was_made_of() -> None:
     assert values.std(axis=0) == pytest.approx(1)
     alone = Problem(lone(), Cluster.uniform(1))
     assert not FeatureScale.of([alone]).operators(alone).any()
-
-
-@pytest.mark.parametrize(
-    "change", [{"names": ["load"]}, {"mean": [1.0]}, {"std": None}, {"std": [0.0] * 5}]
-)
-def test_documents_of_other_features_are_refused(change: dict[str, object]) -> None:
-    document = {**FeatureScale.of([DIAMOND]).document(), **change}
-    with pytest.raises(FormatError, match=r"^w: .*again$"):
-        FeatureScale.from_document(document, "w")

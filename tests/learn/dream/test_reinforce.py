@@ -60,14 +60,6 @@ def test_training_beats_chance(model: str) -> None:
     assert learner.validate().mean() > by_chance() + 0.1
 
 
-def test_samples_get_better_without_replay() -> None:
-    learner = learner_of(replayed=0, exploration=0.0)
-    rows = np.arange(len(PROBLEMS))
-    before = learner.loss(rows, 0, 0)[1].reward
-    after = trained(learner, 50, rate=0.02).loss(rows, 50, 50)[1].reward
-    assert after > before + 0.1 * len(rows)
-
-
 def test_what_a_problem_teaches_does_not_depend_on_its_batch() -> None:
     """Nor does padding: draws and losses are those of the problem alone."""
     together, alone = learner_of(device_state=True), learner_of(device_state=True)
@@ -158,18 +150,6 @@ def test_random_samples_fill_the_memory_of_hard_problems() -> None:
         learner.loss(np.array([0]), 0, 0)
     assert (plain.memory.rewards >= 0).sum() <= 8
     assert (eager.memory.rewards >= 0).sum() == 64
-
-
-def test_neighbours_of_remembered_ones_explore() -> None:
-    """They are better than any random ones."""
-    hard = Problem(fork_join(4), FIVE)
-    best = []
-    for near in (0.0, 1.0):
-        learner = learner_of(problems=(hard,), exploration=300.0, exploration_decay=0.0, near=near)
-        for epoch in range(5):
-            learner.loss(np.array([0]), epoch, epoch)
-        best.append(learner.memory.best(torch.tensor([0])).item())
-    assert best[1] >= best[0]
 
 
 def test_constrained_problems_are_learnt_from_legal_samples() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from pilots import torn
-from problems import PROBLEMS, chain, constrained, diamond, fork_join
+from problems import PROBLEMS, chain, constrained, diamond
 from streamsim import throughput
 
 from streamplace.families.branched import Branched, branched
@@ -140,38 +140,17 @@ def test_targets_are_the_best_known_from_the_start() -> None:
     assert report.best == pytest.approx(sum(rewards[:4]))
 
 
-def test_states_that_were_taken_or_given_are_left_alone() -> None:
-    pupil = learner(task(), variety=0.0)
-    taken = pupil.state()
-    before = {name: array.copy() for name, array in taken.items()}
-    told(pupil)
-    assert all(np.array_equal(before[name], taken[name]) for name in before)
-    given = pupil.state()
-    before = {name: array.copy() for name, array in given.items()}
-    pupil.restore(given)
-    train(pupil, 2)
-    assert all(np.array_equal(before[name], given[name]) for name in before)
-
-
 def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
-    """Nothing is drawn then, so the seed plays no part either."""
-    pupil = learner(task(taught=True), warm_up=1)
-    alone = [told(pupil, [row], epoch=0, seed=row)[0] for row in range(12)]
-    halves = [told(pupil, rows, epoch=0, seed=9)[0] for rows in (range(6), range(6, 12))]
-    whole, _ = told(pupil, range(12), epoch=0)
-    assert whole == pytest.approx(sum(alone), rel=1e-4)
-    assert whole == pytest.approx(sum(halves), rel=1e-4)
-
-
-def test_reports_of_problems_of_any_sizes_add_up() -> None:
-    """A large problem counts as much as a small one."""
-    problems = tuple(Problem(chain(n, ipt=2e5), Cluster.uniform(3)) for n in (2, 12))
-    targets = tuple(good(problem) for problem in problems)
-    pupil = learner(LearningTask(problems, (), 0, targets=targets), warm_up=1)
-    alone = [asdict(told(pupil, [row], epoch=0)[1]) for row in (0, 1)]
-    together = asdict(told(pupil, [0, 1], epoch=0)[1])
-    for quantity in ("problems", "reward", "best", "entropy"):
-        assert together[quantity] == pytest.approx(sum(one[quantity] for one in alone), rel=1e-5)
+    """And their reports; nothing is drawn then, so the seed plays no part."""
+    chains = tuple(Problem(chain(n, ipt=2e5), Cluster.uniform(3)) for n in (2, 12))
+    targets = tuple(good(problem) for problem in chains)
+    for work in (task(taught=True), LearningTask(chains, (), 0, targets=targets)):
+        pupil, rows = learner(work, warm_up=1), range(min(12, len(work.training)))
+        alone = [told(pupil, [row], epoch=0, seed=row) for row in rows]
+        loss, report = told(pupil, rows, epoch=0)
+        assert loss == pytest.approx(sum(one for one, _ in alone), rel=1e-4)
+        for quantity, whole in asdict(report).items():
+            assert whole == pytest.approx(sum(asdict(one)[quantity] for _, one in alone), rel=1e-5)
 
 
 def test_imitation_alone_learns_the_targets() -> None:
@@ -238,14 +217,6 @@ def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
         assert np.isfinite(loss)
         assert 0 <= report.reward <= 1
         assert np.isfinite(report.entropy)
-
-
-def test_sizes_are_of_units() -> None:
-    """Colocated operators are decided about together."""
-    problems = (Problem(fork_join(3), Cluster.uniform(4)), constrained())
-    pupil = learner(LearningTask(problems, (), 0))
-    assert pupil.n_problems == 2
-    assert pupil.sizes.tolist() == [8, 6]
 
 
 def test_what_is_written_places_as_the_learner_validates(tmp_path: Path) -> None:

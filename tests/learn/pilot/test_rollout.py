@@ -12,7 +12,6 @@ from pilots import (
     along,
     draw,
     explore,
-    follow,
     likeliest,
     pilot_network,
     places,
@@ -23,11 +22,10 @@ from pilots import (
 )
 from problems import PROBLEMS
 from strategies import placements, problems
-from streamsim import resource_loads, throughput
+from streamsim import resource_loads
 
 from streamplace.learn.models.pilot.features import (
     DEVICE_FEATURES,
-    MOST,
     STEP_FEATURES,
     features_of,
 )
@@ -45,7 +43,6 @@ CASES = {
 VIEWS = {name: features_of(problem) for name, problem in CASES.items()}
 TRAPS = ("torn", "constrained", "little memory", "little memory and rules")
 """Problems where some choices leave a unit without a device."""
-PLAIN = ("chain", "diamond", "fork-join", "parallel streams", "cost matrix", "busy network")
 MOST_WAYS = 7000
 FEW_WAYS = [
     (name, looks)
@@ -129,23 +126,6 @@ def test_the_reference_loads_whole_placements_as_the_simulator_does(name: str) -
             assert mine["device", a] == pytest.approx(loads.devices[a])
             assert mine["egress", a] == pytest.approx(loads.egress[a])
             assert mine["ingress", a] == pytest.approx(loads.ingress[a])
-
-
-@pytest.mark.parametrize("looks", [1, 2])
-@pytest.mark.parametrize("name", PLAIN)
-def test_the_last_decision_tells_the_throughput(name: str, looks: int) -> None:
-    """The peak before it and the growth on the chosen device are the peak of the placement."""
-    view, rows = VIEWS[name], some_placements(CASES[name], 40)
-    chosen = along(view, rows, looks)
-    _, record = follow(view, NETWORK, chosen)
-    before = record.steps[:, -1, STEP_FEATURES.index("peak")]
-    growth = record.devices[:, -1, :, DEVICE_FEATURES.index("peak-growth")]
-    growth = growth[np.arange(len(rows)), chosen[:, -1]]
-    told = (before < MOST) & (growth < MOST)
-    peak = (before + growth).astype(np.float64) * view.yardstick
-    assert told.sum() > 20
-    value = throughput(CASES[name].instance, rows)
-    assert 1 / np.maximum(1, peak[told]) == pytest.approx(value[told], rel=1e-5)
 
 
 @pytest.mark.parametrize(("name", "looks"), FEW_WAYS)
