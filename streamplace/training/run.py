@@ -2,7 +2,7 @@
 
 A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets,
 builds the learner, and hands it to `streamplace.learn.training_loop.TrainingLoop`. Optima are
-proven beside it.
+proven after it.
 """
 
 import logging
@@ -181,7 +181,7 @@ class TrainingRun:
     def train(
         self, checkpoint: "Checkpoint | None", watcher: Watcher | None, track: Track
     ) -> Trained:
-        """Find the targets, then train, and prove the optima beside it."""
+        """Find the targets, then train, and prove the optima to compare with."""
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
         from streamplace.training.picture import write_picture
 
@@ -189,7 +189,7 @@ class TrainingRun:
         targets = solver.targets(self.training) if self.model.supervised else ()
         board = TensorBoardWatcher(folder / "tensorboard")
         history, optima = History(), np.full(len(self.validation), np.nan)
-        with ray_connection(request.on), self._optima(solver) as proofs, self._judge() as judge:
+        with ray_connection(request.on), self._judge() as judge:
             make = partial(built, self.model, self._task(targets, judge), self.preset)
             learner = make()
             if self.start is not None:
@@ -206,7 +206,7 @@ class TrainingRun:
                 )
                 try:
                     loop.run([board, *([watcher] if watcher else [])], checkpoint)
-                    optima = proofs()
+                    optima = self._optima(solver)
                 finally:
                     history = loop.history
                     title = f"{self.model.name}, trained on {self.trained_on}"
@@ -237,23 +237,15 @@ class TrainingRun:
     def _makes_graphs(self) -> bool:
         return bool(getattr(self.preset.model, "fresh", 0))
 
-    @contextmanager
-    def _optima(self, solver: Solver) -> Iterator[Callable[[], Floats]]:
-        """Yield what waits for the rewards of the validation optima, NaN for unknown ones."""
-        unknown = np.full(len(self.validation), np.nan)
+    def _optima(self, solver: Solver) -> Floats:
+        """Rewards of the validation optima, NaN for unknown ones."""
         if self.request.reward not in JUDGES or not solver.can_prove:
-            yield lambda: unknown
-            return
-
-        def rewards() -> Floats:
-            optima, objective = proofs(), self.request.objective
-            for i in np.flatnonzero(~np.isnan(optima)):
-                value = optima[i : i + 1]
-                optima[i : i + 1] = rewards_of_values(objective, self.validation[i], value)
-            return optima
-
-        with solver.proving(self.validation) as proofs:
-            yield rewards
+            return np.full(len(self.validation), np.nan)
+        optima, objective = solver.optima(self.validation), self.request.objective
+        for i in np.flatnonzero(~np.isnan(optima)):
+            value = optima[i : i + 1]
+            optima[i : i + 1] = rewards_of_values(objective, self.validation[i], value)
+        return optima
 
     def _judge(self) -> AbstractContextManager[str | Measure]:
         if self.request.reward != REAL:

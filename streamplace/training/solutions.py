@@ -1,16 +1,10 @@
-"""Targets to learn from and optima to compare with, computed once on all cores and saved.
-
-Training begins with the targets; optima are only reported, and are proven beside it.
-"""
+"""Targets to learn from and optima to compare with, computed on all cores and saved."""
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from queue import SimpleQueue
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -54,39 +48,10 @@ class Solver:
         """Whether optima by the objective can be proven."""
         return named_placer(PROVER).judges(named_objective(self.request.objective))
 
-    @contextmanager
-    def proving(self, problems: Sequence[Problem]) -> Iterator[Callable[[], Floats]]:
-        """Prove optima beside the block; what is yielded waits for them.
-
-        They are the value of every problem, NaN if the proof takes too long. Leaving the block
-        ends the proofs.
-        """
-        found: SimpleQueue[list[Record] | None] = SimpleQueue()
-        enough = Event()
-
-        def prove() -> None:
-            try:
-                with closing(self._solved(problems, PROVER)) as solved:
-                    for records in solved:
-                        found.put(records)
-                        if enough.is_set():
-                            break
-            finally:
-                found.put(None)
-
-        def optima() -> Floats:
-            title = "proving optima of the validation graphs"
-            records = chain(*self.track(iter(found.get, None), title, len(problems)))
-            proven = [record.value if record.proven else None for record in records]
-            proofs.result()  # raises the error of a proof
-            return np.array([np.nan if value is None else value for value in proven], np.float64)
-
-        with ThreadPoolExecutor(1, "proofs") as thread:
-            proofs = thread.submit(prove)
-            try:
-                yield optima
-            finally:
-                enough.set()
+    def optima(self, problems: Sequence[Problem]) -> Floats:
+        """Optimal value of every problem, NaN if the proof takes too long."""
+        proofs = self._records(problems, PROVER, "proving optima of the validation graphs")
+        return np.array([proof.value if proof.proven else None for proof in proofs], np.float64)
 
     def targets(self, problems: Sequence[Problem]) -> tuple[Ints | None, ...]:
         """Best placement of every problem, None if there is none."""
@@ -111,9 +76,7 @@ class Solver:
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
         return list(chain(*self.track(self._solved(problems, placer), title, len(problems))))
 
-    def _solved(
-        self, problems: Sequence[Problem], placer: str
-    ) -> Generator[list[Record], None, None]:
+    def _solved(self, problems: Sequence[Problem], placer: str) -> Iterator[list[Record]]:
         """Records of one problem after the other."""
         comparison = ComparisonRun(
             (placer,), (), self.request.seed, EFFORT, (self.request.objective,)

@@ -2,14 +2,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from multiprocessing.spawn import get_preparation_data
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.errors import SettingError
 from streamplace.evaluate.compare import ComparisonRun
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
@@ -54,8 +52,7 @@ def solver(
 
 def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solver: Solver) -> None:
     """Search is asked only where no proof is quick."""
-    with solver.proving(GRAPHS) as optima:
-        np.testing.assert_array_equal(optima(), [0.5, np.nan])
+    np.testing.assert_array_equal(solver.optima(GRAPHS), [0.5, np.nan])
     targets = solver.targets(GRAPHS)
     assert [None if t is None else t.tolist() for t in targets] == [[0, 1], [0, 1, 2]]
 
@@ -78,32 +75,3 @@ def test_a_program_without_a_script_stays_one(
     monkeypatch.delattr(main, "__file__", raising=False)
     solver.targets(GRAPHS)
     assert not hasattr(main, "__file__")
-
-
-def test_an_error_of_a_proof_is_raised_where_it_is_waited_for(
-    solver: Solver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def compare(*_: Any, **__: Any) -> Iterator[list[Record]]:
-        raise SettingError("no core is left")
-
-    monkeypatch.setattr(solutions, "compare", compare)
-    with solver.proving(GRAPHS) as optima, pytest.raises(SettingError, match="no core is left"):
-        optima()
-
-
-def test_proofs_end_with_the_training(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if it was stopped, and nobody waits for them."""
-    ended, began = Event(), Event()
-
-    def compare(*_: Any, **__: Any) -> Iterator[list[Record]]:
-        try:
-            while True:
-                began.set()
-                yield []
-        finally:
-            ended.set()
-
-    monkeypatch.setattr(solutions, "compare", compare)
-    with solver.proving(GRAPHS):
-        began.wait()
-    assert ended.is_set()
