@@ -1,6 +1,5 @@
 """Placements of a model without search, before and after training, and of other placers."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +17,6 @@ BEFORE, AFTER = "greedy before", "greedy after"
 NO_SEARCH = {"samples": 0, "refine": "none"}
 """Options with which a learned placer does not search; each takes those that it has."""
 MOST_PROBLEMS = 20
-LEAST_PROBLEMS = 3
-PATIENCE_S = 30.0
-"""Time after which no further problem is placed."""
 EVALUATIONS = 1000
 """Evaluations of `auto` for a problem."""
 
@@ -40,8 +36,7 @@ class Answers:
 def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
     """Place the problems that were held out, or those of the training if none were.
 
-    At most twenty problems are placed, and fewer if that takes more than half a minute. None if no
-    placer has the name of the model.
+    At most twenty problems are placed. None if no placer has the name of the model.
     """
     if trained.model not in PLACERS:
         return None
@@ -54,14 +49,10 @@ def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
     }
     chosen = trained.problems[:MOST_PROBLEMS]
     results = ObjectiveResults(objective)
-    begin, placed = time.perf_counter(), 0
     for problem in track(chosen, "comparing with other placers", len(chosen)):
         results.add(_records(problem, objective, placers, trained.seed))
-        placed += 1
-        if placed >= LEAST_PROBLEMS and time.perf_counter() - begin > PATIENCE_S:
-            break
     (rows,) = results.table.values()
-    return Answers(objective, trained.held_out, placed, len(trained.problems), reference, rows)
+    return Answers(objective, trained.held_out, len(chosen), len(trained.problems), reference, rows)
 
 
 def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:
