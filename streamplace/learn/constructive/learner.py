@@ -19,7 +19,7 @@ from torch import Tensor
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
 from streamplace.learn.algorithms.memory import RowMemory
-from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
+from streamplace.learn.config import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import (
     ConstructivePolicy,
     EncodedBatch,

@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from streamplace.learn.config import MOST_DEVICES, TrainingConfig
-from streamplace.learn.constructive.options import ConstructiveConfig, Order
+from streamplace.learn.config import MOST_DEVICES, ConstructiveConfig, Order, TrainingConfig
 
 
 class HdpConfig(ConstructiveConfig):

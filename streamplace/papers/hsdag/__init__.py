@@ -5,8 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from streamplace.errors import SettingError
-from streamplace.learn.config import MOST_DEVICES, TrainingConfig
-from streamplace.learn.constructive.options import ConstructiveConfig
+from streamplace.learn.config import MOST_DEVICES, ConstructiveConfig, TrainingConfig
 from streamplace.papers.groups import UnitTrait
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from streamplace.learn.config import MOST_DEVICES, Preset, TrainingConfig
-from streamplace.learn.constructive.options import MemoryConfig, Order
+from streamplace.learn.config import MOST_DEVICES, MemoryConfig, Order, Preset, TrainingConfig
 from streamplace.learn.learner import Learner
 from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
 
