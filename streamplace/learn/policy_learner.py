@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.config import Config
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.registry import LearningTask
@@ -20,6 +20,40 @@ from streamplace.model.problem import Problem
 C = TypeVar("C", bound=Config)
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class RowMemory:
+    """Tensors by name with a row for every training problem; arrays share values with them."""
+
+    def __init__(self, parts: Mapping[str, Tensor | NDArray[Any]]) -> None:
+        self._tensors = {name: torch.as_tensor(part) for name, part in parts.items()}
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All of them."""
+        return list(self._tensors.values())
+
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
+        return {name: part[rows].cpu().numpy().copy() for name, part in self._tensors.items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Restore arrays that `state` returned."""
+        for name, part in self._tensors.items():
+            part[rows] = torch.tensor(state[name], device=part.device)
+
+
+class BestRewards(RowMemory):
+    """The best reward met of every problem."""
+
+    def __init__(self, problems: int) -> None:
+        self.rewards: Floats = np.zeros(problems)
+        super().__init__({"best": self.rewards})
+
+    def meet(self, row: int, reward: float) -> float:
+        """Return the best reward of a problem, this one included."""
+        self.rewards[row] = max(self.rewards[row], reward)
+        return float(self.rewards[row])
 
 
 class PolicyLearner(ABC, Generic[C]):
@@ -37,7 +71,7 @@ class PolicyLearner(ABC, Generic[C]):
         self._threads = ThreadPoolExecutor(task.threads, "problem")
 
     @abstractmethod
-    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[torch.Tensor, StepReport]:
+    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Sample and reward these problems; a loss summed over the rows."""
 
     @abstractmethod
@@ -63,7 +97,7 @@ class PolicyLearner(ABC, Generic[C]):
 
         return self.for_each(one, rows.tolist())
 
-    def no_loss(self) -> torch.Tensor:
+    def no_loss(self) -> Tensor:
         """Loss where nothing is to be learned: no parameter has a gradient."""
         return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
 
@@ -99,21 +133,21 @@ class PolicyLearner(ABC, Generic[C]):
 
 
 def among_open(
-    first: torch.Tensor, is_open: torch.Tensor, own: torch.nn.Module, mean: torch.nn.Module
-) -> torch.Tensor:
+    first: Tensor, is_open: Tensor, own: torch.nn.Module, mean: torch.nn.Module
+) -> Tensor:
     """Second layer [P, D, H] of the devices of decisions: relu(own x + mean of x over the open)."""
     may = is_open[..., None]
     average = (first * may).sum(1) / may.sum(1)
-    rectified: torch.Tensor = (own(first) + mean(average)[:, None]).relu()
+    rectified: Tensor = (own(first) + mean(average)[:, None]).relu()
     return rectified
 
 
-def log_probabilities(logits: torch.Tensor, is_open: torch.Tensor) -> torch.Tensor:
+def log_probabilities(logits: Tensor, is_open: Tensor) -> Tensor:
     """Log-probabilities [P, D] from logits [P, D, 1]; -inf where a device was not open."""
     return logits.squeeze(-1).masked_fill(~is_open, -torch.inf).log_softmax(-1)
 
 
-def mean_entropy(log_p: torch.Tensor, problem: torch.Tensor) -> float:
+def mean_entropy(log_p: Tensor, problem: Tensor) -> float:
     """Sum over problems of the mean entropy of their decisions.
 
     ``log_p`` [P, D] are the log-probabilities at every decision, -inf where a device was not open;

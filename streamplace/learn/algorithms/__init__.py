@@ -1,1 +1,1 @@
-"""Parts of learning that depend on no policy: baselines, memories, orders, kernels."""
+"""Parts of learning that depend on no policy: baselines, orders, kernels."""

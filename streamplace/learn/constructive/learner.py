@@ -18,7 +18,6 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
-from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.config import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import (
     ConstructivePolicy,
@@ -27,7 +26,7 @@ from streamplace.learn.constructive.policy import (
     PreparedProblems,
 )
 from streamplace.learn.learner import StepReport
-from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.policy_learner import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.tensors.captured import CapturedSteps
 from streamplace.learn.tensors.draws import child, children

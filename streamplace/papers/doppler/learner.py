@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
-from streamplace.learn.algorithms.memory import BestRewards
 from streamplace.learn.learner import ALL, Selection, StepReport
-from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.policy_learner import BestRewards, PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.model.arrays import Floats, Longs

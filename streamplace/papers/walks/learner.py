@@ -19,9 +19,8 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import more_than_others
-from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import StepReport
-from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.policy_learner import PolicyLearner, RowMemory
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.learn.walker import STEPS_PER_OPERATOR, Improver, Walked, Walker, walks

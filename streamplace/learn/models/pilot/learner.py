@@ -18,7 +18,6 @@ from streamsim.canonical import canonical
 from torch import Tensor, nn
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined, packed
-from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import (
     N_DEVICE,
@@ -43,6 +42,7 @@ from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.policy_learner import (
     PolicyLearner,
+    RowMemory,
     among_open,
     log_probabilities,
     mean_entropy,

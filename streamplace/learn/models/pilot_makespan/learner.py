@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 
 from streamplace.learn.algorithms.kernels import DecisionRecord, joined
-from streamplace.learn.algorithms.memory import BestRewards
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot_makespan.features import (
     AHEAD,
@@ -41,6 +40,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
 )
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.policy_learner import (
+    BestRewards,
     PolicyLearner,
     among_open,
     log_probabilities,
