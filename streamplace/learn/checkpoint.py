@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import is_file, spot
+from streamplace.io.files import spot
 from streamplace.io.weights import read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner
@@ -98,8 +98,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Return the last checkpoint of a run's folder."""
     path = folder / NAME
     where = spot(path)
-    if not is_file(path):
-        raise FormatError(f"{spot(folder)}: holds no run to resume; name another folder")
     document, tensors = read_tensors(path)
     header = [document.pop(name, None) for name in ("format", "version", "sha256")]
     checkpoint = Checkpoint(document, tensors)

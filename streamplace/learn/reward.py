@@ -33,26 +33,21 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
     """
     valued = named_objective(objective)
     if not isinstance(judge, str):
-        check_measured(objective)
         return Relative(replace(valued, evaluate=judge, ordered=False))
-    check_simulated(objective, judge)
     if _is_rate(valued):
         return steady if judge == "steady" else engine
     return Relative(valued)
 
 
-def check_simulated(objective: str, judge: str) -> None:
-    """Raise SettingError unless a simulation can reward placements by an objective."""
-    if judge == "engine" and not _is_rate(named_objective(objective)):
+def check_reward(objective: str, judge: str | Measure) -> None:
+    """Raise SettingError unless a simulation, or measured passes, can reward by an objective."""
+    valued = named_objective(objective)
+    if judge == "engine" and not _is_rate(valued):
         raise SettingError(
             f"the reward engine measures throughput, not {objective}; drop the reward or the "
             "objective"
         )
-
-
-def check_measured(objective: str) -> None:
-    """Raise SettingError unless an objective is what a `Measure` measures."""
-    if named_objective(objective).kind != "pass":
+    if judge not in JUDGES and valued.kind != "pass":
         raise SettingError(
             f"measured passes have a makespan, not {objective}; drop the reward or the objective"
         )

@@ -30,13 +30,7 @@ from streamplace.learn.history import Epoch, History, TensorBoardWatcher, Watche
 from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS, LearnedModel, LearningTask, configured
-from streamplace.learn.reward import (
-    JUDGES,
-    Measure,
-    check_measured,
-    check_simulated,
-    rewards_of_values,
-)
+from streamplace.learn.reward import JUDGES, Measure, check_reward, rewards_of_values
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
@@ -139,10 +133,7 @@ class TrainingRun:
         if preset.training.validation and not validation:
             LOG.warning("%s", ONE_GRAPH)
         objective = named_objective(request.objective)
-        if request.reward in JUDGES:
-            check_simulated(request.objective, str(request.reward))
-        else:
-            check_measured(request.objective)
+        check_reward(request.objective, request.reward)
         for problem in (*training, *validation):
             objective.check(problem)
         settings = {

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 from streamplace.learn.config import check_devices
 from streamplace.learn.constructive.policy import scale_of
 from streamplace.model.arrays import Floats, Longs
@@ -55,8 +55,6 @@ class FeatureScale:
     @classmethod
     def from_document(cls, document: Mapping[str, Any], where: str) -> "FeatureScale":
         """Read a scale from its `document`; ``where`` names the file in errors."""
-        if list(document.get("names", ())) != list(FEATURES):
-            raise FormatError(f"{where}: was trained on other features; train again")
         return cls(*scale_of(document, len(FEATURES), where))
 
     def document(self) -> dict[str, Any]:
