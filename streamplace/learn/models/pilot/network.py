@@ -60,26 +60,21 @@ class PilotNetwork(NamedTuple):
     rounds: RoundWeights
     unit: Singles  # [3 H, H] of [h_u : mean : max]
     unit_bias: Singles
-    content: Singles
-    device: Singles
-    step: Singles
-    own: Singles
-    mean: Singles
-    bias: Singles
-    out: Singles
-
-
-class PilotHeads(NamedTuple):
-    """Outputs of the network for the units of one problem, and its weights of devices."""
-
-    unit: Singles  # [U, H] first layer's part of a unit that is to be placed
-    content: Singles  # [U, H] added to the first layer of its device for later choices
+    content: Singles  # [H, H]
     device: Singles  # [20, H] of `DEVICE_FEATURES`
     step: Singles  # [6, H] of `STEP_FEATURES`
     own: Singles  # [H, H] second layer, of the device itself
     mean: Singles  # [H, H] second layer, of the mean over the open devices
     bias: Singles  # [H]
     out: Singles  # [H]
+
+
+class PilotHeads(NamedTuple):
+    """Outputs of the network for the units of one problem."""
+
+    unit: Singles  # [U, H] first layer's part of a unit that is to be placed
+    content: Singles  # [U, H] added to the first layer of its device for later choices
+    network: PilotNetwork
 
 
 def shapes(width: int, rounds: int) -> dict[str, tuple[int, ...]]:
@@ -147,16 +142,7 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
     unit = product(both, network.unit)
     for u in range(len(unit)):
         add_multiple(unit[u], network.unit_bias, np.float32(1))
-    return PilotHeads(
-        unit,
-        product(h, network.content),
-        network.device,
-        network.step,
-        network.own,
-        network.mean,
-        network.bias,
-        network.out,
-    )
+    return PilotHeads(unit, product(h, network.content), network)
 
 
 @kernel
@@ -229,7 +215,7 @@ def rollouts(
     are not evaluated and add no probability.
     """
     s, n_steps = given.shape
-    u, d, h = len(features.order), len(features.group), len(heads.out)
+    u, d, h = len(features.order), len(features.group), len(heads.network.out)
     keep = len(record.open) > 0
     devices, steps = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
     is_open = np.zeros(d, np.bool_)
@@ -283,38 +269,39 @@ def _logits(
     second: Singles,
 ) -> Floats:
     """Preference for every device, -inf where it is not open."""
-    base, common, n = heads.unit[u].copy(), heads.bias.copy(), np.float32(is_open.sum())
+    net = heads.network
+    base, common, n = heads.unit[u].copy(), net.bias.copy(), np.float32(is_open.sum())
     for f in range(N_STEP):
-        add_multiple(base, heads.step[f], steps[f])
+        add_multiple(base, net.step[f], steps[f])
     mean = np.zeros_like(base)
     for a in range(len(first)):
         if is_open[a]:
-            _first_layer(heads, base, devices[a], contents[a], first[a])
+            _first_layer(net.device, base, devices[a], contents[a], first[a])
             add_multiple(mean, first[a], np.float32(1))
     for j in range(len(mean)):
-        add_multiple(common, heads.mean[j], mean[j] / n)
+        add_multiple(common, net.mean[j], mean[j] / n)
     logits = np.full(len(first), -np.inf)
     for a in range(len(first)):
         if is_open[a]:
             row, total = second[a], np.float32(0)
             copy_row(row, common)
             for j in range(len(mean)):
-                add_multiple(row, heads.own[j], first[a, j])
+                add_multiple(row, net.own[j], first[a, j])
             for k in range(len(row)):
-                total += max(row[k], np.float32(0)) * heads.out[k]
+                total += max(row[k], np.float32(0)) * net.out[k]
             logits[a] = total
     return logits
 
 
 @kernel
 def _first_layer(
-    heads: PilotHeads, base: Singles, device: Singles, content: Singles, row: Singles
+    weights: Singles, base: Singles, device: Singles, content: Singles, row: Singles
 ) -> None:
     """First hidden layer of one device."""
     for k in range(len(row)):
         row[k] = base[k] + content[k]
     for f in range(N_DEVICE):
-        add_multiple(row, heads.device[f], device[f])
+        add_multiple(row, weights[f], device[f])
     for k in range(len(row)):
         row[k] = max(row[k], np.float32(0))
 
