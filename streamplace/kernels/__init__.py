@@ -11,22 +11,20 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamsim.kernel_cache import folder_of, turn
 
 from streamplace import __version__
 from streamplace.cores import available_cores
-from streamplace.display.report import duration
 from streamplace.model.messages import counted
 
 if TYPE_CHECKING:
-    from streamplace.model.graph import StreamGraph
+    from streamplace import StreamGraph
 
 LOG = logging.getLogger(__name__)
 VERSION: Final = __version__
 """Among the constants of this module, so that it names the folder in which `_note` lies."""
-SEED: Final = 12
 EVALUATIONS: Final = 500
 """Enough for every part of a search, however busy the machine is."""
 HEARTBEAT: Final = 8.0
@@ -70,12 +68,7 @@ def _rehearse_all() -> None:
     from streamplace.progress import heartbeat, progress, set_aside
 
     jobs = min(available_cores(), len(REHEARSALS))
-    effort = [rehearsal.seconds for rehearsal in REHEARSALS.values()]
-    LOG.warning(
-        "compiling kernels (once per installation; about %s of computing on %s) …",
-        duration(max(sum(effort) / jobs, *effort)),
-        counted(jobs, "core"),
-    )
+    LOG.warning("compiling kernels (once per installation) on %s …", counted(jobs, "core"))
     ready: list[str] = []
 
     def so_far(seconds: int) -> str:
@@ -101,7 +94,7 @@ def _rehearse(name: str) -> bool:
     logging.disable()
     compile_at_once()
     try:
-        REHEARSALS[name].call()
+        REHEARSALS[name]()
     except Exception:
         return False
     finally:
@@ -109,17 +102,10 @@ def _rehearse(name: str) -> bool:
     return True
 
 
-class Rehearsal(NamedTuple):
-    """A call, and the approximate CPU seconds of the kernels that no longer rehearsal compiles."""
-
-    call: Callable[[], object]
-    seconds: float
-
-
-def _branches(seed: int = SEED, number: int = 0) -> "StreamGraph":
+def _branches(seed: int = 12, number: int = 0) -> "StreamGraph":
     """Source, three branches of three operators, and sink."""
+    from streamplace import StreamGraph
     from streamplace.families.registry import FAMILIES
-    from streamplace.model.graph import StreamGraph
 
     family = FAMILIES["branched"]
     parameters = family.parameters(branches=3, depth=3, devices=3, copies=number + 1)
@@ -129,9 +115,7 @@ def _branches(seed: int = SEED, number: int = 0) -> "StreamGraph":
 
 
 def _tasks() -> "StreamGraph":
-    from streamplace.model.graph import StreamGraph
-    from streamplace.model.operators import Operator
-    from streamplace.model.streams import Stream
+    from streamplace import Operator, Stream, StreamGraph
 
     operators = [Operator(name, ipt=1e9 * (2 + i), payload=1e6) for i, name in enumerate("abcd")]
     ends = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
@@ -140,9 +124,7 @@ def _tasks() -> "StreamGraph":
 
 def _pipelines() -> "StreamGraph":
     """Two sources whose tuples never meet; three devices do not carry their full rates."""
-    from streamplace.model.graph import StreamGraph
-    from streamplace.model.operators import Operator
-    from streamplace.model.streams import Stream
+    from streamplace import Operator, Stream, StreamGraph
 
     operators = [Operator(name, ipt=1e5 * (1 + i), payload=1e3) for i, name in enumerate("abcdef")]
     operators += [Operator(name, ipt=1e4, payload=1e3, rate=1e4) for name in ("one", "two")]
@@ -151,8 +133,7 @@ def _pipelines() -> "StreamGraph":
 
 
 def _place(graph: "Callable[[], StreamGraph]", *placers: str, objective: str = "") -> None:
-    from streamplace.api import place
-    from streamplace.placers.registry import Budget
+    from streamplace import Budget, place
 
     budget = Budget(evaluations=EVALUATIONS)
     for name in placers:
@@ -164,16 +145,13 @@ def _sources() -> None:
 
     The first turn of the peak alone takes a thousand of a part of the evaluations.
     """
-    from streamplace.api import place
-    from streamplace.model.cluster import Cluster
-    from streamplace.placers.registry import Budget
+    from streamplace import Budget, Cluster, place
 
     place(_pipelines(), Cluster.uniform(3, cores=2), budget=Budget(evaluations=5000)).report()
 
 
 def _objectives() -> None:
-    from streamplace.api import place
-    from streamplace.placers.registry import Budget
+    from streamplace import Budget, place
 
     graph, budget = _branches(), Budget(evaluations=EVALUATIONS)
     place(graph, 3, objective="devices", require="throughput>=0.5", budget=budget)
@@ -182,9 +160,7 @@ def _objectives() -> None:
 
 def _rule() -> None:
     """Operators that share a device, that must not, and that may not run on all of them."""
-    from streamplace.api import place
-    from streamplace.model.constraints import Constraints
-    from streamplace.placers.registry import Budget
+    from streamplace import Budget, Constraints, place
 
     graph = _branches()
     a, b, c, d, *_ = graph.operators.name
@@ -196,14 +172,14 @@ def _rule() -> None:
 
 def _prove() -> None:
     """A proof that has to branch; the clock ends it only on a very slow machine."""
-    from streamplace.api import place
+    from streamplace import place
 
     place(_branches(seed=1, number=1), 3, placer="exact", rate=1e4, budget="30 s")
 
 
 def _advise() -> None:
     """A placement that single moves improve."""
-    from streamplace.api import place, simulate
+    from streamplace import place, simulate
 
     found = place(_branches(), 3, placer="round-robin")
     simulate(found.problem, found.placement).report()
@@ -211,35 +187,33 @@ def _advise() -> None:
 
 def _queues() -> None:
     """Both forms of the engine: without a record of the ticks, and with one."""
-    from streamplace.api import place, simulate_queues
+    from streamplace import place, simulate_queues
 
     found = place(_branches(), 3, placer="round-robin")
     simulate_queues(found.problem, found.placement)
 
 
 def _plan() -> None:
-    from streamplace.api import plan
-    from streamplace.placers.registry import Budget
-    from streamplace.planning.offers import Offer
+    from streamplace import Budget, Offer, plan
 
     offers = [Offer("small", 0.1, cores=4, egress=1e9), Offer("large", 0.36, cores=16, egress=5e9)]
     plan(_branches(), rate=3e4, offers=offers, budget=Budget(evaluations=EVALUATIONS)).report()
 
 
-REHEARSALS: Final[dict[str, Rehearsal]] = {
-    "queues": Rehearsal(_queues, 60),
-    "tasks": Rehearsal(partial(_place, _tasks, "auto", "exact"), 36),
-    "auto": Rehearsal(partial(_place, _branches, "auto"), 32),
-    "makespan": Rehearsal(partial(_place, _branches, "auto", objective="makespan"), 28),
-    "plan": Rehearsal(_plan, 16),
-    "exact": Rehearsal(_prove, 8),
-    "sources": Rehearsal(_sources, 12),
-    "advice": Rehearsal(_advise, 3),
-    "heft": Rehearsal(partial(_place, _tasks, "heft"), 3),
-    "lists": Rehearsal(partial(_place, _tasks, *LISTS), 3),
-    "pilot": Rehearsal(partial(_place, _branches, "pilot"), 3),
-    "rules": Rehearsal(partial(_place, _branches, *RULES), 3),
-    "constraints": Rehearsal(_rule, 2),
-    "objectives": Rehearsal(_objectives, 2),
+REHEARSALS: Final[dict[str, Callable[[], object]]] = {
+    "queues": _queues,
+    "tasks": partial(_place, _tasks, "auto", "exact"),
+    "auto": partial(_place, _branches, "auto"),
+    "makespan": partial(_place, _branches, "auto", objective="makespan"),
+    "plan": _plan,
+    "exact": _prove,
+    "sources": _sources,
+    "advice": _advise,
+    "heft": partial(_place, _tasks, "heft"),
+    "lists": partial(_place, _tasks, *LISTS),
+    "pilot": partial(_place, _branches, "pilot"),
+    "rules": partial(_place, _branches, *RULES),
+    "constraints": _rule,
+    "objectives": _objectives,
 }
-"""Rehearsals by name, the longest first."""
+"""Calls by name, the longest first."""

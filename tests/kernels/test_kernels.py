@@ -13,9 +13,9 @@ from streamsim.jit import Kernel
 
 from streamplace import kernels
 from streamplace.cli.demo import write_files
-from streamplace.kernels import REHEARSALS, Rehearsal, prepare_kernels
+from streamplace.kernels import REHEARSALS, prepare_kernels
 
-COMPILES = "compiling kernels (once per installation; about "
+COMPILES = "compiling kernels (once per installation) on "
 ONE = """
 from streamplace.kernels import REHEARSALS
 for name in set(REHEARSALS) - {"heft"}:
@@ -55,7 +55,7 @@ def test_first_use_compiles_once_and_says_so_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", REHEARSALS)
 def test_every_rehearsal_runs(name: str) -> None:
-    REHEARSALS[name].call()
+    REHEARSALS[name]()
 
 
 def test_a_rehearsal_that_fails_ends_nothing(
@@ -65,9 +65,7 @@ def test_a_rehearsal_that_fails_ends_nothing(
     monkeypatch.setattr(kernels, "folder_of", lambda module: tmp_path)
     monkeypatch.setattr(kernels, "available_cores", lambda: 1)
     monkeypatch.setattr(Kernel, "impatient", False)
-    monkeypatch.setattr(
-        kernels, "REHEARSALS", {"a": Rehearsal(lambda: 1 / 0, 1), "b": Rehearsal(print, 1)}
-    )
+    monkeypatch.setattr(kernels, "REHEARSALS", {"a": lambda: 1 / 0, "b": print})
     with caplog.at_level(logging.WARNING):
         assert prepare_kernels()
         assert prepare_kernels()
