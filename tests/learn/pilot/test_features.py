@@ -19,28 +19,9 @@ from streamplace.learn.models.pilot.features import (
     features_of,
     on_walk,
 )
-from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Problem
 
 powers = st.integers(-8, 8).map(lambda i: 2.0**i)
-
-
-def scaled(problem: Problem, rate: float, cost: float, size: float) -> Problem:
-    """The same problem with other rates, instructions per tuple and bytes per tuple."""
-    operators, streams = problem.graph.operators, problem.graph.streams
-    graph = StreamGraph.of(
-        "scaled",
-        [
-            Operator(o.name, o.ipt * cost, o.payload * size, o.rate * rate)
-            for o in (operators[i] for i in range(len(operators)))
-        ],
-        [
-            Stream(
-                s.source, s.target, s.selectivity, None if s.payload is None else s.payload * size
-            )
-            for s in (streams[i] for i in range(len(streams)))
-        ],
-    )
-    return Problem(graph, problem.cluster)
 
 
 def without(name: str, problem: Problem) -> np.ndarray:
@@ -87,9 +68,8 @@ def test_features_stay_small_on_any_problem(problem: Problem) -> None:
 def test_k_times_the_rate_on_k_times_the_cluster_looks_the_same(k: float) -> None:
     """Speeds and bandwidths are measured by what they have to carry."""
     problem = Problem(tangle(), Cluster.uniform(3))
-    faster = Problem(
-        scaled(problem, k, 1, 1).graph, Cluster.uniform(3, mips=2500 * k, bandwidth=1e9 * k)
-    )
+    cluster = Cluster.uniform(3, mips=2500 * k, bandwidth=1e9 * k)
+    faster = Problem(tangle(), cluster).at_rate(k * problem.graph.source_rate)
     view, other = features_of(problem), features_of(faster)
     assert np.allclose(view.units, other.units, rtol=1e-6)
     assert np.allclose(view.pairs, other.pairs, rtol=1e-6)
@@ -98,7 +78,7 @@ def test_k_times_the_rate_on_k_times_the_cluster_looks_the_same(k: float) -> Non
 def test_among_overloaded_problems_only_the_yardstick_tells_the_rate() -> None:
     """At twice the rate, twice as much is lost wherever operators go."""
     problem = Problem(tangle(), Cluster.uniform(2))
-    slow, fast = scaled(problem, 4, 1, 1), scaled(problem, 8, 1, 1)
+    slow, fast = problem.at_rate(4e4), problem.at_rate(8e4)
     assert features_of(fast).yardstick == 2 * features_of(slow).yardstick > 2
     assert np.array_equal(without("yardstick", slow), without("yardstick", fast))
     assert np.array_equal(features_of(slow).pairs, features_of(fast).pairs)
