@@ -21,7 +21,7 @@ from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import LearnedModel, LearningTask
 from streamplace.learn.shards import GradientWorkers, batches, dealt, one_thread, shards
-from streamplace.model.arrays import Floats, Longs
+from streamplace.model.arrays import Longs
 
 LOG = logging.getLogger(__name__)
 FIRST, BEST = "first.safetensors", "best.safetensors"
@@ -92,33 +92,24 @@ class TrainingLoop:
         for watcher in watchers:
             watcher.begin(self.history, self.config.epochs, self.n_steps)
         try:
-            while not self.finished:
+            config, history = self.config, self.history
+            while len(history.epochs) < config.epochs and not history.stalled(config.patience):
                 self._epoch(watchers)
         finally:
             for watcher in watchers:
                 watcher.end()
         return self.history
 
-    @property
-    def _is_trained(self) -> bool:
-        return self._settings["start"] is not None
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last epoch is done, or patience has run out."""
-        config = self.config
-        return len(self.history.epochs) >= config.epochs or self.history.stalled(config.patience)
-
     def _begin(self, resume: Checkpoint | None) -> None:
         """Start, or restore a checkpoint; in both cases the folder then holds a run to resume."""
         if resume is not None:
             self.history = restore(resume, self.learner, self._adam)
-        elif self._is_trained and self._validation:
+        elif self._settings["start"] is None:
+            self._write_weights(FIRST)
+        elif self._validation:
             self.history.values = self._gradient_workers.values(self._validation)
             self.history.before = float(self.history.values.mean())
             self._write_weights(BEST)
-        if resume is None and not self._is_trained:
-            self._write_weights(FIRST)
         self._save()
 
     def _epoch(self, watchers: Sequence[Watcher]) -> None:
@@ -148,7 +139,10 @@ class TrainingLoop:
             validation=float(values.mean()) if len(values) else None,
             seconds=time.perf_counter() - start,
         )
-        self._close(done, values)
+        if self.history.add(done, values):
+            self._write_weights(BEST)
+        self._save()
+        LOG.info("epoch %d: reward %.4f, score %.4f", done.epoch, done.reward, done.score)
         for watcher in watchers:
             watcher.epoch(self.history)
 
@@ -157,13 +151,6 @@ class TrainingLoop:
         checkpoint = capture(self.learner, self._adam, self.history, self._settings)
         write_checkpoint(checkpoint, self._folder)
         write_text(self._folder / "history.jsonl", self.history.lines())
-
-    def _close(self, epoch: Epoch, values: Floats) -> None:
-        """Add a complete epoch to the history."""
-        if self.history.add(epoch, values):
-            self._write_weights(BEST)
-        self._save()
-        LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
 
     def _step(
         self, epoch: int, step: int, rows: Longs

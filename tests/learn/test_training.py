@@ -106,13 +106,6 @@ def test_a_seed_may_be_any_whole_number(train: Train, tasks: list[LearningTask])
     assert tasks[-1].seed == 3
 
 
-def test_training_never_touches_the_global_seed(train: Train) -> None:
-    torch.manual_seed(1)
-    state = torch.get_rng_state()
-    train("run", epochs=1)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_patience_ends_a_run_that_no_longer_improves(train: Train) -> None:
     """So many epochs after the best one; resuming does not revive it."""
     patient = "[training]\npatience = 3\nepochs = 100\n"

@@ -168,17 +168,6 @@ def test_storage_order_does_not_matter(model: str) -> None:
     assert torch.allclose(found, likely(Problem(graph, FIVE), placement), atol=1e-5)
 
 
-def test_padding_changes_nothing() -> None:
-    policy = policy_of("dream")
-    together, alone = batch_of([LONE, DIAMOND, WIDE]), batch_of([DIAMOND])
-    sampled = drawn(policy, alone)
-    padded = torch.zeros(3, sampled.shape[1], together.order.shape[1], dtype=torch.long)
-    padded[1, :, :4] = sampled
-    found = policy.likelihood(together, policy.encode(together), padded).log_probability
-    expected = policy.likelihood(alone, policy.encode(alone), sampled).log_probability
-    assert torch.allclose(found[1:2], expected, atol=1e-5)
-
-
 def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
     """Of everything but the one-hot decisions, which have none."""
     generator = torch.Generator().manual_seed(0)

@@ -153,17 +153,6 @@ def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
             assert whole == pytest.approx(sum(asdict(one)[quantity] for _, one in alone), rel=1e-5)
 
 
-def test_imitation_alone_learns_the_targets() -> None:
-    work = task(taught=True)
-    pupil = learner(
-        LearningTask(work.training[:4], work.training[:4], 0, targets=work.targets[:4]), warm_up=99
-    )
-    first, _ = told(pupil, epoch=0)
-    train(pupil, 60, rate=1e-2)
-    last, _ = told(pupil, epoch=0)
-    assert last < 0.3 * first
-
-
 def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
     """A placement on a random cluster says nothing about this one."""
     pupil = learner(task(), variety=1.0)
