@@ -61,21 +61,6 @@ def topological(problem: Problem, rank: Longs) -> list[int]:
     return order
 
 
-def reversed_topological(problem: Problem, rank: Longs) -> list[int]:
-    """The topological order from its end."""
-    return topological(problem, rank)[::-1]
-
-
-def dfs_preorder(problem: Problem, rank: Longs) -> list[int]:
-    """Depth first from the sources; an operator comes when the search enters it."""
-    return _depth_first(problem, rank)[0]
-
-
-def dfs_postorder(problem: Problem, rank: Longs) -> list[int]:
-    """Depth first from the sources; an operator comes when the search leaves it."""
-    return _depth_first(problem, rank)[1]
-
-
 def lexicographic(problem: Problem, rank: Longs) -> list[int]:
     """By name, whatever the rank."""
     names = problem.graph.operators.name
@@ -101,9 +86,9 @@ def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
 ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "topological": topological,
     "bfs": bfs,
-    "dfs-preorder": dfs_preorder,
-    "dfs-postorder": dfs_postorder,
-    "reversed-topological": reversed_topological,
+    "dfs-preorder": lambda problem, rank: _depth_first(problem, rank)[0],
+    "dfs-postorder": lambda problem, rank: _depth_first(problem, rank)[1],
+    "reversed-topological": lambda problem, rank: topological(problem, rank)[::-1],
     "lexicographic": lexicographic,
     "heaviest-first": heaviest_first,
 }
@@ -167,7 +152,7 @@ def _sources(problem: Problem, rank: Longs) -> list[int]:
 
 
 def _depth_first(problem: Problem, rank: Longs) -> tuple[list[int], list[int]]:
-    """Operators when depth-first search meets them, and when it leaves them."""
+    """Operators when depth-first search from the sources enters them, and when it leaves them."""
     below = _downstream(problem, rank)
     met: list[int] = []
     finished: list[int] = []
