@@ -94,11 +94,6 @@ def draw_whole(
     return chosen[whole], DecisionRecord(*(part[whole] for part in record))
 
 
-def likeliest(view: PilotFeatures, network: PilotNetwork, looks: int = 1) -> Ints:
-    """Devices [T], always the likeliest."""
-    return explore(view, network, np.full((1, looks * len(view.order)), -1))[0][0]
-
-
 def places(view: PilotFeatures, chosen: Ints) -> Ints:
     """Devices of the operators [S, N] at the end of rollouts [S, T]."""
     return places_after(view, chosen, chosen.shape[1] // len(view.order))
