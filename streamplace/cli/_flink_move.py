@@ -150,7 +150,7 @@ def _improve(
         most_interruption=asked.max_interruption,
         agrees=agrees,
     )
-    with waiting(f"watching for {asked.seconds:g} s"):
+    with waiting(f"watching in windows of {asked.seconds:g} s"):
         proposal = improver.propose(job)
     for note in proposal.measured.notes:
         if isinstance(note, Remedy):
