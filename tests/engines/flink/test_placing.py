@@ -111,6 +111,7 @@ def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
     second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}
     job = engine.apply(program, first)
     assert engine.verify(job, first).fine
+    assert engine.move(job, program, first).job == job  # it is there already
     with pytest.raises(PlacementError, match=r"does not offer 'lim-0'.*config --subtasks'"):
         engine.move(job, program, first | {"op1": ["a", "b"]})
     moved = engine.move(job, program, second)
