@@ -56,6 +56,7 @@ def test_who_is_not_certified_gets_nothing(
     [
         ("file", "Bearer s3cret.token\n", "Bearer s3cret.token"),
         ("environment", "me:s3cret", "Basic " + b64encode(b"me:s3cret").decode()),
+        ("address", "", "Basic " + b64encode(b"other:word").decode()),
     ],
 )
 def test_authorization_is_sent_and_never_shown(
@@ -66,13 +67,13 @@ def test_authorization_is_sent_and_never_shown(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither by a command that succeeds nor by one that fails; it wins over the address."""
+    """Neither by a command that succeeds nor by one that fails; it wins over the address's."""
     (tmp_path / "secret").write_text(text)
     if source == "environment":
         monkeypatch.setenv("STREAMPLACE_FLINK_AUTHORIZATION", text)
     given = ("--authorization", "secret") if source == "file" else ()
     with FakeFlink(ANSWERS).served() as flink:
-        rest = flink.url.replace("//", "//other:word@")
+        rest = flink.url.replace("//", "//other:w%6Frd@")
         told = [run("flink", *what, "--rest", rest, *given) for what in COMMANDS]
     assert [answer.status for answer in told] == [0, 2], told
     assert flink.asked

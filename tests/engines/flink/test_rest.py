@@ -6,7 +6,6 @@ import io
 import json
 import tomllib
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from fake_flink import (
     failure,
     healthy,
     job,
+    jobs,
     said,
 )
 from hypothesis import given, settings
@@ -31,6 +31,7 @@ from lazy_flink import Clock
 from streamplace.cli.main import main
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure import sampling
+from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.answers import LONGEST, MOST_VERTICES, parse_answer
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 
@@ -173,16 +174,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(sampling, "time", made)
     monkeypatch.setattr(sampling, "PAUSE_SECONDS", 1.0)
     return made
-
-
-def test_name_and_password_are_sent_to_the_address_that_holds_them() -> None:
-    """As HTTP has it; what the address escapes is unescaped."""
-    with FakeFlink(ANSWERS).served() as flink:
-        rest = Rest(flink.url.replace("//", "//me:a%40b@"))
-        assert rest.live_jobs() == [JOB]
-        assert rest.url == flink.url
-        assert "b" not in repr(rest).partition("Rest")[2].partition(" object")[0]
-    assert flink.headers[0]["Authorization"] == "Basic bWU6YUBi"
 
 
 def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path: Path) -> None:
@@ -390,35 +381,18 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.rest.running_job("job")
 
 
-@pytest.mark.parametrize(
-    ("answers", "fails"), [([Raw(b""), {"jobs": []}], False), ([Raw(b"")], True)]
-)
-def test_a_query_is_sent_again_once_if_its_connection_breaks(
-    answers: list[Any], *, fails: bool
-) -> None:
-    """It may have been idle for too long."""
-    failed = pytest.raises(NoAnswer, match="no Flink answers at ht") if fails else nullcontext()
-    with FakeFlink({"GET /jobs": InTurn(*answers)}).served() as flink, failed:
+def test_a_query_is_sent_again_once_if_its_connection_breaks() -> None:
+    """It may have been idle for too long; what changes something may have been received."""
+    broken = Raw(b"")
+    with FakeFlink({"GET /jobs": InTurn(broken, {"jobs": []})}).served() as flink:
         assert Rest(flink.url).jobs() == {}
     assert flink.requests("GET") == ["/jobs"] * 2
-
-
-def test_what_changes_something_is_sent_once() -> None:
-    """Whether it was received cannot be told once its connection is broken off."""
-    with FakeFlink(otherwise=Raw(b"")).served() as flink, pytest.raises(NoAnswer):
-        Rest(flink.url).delete("/jars/x")
-    assert flink.requests("DELETE") == ["/jars/x"]
-
-
-def test_a_jar_is_uploaded_as_a_form(tmp_path: Path) -> None:
-    """Under a name without characters that have a meaning in requests; it may be sent again."""
-    jar = tmp_path / 'a "b".jar'
-    jar.write_bytes(b"\0jar" * 100_000)
-    with FakeFlink({"POST /jars/upload": {"filename": "/tmp/flink/x_a.jar"}}).served() as flink:
-        assert Rest(flink.url).upload(jar) == "x_a.jar"
-    (headers,) = flink.headers
-    assert headers["Content-Type"].startswith("multipart/form-data; boundary=")
-    assert int(headers["Content-Length"]) > jar.stat().st_size
+    with FakeFlink(otherwise=broken).served() as flink:
+        with pytest.raises(NoAnswer, match="no Flink answers at ht"):
+            Rest(flink.url).jobs()
+        with pytest.raises(NoAnswer):
+            Rest(flink.url).delete("/jars/x")
+    assert [request for request, _ in flink.asked] == ["GET /jobs"] * 2 + ["DELETE /jars/x"]
 
 
 def test_the_path_of_a_request_is_sent_as_it_is() -> None:
@@ -463,3 +437,31 @@ def test_a_task_runs_only_when_all_of_its_subtasks_do() -> None:
     with FakeFlink(ANSWERS | seen).served() as flink:
         Rest(flink.url).wait_running(JOB)
     assert flink.requests("GET").count(f"/jobs/{JOB}") == 3
+
+
+@pytest.mark.parametrize(
+    ("others", "free_at", "waited"),
+    [([], 4.0, 4.0), (["other"], 1.0, 1.0), (["other"], 100.0, 10.0)],
+)
+def test_slots_of_a_job_that_has_ended_are_awaited_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, others: list[str], free_at: float, waited: float
+) -> None:
+    """Each TaskManager is asked until it is free, and then the next one; other jobs keep theirs."""
+    clock, devices = Clock(0.0), [f"dev-{i}" for i in range(100)]
+    monkeypatch.setattr(client, "time", clock)
+
+    def slots() -> dict[str, Any]:
+        held = others if clock.now >= free_at else [*others, "gone"]
+        return {"allocatedSlots": [{"jobId": name} for name in held]}
+
+    flink = FakeFlink(healthy(*devices))
+    flink.answers |= {f"GET /taskmanagers/{device}": slots for device in devices}
+    flink.answers["GET /jobs"] = jobs({"gone": "CANCELED"} | dict.fromkeys(others, "RUNNING"))
+    for row in flink.answers["GET /taskmanagers"]["taskmanagers"]:
+        row["freeResource"] = {"managedMemory": 0}
+    flink.rest.wait_released()
+    assert clock.now == pytest.approx(waited, abs=0.3)
+    asked = flink.requests("GET")
+    assert len(asked) <= len(devices) + 3 + waited / client.POLL_SECONDS
+    if waited == free_at:
+        assert asked[-100:] == [f"/taskmanagers/{device}" for device in devices]
