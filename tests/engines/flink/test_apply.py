@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import settings_file
 from fake_flink import FakeFlink, InTurn, config, failed_by, failure, healthy, job, task_manager
 from watched_jobs import write_program
 
@@ -337,22 +336,6 @@ def test_what_other_jobs_have_taken_is_told(
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
     call(answers, {"map": refused}, StreamplaceError, told)
     call(answers, {"map": fine})
-
-
-@pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
-def test_jars_that_are_none_are_told(
-    refusal: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
-) -> None:
-    """Before anybody is asked anything."""
-    (tmp_path / "text.jar").write_text("no jar")
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
-    with FakeFlink(healthy("dev-0")).served() as flink:
-        apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
-        refused = refusal(*apply, *settings_file(tmp_path, flink_home="."))
-    fault = "is not a jar" if options else "missing.jar: no such file"
-    assert f"{fault}; name the jar of a Flink job" in refused
-    assert flink.requests("POST") == []
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])

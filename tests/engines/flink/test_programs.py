@@ -19,7 +19,7 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program import program as programs
-from streamplace.engines.flink.program.jars import MANIFEST, check_jar, jar_copy, main_class
+from streamplace.engines.flink.program.jars import MANIFEST, jar_copy, main_class
 from streamplace.engines.flink.program.program import Program, known_program, remember
 from streamplace.engines.flink.rest.client import Rest, successor
 from streamplace.errors import FormatError, SettingError
@@ -73,22 +73,28 @@ def cut(path: Path) -> None:
 
 
 ENCRYPTED = partial(patched, local=6, central=8, value=1)
-DAMAGES = {
-    "encrypted": ENCRYPTED,
-    "packed in an unknown way": partial(patched, local=8, central=10, value=77),
-    "packed otherwise": partial(patched, local=8, central=10, value=zipfile.ZIP_LZMA),
-    "corrupt": corrupt,
-    "cut": cut,
+DAMAGED = "is damaged; rebuild it$"
+FAULTS: dict[str, tuple[Callable[[Path], object], str | None, str]] = {
+    "missing": (Path.unlink, "A", "no such file; name the jar of a Flink job"),
+    "a text": (lambda path: path.write_text("no jar"), "A", "is not a jar; name the jar of a F"),
+    "cut": (cut, "A", DAMAGED),
+    "encrypted": (ENCRYPTED, None, DAMAGED),
+    "packed in an unknown way": (partial(patched, local=8, central=10, value=77), None, DAMAGED),
+    "packed otherwise": (partial(patched, local=8, central=10, value=14), None, DAMAGED),  # LZMA
+    "corrupt": (corrupt, None, DAMAGED),
 }
+"""What befalls the jar, its main class if that is given, and why it is refused."""
 
 
-@pytest.mark.parametrize("damage", [*DAMAGES.values()], ids=[*DAMAGES])
-def test_a_damaged_jar_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("spoil", "entry", "told"), FAULTS.values(), ids=FAULTS)
+def test_a_file_that_is_no_jar_is_refused(
+    tmp_path: Path, spoil: Callable[[Path], object], entry: str | None, told: str
+) -> None:
     """Its directory without the manifest, too: for libraries, and if the main class is given."""
     path = jar(tmp_path / "job.jar")
-    damage(path)
-    with pytest.raises(FormatError, match=r"job\.jar: is damaged; rebuild it$"):
-        check_jar(path) if damage is cut else main_class(path)
+    spoil(path)
+    with pytest.raises(FormatError, match=rf"job\.jar: {told}"):
+        Program(path, entry).check()
 
 
 def full(*_: Any, **__: Any) -> None:
@@ -113,17 +119,24 @@ def test_a_jar_that_cannot_be_copied_is_told(
 
 
 @pytest.mark.parametrize(
-    "words", [("jar", "-o", "placed.jar"), ("apply",), ("move", "--job", "0" * 32)]
+    ("words", "told"),
+    [
+        (("jar", "-o", "placed.jar"), "job.jar: is damaged"),
+        (("apply",), "job.jar: is damaged"),
+        (("apply", "--library", "text.jar"), "text.jar: is not a jar"),
+        (("move", "--job", JOB), "job.jar: is damaged"),
+    ],
 )
 def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
-    refusal: Callable, tmp_path: Path, words: tuple[str, ...]
+    refusal: Callable, tmp_path: Path, words: tuple[str, ...], told: str
 ) -> None:
     """Before it asks a cluster for anything."""
+    (tmp_path / "text.jar").write_text("no jar")
     ENCRYPTED(jar(tmp_path / "job.jar"))
     (tmp_path / "placement.json").write_text('{"assignment": {"a": "d0"}}')
     command, *more = words
-    told = refusal("flink", command, "job.jar", "--placement", "placement.json", *more)
-    assert "job.jar: is damaged" in told
+    refused = refusal("flink", command, "job.jar", "--placement", "placement.json", *more)
+    assert told in refused
 
 
 def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(
