@@ -297,29 +297,23 @@ def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:
     assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0, rel=0.01)
 
 
-@pytest.mark.parametrize(("queued", "is_due"), [(700, False), (50, True)])
-def test_full_queues_delay_the_checkpoints_of_a_moved_job(
-    monkeypatch: pytest.MonkeyPatch, queued: float, *, is_due: bool
+@pytest.mark.parametrize(
+    ("queued", "pause", "is_due"), [(700, 0, False), (50, 0, True), (50, 60_000, False)]
+)
+def test_full_queues_and_pauses_delay_the_checkpoints_of_a_moved_job(
+    monkeypatch: pytest.MonkeyPatch, queued: float, pause: int, *, is_due: bool
 ) -> None:
-    """A second or 14 of what is queued come before a checkpoint."""
+    """A second or 14 of what is queued come before a checkpoint, and the least pause."""
     flink = FakeFlink(ANSWERS | queues("v0", 0, queued, 0.0) | queues("v1", 0, 0, 50.0))
-    flink.answers[f"GET /jobs/{JOB}/checkpoints"] = NONE
-    flink.answers[f"GET /jobs/{JOB}/checkpoints/config"] = KEPT | {"interval": 10_000}
+    policy = KEPT | {"interval": 10_000, "min_pause": pause}
+    flink.answers |= {
+        f"GET /jobs/{JOB}/checkpoints": NONE,
+        f"GET /jobs/{JOB}/checkpoints/config": policy,
+    }
     monkeypatch.setattr(client, "time", Clock())
     refused = pytest.raises(FlinkError, match=r"has completed no checkpoint .* and takes 1 s")
     with refused if is_due else nullcontext():
         settle(flink.rest, JOB, MoveSettings(settle=25.0), None)
-
-
-def test_no_checkpoint_is_due_within_the_least_pause_between_two(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nor after the start, however short the interval is."""
-    flink = FakeFlink(ANSWERS | {f"GET /jobs/{JOB}/checkpoints": NONE})
-    policy = KEPT | {"interval": 10_000, "min_pause": 60_000}
-    flink.answers[f"GET /jobs/{JOB}/checkpoints/config"] = policy
-    monkeypatch.setattr(client, "time", Clock())
-    settle(flink.rest, JOB, MoveSettings(settle=30.0), None)
 
 
 def test_the_line_that_finishes_a_move_can_be_typed(
