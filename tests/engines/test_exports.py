@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 from engine_deployments import DEPLOYMENTS, GENERAL
@@ -11,7 +11,6 @@ from engine_deployments import DEPLOYMENTS, GENERAL
 import streamplace
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.pin import hook
-from streamplace.engines.names import resource
 from streamplace.engines.reading import read_deployment
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import ProblemError
@@ -20,25 +19,6 @@ from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 GOLDEN = Path(__file__).parent / "golden"
 HOOK = Path(hook.__file__).read_text("utf-8").partition('"""\n\n')[2]
 """Source of the package that the export for Flink contains as it is, beside PlacedIds.java."""
-CASES = [
-    pytest.param(export, deployment, id=f"{export}-{deployment}")
-    for export in GENERAL
-    for deployment in DEPLOYMENTS
-]
-
-
-@pytest.mark.parametrize(("export", "deployment"), CASES)
-def test_every_used_device_and_nothing_unsafe_is_written(export: str, deployment: str) -> None:
-    """Each used device appears, by name or by its resource; file names stay in the folder."""
-    used = DEPLOYMENTS[deployment]
-    files = EXPORTS[export].files(used)
-    text = "\n".join(files.values())
-    by_name = export == "dot" or EXPORTS[export].read  # see the tests of names
-    for element in () if by_name else used.elements:
-        own = resource(element.device)
-        assert own in text or own.replace("-", "_") in text
-    assert not any(".." in PurePosixPath(name).parts or name.startswith("/") for name in files)
-    assert all(content.endswith("\n") for content in files.values())
 
 
 @pytest.mark.parametrize("export", GENERAL)

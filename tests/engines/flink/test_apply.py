@@ -221,12 +221,13 @@ def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
 
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
-    """The pinning class says that the job fits; what else it says is a fault."""
-    broken = failure("a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed")
+    """The pinning class says that the job fits; what else it says is a fault, however long."""
+    told = f"operators {', '.join(f'op{i}' for i in range(200))} are not placed"
+    broken = failure("a.B: x", f"Caused by: a.C: streamplace: {told}")
     flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(FITS, broken)})
     home = Flink(jar.parent, "2.3.0")
     check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
-    with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
+    with pytest.raises(FlinkError, match=f"^{told}$"):
         check(flink.rest, home, Program(jar), Layout(VECTORS), "none")
     request = next(document for _, document in flink.asked if document)
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
@@ -265,9 +266,13 @@ def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
         check(rest, home, Program(jar), layout, "old")
 
 
-def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:
+@pytest.mark.parametrize("listed", [UNKNOWN, job("new", "FAILED", {})], ids=["not", "as failed"])
+def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(
+    call: Apply, listed: Any
+) -> None:
+    """Whether or not Flink lists a job that it has not started."""
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
-    answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace), "GET /jobs/new": UNKNOWN}
+    answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace), "GET /jobs/new": listed}
     told = "submit the job that was saved, or drop that state .allow-non-restored in --settings."
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 

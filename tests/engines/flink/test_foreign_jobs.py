@@ -182,17 +182,3 @@ def test_a_task_manager_with_too_little_left_is_named(
         apply(rest, flink, small, Layout(crowded))
     with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 191"):
         check(rest, flink, small, Layout(crowded), job)
-
-
-@pytest.mark.slow
-def test_all_operators_that_are_not_placed_are_named(
-    rest: Rest, flink: Flink, graph_jar: Path
-) -> None:
-    """However many there are."""
-    program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(*[1] * 40))])
-    with pytest.raises(FlinkError) as refused:
-        check(rest, flink, program, Layout({"op7": ["dev-0"]}), "none")
-    assert str(refused.value).startswith("operators '")
-    assert str(refused.value).endswith("' are not placed")
-    names = {f"'op{i}'" for i in range(40) if i != 7}
-    assert set(str(refused.value)[len("operators ") : -len(" are not placed")].split(", ")) == names

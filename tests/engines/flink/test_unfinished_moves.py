@@ -77,20 +77,6 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
         ask(case.flink.rest, NEW)
 
 
-def test_a_job_is_looked_up_however_long_its_submission_is_not_answered(case: MoveCase) -> None:
-    """Its main method may take longer than a request waits; it is not submitted twice."""
-    case.flink.answers |= {
-        "POST /jars/there/run": failure("a.B: busy", status=503),
-        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {}),
-    }
-    moving = case.move()
-    asked: list[None] = []
-    rest = case.flink.rest.patient(0.0, print)
-    assert submit(rest, moving.there.jar(), {}, NEW, lambda: asked.append(None))
-    assert case.flink.requests("POST") == ["/jars/there/run"]
-    assert len(asked) == 1
-
-
 def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(
     case: MoveCase,
 ) -> None:
@@ -107,20 +93,6 @@ def test_a_job_that_another_command_has_started_is_told_from_one_of_its_own(
         "POST /jars/there/run": InTurn(lost, spent),
     }
     assert submit(rest, jar, {}, NEW, lambda: None)
-
-
-def test_a_job_whose_state_cannot_be_mapped_was_not_started(case: MoveCase) -> None:
-    """Flink lists it, as failed."""
-    unmapped = failure(
-        "a.B: Cannot map checkpoint/savepoint state for operator 1 to the new program"
-    )
-    case.flink.answers |= {
-        f"GET /jobs/{NEW}": job(NEW, "FAILED", {}),
-        "POST /jars/there/run": unmapped,
-    }
-    jar = case.move().there.jar()
-    with pytest.raises(FlinkError, match="state of operators that this job does not have"):
-        submit(case.flink.rest, jar, {}, NEW, lambda: None)
 
 
 @pytest.fixture
