@@ -24,7 +24,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import sample, sent_by
 from streamplace.engines.flink.measure.sources import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.engines.flink.rest.plan import read_plan, read_vertices
+from streamplace.engines.flink.rest.plan import layout_of, read_plan
 from streamplace.errors import StreamplaceError
 
 SETTLE, WINDOW, MOST_WINDOWS, STEADY = 2.0, 3.0, 6, 0.05
@@ -94,15 +94,8 @@ class Session:
 
     def layout(self, job: str) -> Layout:
         """Operator → the TaskManager of each of its subtasks."""
-        found: Layout = {}
-        for vertex in read_vertices(self.cluster.rest, job, self.cluster.rest.job(job)):
-            answer = self.cluster.rest.get(
-                f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex.id)}"
-            )
-            rows = sorted(answer["subtasks"], key=lambda row: row["subtask"])
-            devices = [str(row.get("taskmanager-id")) for row in rows]
-            found |= {operator: devices for operator in vertex.operators}
-        return found
+        rest = self.cluster.rest
+        return {name: [*own] for name, own in layout_of(rest, job, rest.job(job)).items()}
 
     def measured(self, job: str) -> dict[str, Any]:
         """Rate of a job's source under the quotas, how steady it is, and who took the CPU."""

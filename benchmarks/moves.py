@@ -13,13 +13,14 @@ from pathlib import Path
 import click
 import numpy as np
 
+from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.plan import read_vertices
+from streamplace.engines.flink.rest.plan import layout_of
 
 SOURCE = Path(__file__).parents[1] / "examples" / "flink" / "LogJob.java"
 
@@ -47,11 +48,7 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
             },
         )["jobid"]
         rest.wait_running(job)
-        operators = [
-            (name, vertex.parallelism)
-            for vertex in read_vertices(rest, job, rest.job(job))
-            for name in vertex.operators
-        ]
+        operators = layout_of(rest, job, rest.job(job))
         move = FlinkMove(
             rest,
             flink,
@@ -62,10 +59,10 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
         outages = []
         for i in range(moves):
             places = {
-                name: [names[(k + i) % devices]] * parallelism
-                for k, (name, parallelism) in enumerate(operators)
+                name: [names[(k + i) % devices]] * len(now)
+                for k, (name, now) in enumerate(operators.items())
             }
-            moved = move.run(move.plan(job, places))
+            moved = move.run(move.plan(job, Layout(places)))
             job = moved.job
             outages.append(moved.interruption)
             click.echo(f"{i + 1}: {moved.interruption:.2f} s", err=True)

@@ -38,7 +38,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import as_yaml
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.rest.plan import read_vertices
+from streamplace.engines.flink.rest.plan import layout_of
 from streamplace.engines.flink.watch.acting import Spares, WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.watch import Watch
@@ -338,9 +338,8 @@ def tells_more(folder: Path) -> None:
 def spread_job(path: Path, rest: Rest, job: str, devices: Sequence[str], step: int) -> str:
     """Write a placement by which no operators or subtasks that are neighbours are together."""
     assignment, parallelism = {}, {}
-    vertices = read_vertices(rest, job, rest.job(job))
-    operators = [(name, one.parallelism) for one in vertices for name in one.operators]
-    for i, (name, number) in enumerate(operators):
+    for i, (name, now) in enumerate(layout_of(rest, job, rest.job(job)).items()):
+        number = len(now)
         names = [f"{name}#{k}" for k in range(number)] if number > 1 else [name]
         for k, subtask in enumerate(names):
             assignment[subtask] = devices[(i + step + k * (1 + step)) % len(devices)]

@@ -13,12 +13,11 @@ from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import CopyRuns, Savepoint
 from streamplace.engines.flink.pin import apply as applying
-from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.apply import StillStarting, apply, check
 from streamplace.engines.flink.pin.fitting import fitted
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
-from streamplace.engines.flink.rest.plan import StillStarting
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}

@@ -21,7 +21,7 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import is_spent, withdraw
 from streamplace.engines.flink.rest.client import ENDED, Refusal, Rest
-from streamplace.engines.flink.rest.plan import read_vertices
+from streamplace.engines.flink.rest.plan import layout_of
 
 pytestmark = pytest.mark.xdist_group("flink")
 FILES, LINES = 8, 150
@@ -89,19 +89,15 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(tally: Tally, tmp_p
     """Then it holds no whole TaskManager any more, and placing it there again changes nothing."""
     given, rest = chained("false", "hashmap"), tally.rest
     job = tally.start(given)
-    here = {
-        operator: [device for device, n in vertex.devices.items() for _ in range(n)]
-        for vertex in read_vertices(rest, job, rest.job(job))
-        for operator in vertex.operators
-    }
+    here = layout_of(rest, job, rest.job(job))
     move = mover(rest, tally.flink, tally.program(given), tmp_path)
-    plan = move.plan(job, Layout(here))
+    plan = move.plan(job, here)
     assert not plan.moved
     assert plan.is_needed
     job = move.run(plan).job
     tally.tells_more()
-    assert verify(rest, job, Layout(here)).fine
-    assert not move.plan(job, Layout(here)).is_needed
+    assert verify(rest, job, here).fine
+    assert not move.plan(job, here).is_needed
     tally.ends(job)
 
 
@@ -133,7 +129,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     """From the same savepoint; told beforehand is what would be moved."""
     rest, job = tally.rest, tally.start({})
     where = [vertex["name"] for vertex in rest.job(job)["vertices"]]
-    (here,) = {d for vertex in read_vertices(rest, job, rest.job(job)) for d in vertex.devices}
+    (here,) = layout_of(rest, job, rest.job(job)).devices
     there = next(device for device in DEVICES if device != here)
     assignment = dict.fromkeys(SPREAD, here) | {"Map": there}
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))

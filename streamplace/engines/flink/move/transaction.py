@@ -37,7 +37,7 @@ from streamplace.engines.flink.move.saving import (
 )
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import settle
-from streamplace.engines.flink.pin.apply import refuse_lost, wait_started
+from streamplace.engines.flink.pin.apply import StillStarting, refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import (
@@ -60,7 +60,6 @@ from streamplace.engines.flink.rest.client import (
     successor,
     turns,
 )
-from streamplace.engines.flink.rest.plan import StillStarting
 from streamplace.errors import StreamplaceError
 from streamplace.io.store import StoreError
 from streamplace.model.messages import listed, shown

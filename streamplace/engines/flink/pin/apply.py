@@ -36,15 +36,21 @@ from streamplace.engines.flink.rest.client import (
     Rest,
     turns,
 )
-from streamplace.engines.flink.rest.plan import StillStarting, plan_with_loops, refuse_restoring
+from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.model.messages import listed, quoted
 
-STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
+RESTORING = "INITIALIZING"
+"""State of a task that has its slots and restores its state, and of a job without a plan yet."""
+STARTING = frozenset({RESTORING, "CREATED", "RUNNING"})
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
 FITS = "the job fits its placement"
 """Message of the pinning class after it has checked a job, before the settings of the job."""
+
+
+class StillStarting(NoAnswer):
+    """A job has all its slots, but restores its state for longer than was waited."""
 
 
 def apply(
@@ -202,7 +208,11 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
         if document["vertices"] and not waiting:
             return
         refuse_lost(rest, needed)
-    refuse_restoring(document, job, seconds)
+    if document["state"] == "RUNNING" and {v["status"] for v in waiting} == {RESTORING}:
+        raise StillStarting(
+            f"job {job} is still starting after {seconds:g} s: {quoted(waiting[0]['name'])} is "
+            f"{RESTORING}, as tasks are while they restore their state"
+        )
     late = [f"; {quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
     raise FlinkError(f"job {job} does not run after {seconds:g} s{''.join(late)}")
 

@@ -8,7 +8,7 @@ from typing import Any
 from streamplace.display.report import Report, Sheet, by_device
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
-from streamplace.engines.flink.rest.plan import read_vertices
+from streamplace.engines.flink.rest.plan import placed_subtasks
 from streamplace.engines.flink.rest.settings import job_fault
 from streamplace.model.messages import listed
 
@@ -91,13 +91,14 @@ def verify(rest: Rest, job: str, layout: Layout) -> Verification:
     """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
     subtasks: dict[str, Counter[str]] = defaultdict(Counter)
-    for vertex in read_vertices(rest, job, document):
-        for name in dict.fromkeys(vertex.operators):
-            subtasks[name].update(vertex.devices)
-    actual = {name: dict(sorted(devices.items())) for name, devices in subtasks.items()}
+    for names, rows in placed_subtasks(rest, job, document):
+        devices = [str(row.get("taskmanager-id") or "(unassigned)") for row in rows]
+        for name in dict.fromkeys(names):
+            subtasks[name].update(devices)
+    actual = {name: dict(sorted(found.items())) for name, found in subtasks.items()}
     expected = layout.counted(Layout({n: Counter(on).elements() for n, on in actual.items()}))
-    names = dict.fromkeys((*actual, *layout))
-    checks = (OperatorCheck(name, expected.counts(name), actual.get(name, {})) for name in names)
+    every = dict.fromkeys((*actual, *layout))
+    checks = (OperatorCheck(name, expected.counts(name), actual.get(name, {})) for name in every)
     uncounted = (name for name in layout if name in layout.uncounted)
     return Verification(tuple(checks), tuple(_problems(rest, document)), tuple(uncounted))
 

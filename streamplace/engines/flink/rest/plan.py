@@ -1,9 +1,7 @@
 """Tasks of a job: its plan, that is, the streams between them, and where their subtasks run."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -16,13 +14,11 @@ from streamplace.engines.flink.program.chains import (
     operators_of,
 )
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
-from streamplace.engines.flink.rest.client import AT_WORK, FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.model.key_groups import joined_subtasks
 from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
-INITIALIZING = "INITIALIZING"
-"""State of a task that has its slots and restores its state."""
 _ITERATIONS = ("IterationSource-", "IterationSink-")
 """Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
@@ -178,25 +174,20 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
     return edges
 
 
-@dataclass(frozen=True, slots=True)
-class Vertex:
-    """One task of a job with the devices of its subtasks."""
+def placed_subtasks(
+    rest: Rest, job: str, document: Job
+) -> list[tuple[tuple[str, ...], list[Subtask]]]:
+    """Names of the operators of each task of a job, and its subtasks.
 
-    id: str
-    operators: tuple[str, ...]  # names in placements, in order
-    parallelism: int
-    devices: dict[str, int]  # device → number of its subtasks
-
-
-def read_vertices(rest: Rest, job: str, document: Job) -> list[Vertex]:
-    """Tasks of a job with the devices of their subtasks."""
-    vertices = []
-    for row, operators in _placed_tasks(document):
-        subtasks = _subtasks(rest, job, row["id"])
-        devices = Counter(str(one.get("taskmanager-id") or "(unassigned)") for one in subtasks)
-        counts = dict(sorted(devices.items()))
-        vertices.append(Vertex(row["id"], operators.names, row["parallelism"], counts))
-    return vertices
+    Raises an error if nothing tells operators of one name apart.
+    """
+    operators = job_operators(document)
+    check_names(operators)
+    root = f"/jobs/{quote(job, safe='')}/vertices"
+    return [
+        (one.names, rest.get(f"{root}/{quote(row['id'], safe='')}")["subtasks"])
+        for row, one in zip(document["vertices"], operators, strict=True)
+    ]
 
 
 def layout_of(rest: Rest, job: str, document: Job) -> Layout:
@@ -207,10 +198,9 @@ def layout_of(rest: Rest, job: str, document: Job) -> Layout:
     """
     found: dict[str, list[str]] = {}
     used, running = set[str](), set[str]()
-    for row, operators in _placed_tasks(document):
-        subtasks = _subtasks(rest, job, row["id"])
+    for names, subtasks in placed_subtasks(rest, job, document):
         devices = [str(one.get("taskmanager-id") or "") for one in subtasks]
-        found.update(dict.fromkeys(operators.names, devices))
+        found.update(dict.fromkeys(names, devices))
         used.update(devices)
         pairs = zip(devices, subtasks, strict=True)
         running.update(device for device, one in pairs if one.get("status") != FINISHED)
@@ -225,19 +215,6 @@ def job_operators(document: Job) -> list[TaskOperators]:
     return operators_of(document["vertices"], plan["nodes"])
 
 
-def _placed_tasks(document: Job) -> list[tuple[JobVertex, TaskOperators]]:
-    """Tasks of a job with their operators; an error if nothing tells those of one name apart."""
-    operators = job_operators(document)
-    check_names(operators)
-    return [*zip(document["vertices"], operators, strict=True)]
-
-
-def _subtasks(rest: Rest, job: str, vertex: str) -> list[Subtask]:
-    path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
-    subtasks: list[Subtask] = rest.get(path)["subtasks"]
-    return subtasks
-
-
 def source_names(document: Job) -> dict[str, str]:
     """Tasks of a job without inputs, with the names of their sources as Flink shows them."""
     plan = document.get("plan") or {"nodes": []}
@@ -247,17 +224,3 @@ def source_names(document: Job) -> dict[str, str]:
         for vertex, operators in zip(document["vertices"], job_operators(document), strict=True)
         if vertex["id"] not in fed
     }
-
-
-class StillStarting(NoAnswer):
-    """A job has all its slots, but restores its state for longer than was waited."""
-
-
-def refuse_restoring(document: Mapping[str, Any], job: str, seconds: float) -> None:
-    """Raise StillStarting if all that keeps a job from running is that tasks initialize."""
-    waiting = [v for v in document["vertices"] if v["status"] not in AT_WORK]
-    if document["state"] == "RUNNING" and {v["status"] for v in waiting} == {INITIALIZING}:
-        raise StillStarting(
-            f"job {job} is still starting after {seconds:g} s: {quoted(waiting[0]['name'])} is "
-            f"{INITIALIZING}, as tasks are while they restore their state"
-        )
