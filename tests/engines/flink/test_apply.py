@@ -167,7 +167,7 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
 
     One that another command is submitting appears a moment after its id is refused.
     """
-    monkeypatch.setattr(submission, "SPENT_SECONDS", 0.0)
+    monkeypatch.setattr(submission, "SUBMISSION_SECONDS", 0.0)
     saved = Savepoint("s3://b/sp-1")
     refused = failure("a.B: no\nCaused by: c.DuplicateJobSubmissionException: submitted already.")
     runs = job("next", "RUNNING", {"map": "RUNNING"})
@@ -177,7 +177,7 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
         "GET /jobs/next": runs,
     }
     assert ids(call(answers, savepoint=saved)) == ["new", "next"]
-    monkeypatch.setattr(submission, "SPENT_SECONDS", 30.0)
+    monkeypatch.setattr(submission, "SUBMISSION_SECONDS", 30.0)
     answers |= {"POST /jars/jar-1/run": refused, "GET /jobs/new": InTurn(UNKNOWN, runs)}
     told = "another command has started job new from the same savepoint"
     call(answers, refused=CopyRuns, match=told, savepoint=saved)

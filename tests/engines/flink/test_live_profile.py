@@ -15,7 +15,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import sampling
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile, profile
-from streamplace.engines.flink.move.interruption import START_SECONDS, expected_interruptions
+from streamplace.engines.flink.move.interruption import LAUNCH_SECONDS, expected_interruptions
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.expansion import expand
@@ -88,7 +88,7 @@ def test_full_queues_prolong_the_expected_interruption(
     job = submit(SATURATED, {"src": ["dev-0"], "slow": ["dev-1"]})
     await_flow(rest, job)
     deadline = time.monotonic() + 60
-    while expected_interruptions(rest, job).warm.low < 2 * START_SECONDS:
+    while expected_interruptions(rest, job).warm.low < 2 * LAUNCH_SECONDS:
         assert time.monotonic() < deadline
         time.sleep(0.5)
 

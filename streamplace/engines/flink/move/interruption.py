@@ -32,10 +32,9 @@ OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
 READ = "numBytesInPerSecond"
 LATE = "numLateRecordsDropped"
-START_SECONDS = 1.0
-"""Least time for the start of a job, which is that of a small one (measured)."""
-SUBMIT_SECONDS = 1.0
-"""Time for its submission: half a second to three, the longer the more classes (measured)."""
+LAUNCH_SECONDS = 1.0
+"""Time for a submission, half a second to three by its classes, and least time for the start of a
+job (measured)."""
 COLD_SECONDS, WARM_SECONDS = (0.0, 8.0, 14.0), (0.0, 2.0, 6.0)
 """Least, usual and most time to warm up where some TaskManagers are cold, and where none is.
 
@@ -85,7 +84,7 @@ class Interruptions(NamedTuple):
 def expected_interruptions(rest: Rest, job: str, plan: JobPlan | None = None) -> Interruptions:
     """Predict the interruption of a running job by a move; its plan may have been read already."""
     stop = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
-    start = SUBMIT_SECONDS + max(START_SECONDS, started_seconds(rest, job))
+    start = LAUNCH_SECONDS + max(LAUNCH_SECONDS, started_seconds(rest, job))
     LOG.debug("stopping job %s takes %.1f s, a start like its own %.1f s", job, stop, start)
     warm, cold = (
         Interruption(*(stop + start + seconds for seconds in warming_up))

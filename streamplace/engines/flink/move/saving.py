@@ -5,7 +5,6 @@ start from one savepoint, and each of them would write its own output. What anot
 is not started again.
 """
 
-import hashlib
 import logging
 import re
 import secrets
@@ -17,7 +16,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
-from streamplace.engines.flink.rest.answers import CheckpointAnswer, SavepointAnswer, root_cause
+from streamplace.engines.flink.rest.answers import (
+    LONGEST,
+    CheckpointAnswer,
+    SavepointAnswer,
+    root_cause,
+)
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
@@ -26,6 +30,7 @@ from streamplace.engines.flink.rest.client import (
     Refusal,
     Rest,
     chain_of,
+    chosen_id,
     turns,
 )
 from streamplace.engines.flink.rest.plan import job_operators
@@ -80,7 +85,7 @@ class Saved:
         elif self.last is None:
             remedy = "none of them outlives it in a file, so that its state is gone"
         else:
-            remedy = f"give the last, if Flink kept it, by --savepoint {shown(self.last, 300)}"
+            remedy = f"give the last, if Flink kept it, by --savepoint {shown(self.last, LONGEST)}"
         return (
             f"job {self.job} ({quoted(self.name)}, {self.state}) has completed "
             f"{self.checkpoints} checkpoints; {remedy}"
@@ -244,7 +249,7 @@ def last_kept(rest: Rest, job: str) -> str | None:
 def state_clause(rest: Rest, job: str) -> str:
     """Clause on the remaining state of a job that has ended; empty if there is none."""
     path = last_kept(rest, job)
-    return "" if path is None else f"; its state is in {shown(path, 300)}"
+    return "" if path is None else f"; its state is in {shown(path, LONGEST)}"
 
 
 def restored_path(rest: Rest, job: str) -> str | None:
@@ -298,7 +303,7 @@ def refuse_ended(rest: Rest, job: str) -> None:
     if state == FINISHED and (path := stopped_with(rest, job)) is not None:
         raise EndedByOthers(
             f"job {job} was stopped by another user, and is not started again; its state is in "
-            f"{shown(path, 300)}"
+            f"{shown(path, LONGEST)}"
         )
 
 
@@ -315,8 +320,8 @@ def refuse_moved(path: str) -> None:
     for journal in unfinished():
         if _is_of(path, chain_of(journal.job)) or same_place(path, journal.savepoint):
             raise CopyRuns(
-                f"{shown(path, 300)} belongs to a move of job {journal.job} that has not finished; "
-                f"nothing was started. Finish the move with: {journal.resume_by}"
+                f"{shown(path, LONGEST)} belongs to a move of job {journal.job} that has not "
+                f"finished; nothing was started. Finish the move with: {journal.resume_by}"
             )
 
 
@@ -342,8 +347,8 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
             continue
         if other == taken_by:
             raise CopyRuns(
-                f"job {other} ({state}) has taken the checkpoint {shown(path, 300)} and has not "
-                "ended; cancel it before another job continues from there. Nothing was started"
+                f"job {other} ({state}) has taken the checkpoint {shown(path, LONGEST)} and has "
+                "not ended; cancel it before another job continues from there. Nothing was started"
             )
         restored = restored_path(rest, other)
         if same_place(path, restored):
@@ -358,13 +363,13 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
             raise _refused(other, state, restored or "")
         raise CopyRuns(
             f"job {other} ({state}), which has the same name {quoted(name)}, was started "
-            f"meanwhile by another command; nothing was started from {shown(path, 300)}"
+            f"meanwhile by another command; nothing was started from {shown(path, LONGEST)}"
         )
 
 
 def _refused(job: str, state: str, path: str) -> CopyRuns:
     return CopyRuns(
-        f"job {job} ({state}) continues from {shown(path, 300)} already; nothing was started. "
+        f"job {job} ({state}) continues from {shown(path, LONGEST)} already; nothing was started. "
         "Cancel that job first if another one shall take its place"
     )
 
@@ -384,8 +389,7 @@ def free_id(rest: Rest, path: str, refused: Collection[str] = ()) -> str:
     states, (scheme, host, plain) = rest.jobs(), _parts(path)
     place = f"{'' if scheme == 'file' else scheme}:{host}{plain}"
     for number in count():
-        text = f"streamplace start {number} from {place}"
-        job = hashlib.sha256(text.encode()).hexdigest()[:32]
+        job = chosen_id(f"start {number} from {place}")
         if states.get(job) not in ENDED and job not in refused:
             return job
     raise AssertionError

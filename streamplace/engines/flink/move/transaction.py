@@ -47,6 +47,7 @@ from streamplace.engines.flink.program.submission import (
     submit,
     withdraw,
 )
+from streamplace.engines.flink.rest.answers import LONGEST
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
@@ -588,7 +589,7 @@ def forgotten(journal: Journal) -> FlinkError:
     if (path := last_path(journal)) is None:
         return FlinkError(
             f"{text}, and no complete savepoint of it is known to this machine; if "
-            f"{shown(journal.folder, 300)} contains one, start the job from that with "
+            f"{shown(journal.folder, LONGEST)} contains one, start the job from that with "
             "'streamplace flink apply --savepoint', else as it was first submitted"
         )
     clause = f"{text}; its last complete state is {path}"

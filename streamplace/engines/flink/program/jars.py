@@ -16,6 +16,7 @@ from pathlib import Path
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.pinning import Pinning
+from streamplace.engines.flink.rest.answers import LONGEST
 from streamplace.engines.text import quoted_java
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
@@ -109,7 +110,7 @@ def compile_java(
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         first = (done.stderr.strip().splitlines() or ["no reason given"])[0]
-        raise FormatError(f"javac refuses {quoted(sources[0].name)}: {shown(first, 300)}")
+        raise FormatError(f"javac refuses {quoted(sources[0].name)}: {shown(first, LONGEST)}")
 
 
 def build_jar(flink: Flink, sources: Sequence[Path], jar: Path) -> None:

@@ -29,11 +29,10 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.engines.flink.rest.transport import plain_name
 
 SUBMISSION_SECONDS = 60.0
-"""Timeout for the answer to a submission that is repeated, after which the job is looked up."""
+"""Timeout for the answer to a submission that is repeated, after which the job is looked up; and
+time within which a job appears that another command is submitting, and whose id is refused."""
 LOOK_UP_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
-SPENT_SECONDS = 60.0
-"""Time within which a job appears that another command is submitting, and whose id is refused."""
 DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionException")
 """Exceptions for an id that Flink has accepted before, whether or not it still lists the job.
 
@@ -158,7 +157,7 @@ def _state_if_refused(rest: Rest, job: str, error: FlinkError) -> str | None:
     if not is_spent(error):
         return rest.state(job)
     rest.tell(f"job {job} was submitted before; looking for it")
-    return _state_within(rest, job, SPENT_SECONDS)
+    return _state_within(rest, job, SUBMISSION_SECONDS)
 
 
 def explained(error: FlinkError) -> FlinkError:

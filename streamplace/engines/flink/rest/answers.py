@@ -25,7 +25,8 @@ from streamplace.model.operators import MOST_SUBTASKS
 
 MOST_VERTICES = 10_000
 """Maximum number of vertices of a job; they are queried one by one, and more would take minutes."""
-LONGEST = 200
+LONGEST = 300
+"""Most letters of a path, or of the words of a server, in a message."""
 _T = TypeVar("_T")
 List = Annotated[list[_T], FailFast()]
 """A list of which only the first fault is reported: each of millions would take a kilobyte."""
@@ -359,4 +360,4 @@ def root_cause(trace: str) -> str:
     ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     cause = (causes or lines or ["unknown"])[-1]
-    return shown(cause, 20_000 if OURS in cause else 300)
+    return shown(cause, 20_000 if OURS in cause else LONGEST)

@@ -443,13 +443,18 @@ def only_job(rest: Rest, given: str | None = None) -> str:
     return live[0]
 
 
+def chosen_id(purpose: str) -> str:
+    """Id that all commands choose for a purpose, so that Flink accepts one of their requests."""
+    return hashlib.sha256(f"streamplace {purpose}".encode()).hexdigest()[:32]
+
+
 def successor(job: str) -> str:
     """Id of the successor of a job.
 
     >>> successor("0" * 32)
     'cf11261d0af4f3b322e9c4b7ae85b901'
     """
-    return hashlib.sha256(f"streamplace successor of {job}".encode()).hexdigest()[:32]
+    return chosen_id(f"successor of {job}")
 
 
 def chain_of(job: str, length: int = 8) -> list[str]:
@@ -462,9 +467,9 @@ def chain_of(job: str, length: int = 8) -> list[str]:
 
 def stop_trigger(job: str, number: int) -> str:
     """Id of a request that stops a job so that it can be moved; the number is that of the try."""
-    return hashlib.sha256(f"streamplace stop {number} of {job}".encode()).hexdigest()[:32]
+    return chosen_id(f"stop {number} of {job}")
 
 
 def return_trigger(job: str) -> str:
     """Id of the request that stops a job so that it can return to its previous devices."""
-    return hashlib.sha256(f"streamplace return of {job}".encode()).hexdigest()[:32]
+    return chosen_id(f"return of {job}")
