@@ -1,10 +1,12 @@
 """IBM Streams from Python: a module for streamsx topologies, and a job configuration overlay."""
 
+from textwrap import indent
+
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import identifier
 from streamplace.engines.registry import export
 from streamplace.engines.spl import host_tags, tagging
-from streamplace.engines.text import indented, python_docstring, python_table
+from streamplace.engines.text import python_docstring, python_table
 from streamplace.io.files import json_text
 
 MODULE = '''\
@@ -86,7 +88,7 @@ def as_streams(deployment: Deployment) -> dict[str, str]:
     pes = {tuple(tags): list(e.operators) for e, tags in host_tags(deployment).items()}
     module = MODULE.format(
         title=python_docstring(f"{deployment.title}."),
-        tagging=indented(tagging(deployment), 12),
+        tagging=indent("\n".join(tagging(deployment)), " " * 12),
         example=python_docstring(repr(operators[0])),
         notes=notes,
         pes=python_table(pes),

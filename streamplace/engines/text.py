@@ -177,8 +177,3 @@ def python_table(rows: Mapping[Any, Any]) -> str:
 def python_docstring(text: str) -> str:
     """Text that is valid in a docstring in triple quotes."""
     return printable(text).replace("\\", "\\\\").replace('"', "'")
-
-
-def indented(lines: Iterable[str], by: int) -> str:
-    """Lines with an indentation of ``by`` spaces."""
-    return "\n".join(f"{' ' * by}{line}" for line in lines)

@@ -176,7 +176,14 @@ class FakeFlink:
     @property
     def rest(self) -> Rest:
         """A client that needs no connection."""
-        return _RestWithin(self)
+        rest = Rest("http://flink:8081")
+        vars(rest)["_connection"] = self
+        return rest
+
+    def exchange(self, request: Request) -> HttpAnswer:
+        """Answer to a request of that client."""
+        document = None if request.document is None else json.loads(request.document)
+        return _spoken(self.answer(f"{request.method} {request.path}", document))
 
     def _respond(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
@@ -196,18 +203,6 @@ class FakeFlink:
             handler.send_header("Location", location)
         handler.end_headers()
         handler.wfile.write(content)
-
-
-class _RestWithin(Rest):
-    """A client that asks a fake Flink of this process."""
-
-    def __init__(self, flink: FakeFlink) -> None:
-        super().__init__("http://flink:8081")
-        self._flink = flink
-
-    def _exchange(self, request: Request) -> HttpAnswer:
-        document = None if request.document is None else json.loads(request.document)
-        return _spoken(self._flink.answer(f"{request.method} {request.path}", document))
 
 
 def _spoken(answer: Any) -> HttpAnswer:

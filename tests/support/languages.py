@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -46,10 +45,6 @@ Steps = Iterator[tuple[str, str | None]]
 
 def _json(text: str) -> Steps:
     return _values(json.loads(text, object_pairs_hook=_Pairs))
-
-
-def _toml(text: str) -> Steps:
-    return _values(tomllib.loads(text))
 
 
 def _yaml(text: str) -> Steps:
@@ -200,7 +195,6 @@ LANGUAGES: dict[str, Callable[[str], Steps]] = {
     ".py": _python,
     ".sh": _shell,
     ".spl": _spl,
-    ".toml": _toml,
     ".yaml": _yaml,
 }
 """Parser of the files with a suffix; Java, SPL and shells tell words from texts only."""

@@ -29,7 +29,6 @@ from streamplace.engines.flink.rest.transport import (
     Access,
     Address,
     Connection,
-    HttpAnswer,
     Request,
     masked,
     plain_name,
@@ -130,7 +129,8 @@ class Rest:
     ) -> None:
         access = access or Access()
         address = Address.of(url)
-        if access.is_for_https and address.scheme != "https":
+        files = (access.authorities, access.certificate, access.key)
+        if any(files) and address.scheme != "https":
             raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
         authorization = access.authorization or address.authorization
         self._address = replace(address, authorization=authorization)
@@ -373,7 +373,7 @@ class Rest:
 
     def _ask_once(self, request: Request) -> bytes:
         try:
-            answer = self._exchange(request)
+            answer = self._connection.exchange(request)
         except TimeoutError:
             raise NoAnswer(f"no Flink answers at {self.url} within {request.seconds:g} s") from None
         except (OSError, ValueError) as error:
@@ -398,9 +398,6 @@ class Rest:
         if answer.content.lstrip()[:1] == b"<":
             raise NoAnswer(f"no Flink answers at {self.url}: a web page came instead")
         return answer.content
-
-    def _exchange(self, request: Request) -> HttpAnswer:
-        return self._connection.exchange(request)
 
 
 def turns(seconds: float) -> Iterator[None]:

@@ -44,11 +44,6 @@ class Access:
     # Value of the HTTP header; it is never displayed.
     authorization: str | None = field(default=None, repr=False)
 
-    @property
-    def is_for_https(self) -> bool:
-        """Whether any setting concerns encryption."""
-        return any((self.authorities, self.certificate, self.key))
-
     def context(self) -> ssl.SSLContext:
         """Return the TLS context of connections."""
         if self.key is not None and self.certificate is None:
