@@ -188,17 +188,15 @@ class Broker:
         with self.fed(topic, number, **facts):
             pass
 
-    def committed(self, topic: str, *, last: bool = False) -> Output:
-        """Committed records of a topic; with ``last``, the total is that of the last by key."""
-        told = self._java("Committed", self.address, topic, "last" if last else "all")
+    def committed(self, topic: str) -> Output:
+        """Committed records of a topic."""
+        told = self._java("Committed", self.address, topic, "all")
         return Output(*map(int, told.split()))
 
-    def await_total(
-        self, topic: str, total: int, *, last: bool = False, seconds: float = 120
-    ) -> Output:
+    def await_total(self, topic: str, total: int, *, seconds: float = 120) -> Output:
         """Wait until the numbers in a topic add up to a total, and return what it holds."""
         deadline = time.monotonic() + seconds
-        while (found := self.committed(topic, last=last)).total < total:
+        while (found := self.committed(topic)).total < total:
             assert time.monotonic() < deadline, found
             time.sleep(2.0)
         return found

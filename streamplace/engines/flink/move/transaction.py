@@ -8,8 +8,8 @@ Flink accepts each of these ids once, so no two copies can run.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -152,13 +152,34 @@ class Transaction:
         return self.claim.journal
 
     def run(self) -> FlinkMoved:
-        """Carry the move out, or finish it, from whatever state it is in."""
-        with ending(self.claim, self.rest, self.tell):
+        """Carry the move out, or finish it, from whatever state it is in, and end it.
+
+        It is left for --resume if the state of the job is undecided. An interruption has returned
+        the job, unless it was interrupted again.
+        """
+        try:
             try:
-                return self._run()
+                moved = self._run()
             except Forgotten as error:
                 self.tell(f"{error.clause}; the move goes on")
-            return self._run()
+                moved = self._run()
+        except StreamplaceError as failure:
+            told = undecided(failure, self.journal)
+            self.claim.leave() if isinstance(told, Undecided) else self.claim.end()
+            raise told from None
+        except KeyboardInterrupt:
+            is_unfinished = True
+            with suppress(FlinkError):
+                is_unfinished = has_to_go_on(self.rest, self.journal)
+            if is_unfinished:
+                self.tell(f"the move is not finished; finish it with: {self.journal.resume_by}")
+            self.claim.leave() if is_unfinished else self.claim.end()
+            raise
+        except BaseException:
+            self.claim.leave()
+            raise
+        self.claim.end()
+        return moved
 
     def _run(self) -> FlinkMoved:
         """Do what is left to do; raise Forgotten if the JobManager forgets the job meanwhile."""
@@ -633,32 +654,6 @@ def has_to_go_on(rest: Rest, journal: Journal) -> bool:
     if states and states[last] == FINISHED:
         return stopped_with(rest, last) is not None
     return not states or states[last] != "CANCELED" or journal.returns or journal.cancels
-
-
-@contextmanager
-def ending(claim: MoveClaim, rest: Rest, tell: Callable[[str], None]) -> Iterator[None]:
-    """End a move with the block, or leave it for --resume if the state of the job is undecided.
-
-    An interrupted move has returned the job inside the block, unless it was interrupted again.
-    """
-    try:
-        yield
-    except StreamplaceError as failure:
-        error = undecided(failure, claim.journal)
-        claim.leave() if isinstance(error, Undecided) else claim.end()
-        raise error from None
-    except KeyboardInterrupt:
-        is_unfinished = True
-        with suppress(FlinkError):
-            is_unfinished = has_to_go_on(rest, claim.journal)
-        if is_unfinished:
-            tell(f"the move is not finished; finish it with: {claim.journal.resume_by}")
-        claim.leave() if is_unfinished else claim.end()
-        raise
-    except BaseException:
-        claim.leave()
-        raise
-    claim.end()
 
 
 def await_devices(
