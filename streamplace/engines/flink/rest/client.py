@@ -321,16 +321,12 @@ class Rest:
     def failure(self, job: str) -> str:
         """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
         for _ in turns(AFTER_SECONDS):
-            if traces := self._traces(job):
-                return root_cause(traces[0])
+            answer = self.get(f"/jobs/{quote(job, safe='')}/exceptions")
+            if entries := answer.get("exceptionHistory", {}).get("entries"):
+                return root_cause(entries[0].get("stacktrace", ""))
             if self.job(job)["state"] not in FAILED:
                 break
         return root_cause("no exception is known")
-
-    def _traces(self, job: str) -> list[str]:
-        """Stack traces of the failures of a job, the newest first."""
-        history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
-        return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
 
     def holders(self, device: str) -> list[str]:
         """Jobs with a slot on a TaskManager."""
