@@ -51,6 +51,15 @@ def settings(pod: dict[str, Any]) -> dict[str, str]:
     return dict(a.removeprefix("-D").replace("$$", "$").split("=", 1) for a in arguments)
 
 
+def check_offers(told: dict[str, str], deployment: str, device: str) -> None:
+    """Hold that a TaskManager with these settings offers what its device does, and no more."""
+    keys = {n: f"external-resource.{n}.amount" for n in told["external-resources"].split(";")}
+    offered = {n: int(told[key]) for n, key in keys.items() if key in told}
+    placed = DEPLOYMENTS[deployment]
+    layers = None if placed.is_split else 0
+    assert offered == offers(device, placed.problem.cluster.devices.name, layers)
+
+
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
 def test_every_manifest_is_valid(
     deployment: str, check_manifest: Callable[[dict[str, Any]], object]
@@ -128,33 +137,19 @@ def test_a_pod_starts_as_the_device_that_its_node_is(deployment: str, tmp_path: 
         assert (command, end) == ("taskmanager", "")
         own = dict(option.removeprefix("-D").split("=", 1) for option in options)
         assert own["taskmanager.resource-id"] == name
-        merged = found["spec"]["flinkConfiguration"] | own
-        keys = {n: f"external-resource.{n}.amount" for n in merged["external-resources"].split(";")}
-        offered = {n: int(merged[key]) for n, key in keys.items() if key in merged}
-        layers = None if DEPLOYMENTS[deployment].is_split else 0
-        assert offered == offers(name, names, layers)
+        check_offers(found["spec"]["flinkConfiguration"] | own, deployment, name)
     (tmp_path / "nodes" / "node-1").unlink()
     run = subprocess.run(["sh", str(script), "taskmanager"], env={**os.environ, "NODE": "node-1"})
     assert run.returncode == 1
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_every_device_is_one_task_manager_with_a_resource_of_its_own(deployment: str) -> None:
-    """Its id is the device's name, so that REST answers with it."""
-    problem = DEPLOYMENTS[deployment].problem
-    told = [settings(pod) for pod in managers(deployment)]
-    assert [s["taskmanager.resource-id"] for s in told] == list(problem.cluster.devices.name)
-    own = [s["external-resources"].split(";")[0] for s in told]
-    assert len(set(own)) == len(own)
-    assert all(f"external-resource.{o}.amount" in s for o, s in zip(own, told, strict=True))
-
-
-@pytest.mark.parametrize(("name", "spreads"), [("shop", False), ("shop by subtasks", True)])
-def test_limits_for_spread_subtasks_are_offered_where_they_are_placed(
-    name: str, spreads: bool
-) -> None:
-    """Whole operators need none of them."""
-    assert any("lim-31-" in key for key in settings(managers(name)[0])) == spreads
+def test_every_device_is_one_task_manager_that_offers_what_placements_need(deployment: str) -> None:
+    """Its id is the device's name, so that REST answers with it; whole operators need no limits."""
+    names = DEPLOYMENTS[deployment].problem.cluster.devices.name
+    for name, pod in zip(names, managers(deployment), strict=True):
+        assert settings(pod)["taskmanager.resource-id"] == name
+        check_offers(settings(pod), deployment, name)
 
 
 RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
