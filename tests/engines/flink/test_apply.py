@@ -340,9 +340,3 @@ def test_what_other_jobs_have_taken_is_told(
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
     call(answers, {"map": refused}, StreamplaceError, told)
     call(answers, {"map": fine})
-
-
-@pytest.mark.parametrize("text", ["pipeline.name", "=x"])
-def test_settings_that_are_none_are_refused(refusal: Callable, text: str) -> None:
-    refused = refusal("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
-    assert f"'{text}' is not a setting; write KEY=VALUE" in refused

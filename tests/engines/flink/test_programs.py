@@ -139,13 +139,29 @@ def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
     assert told in refused
 
 
-def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(
-    refusal: Callable, tmp_path: Path
+APPLY = "apply job.jar --placement spread.json"
+MOVE = "move --rest http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        # an idle device might take what belongs elsewhere
+        ("jar job.jar --placement spread.json -o placed.jar", "Flink must know all devices of the"),
+        (f"{APPLY} -D pipeline.name", "'pipeline.name' is not a setting; write KEY=VALUE"),
+        (f"{APPLY} -D =x", "'=x' is not a setting; write KEY=VALUE"),
+        (f"{APPLY} --settings lossy.toml", "lossy.toml has no effect without --savepoint"),
+        # they would be ignored without a jar
+        (f"{MOVE} --job {JOB} --entry-class my.Main", "name JAR, too"),
+        (f"{MOVE} --resume", "--resume without JAR needs --job"),
+    ],
+)
+def test_options_without_what_they_need_are_refused(
+    refusal: Callable[..., str], tmp_path: Path, line: str, told: str
 ) -> None:
-    """An idle one might take what belongs elsewhere."""
-    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
-    told = refusal("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
-    assert "Flink must know all devices of the cluster" in told
+    (tmp_path / "lossy.toml").write_text("allow_non_restored = true\n")
+    (tmp_path / "spread.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
+    assert told in refusal("flink", *line.split())
 
 
 @pytest.fixture
@@ -204,20 +220,6 @@ def test_old_jobs_are_forgotten(program: Program, monkeypatch: pytest.MonkeyPatc
     assert known_program(JOB)
     with pytest.raises(SettingError, match=UNKNOWN):
         known_program("2" * 32)
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (f"move --job {JOB} --entry-class my.Main", "name JAR, too"),
-        ("move --resume", "--resume without JAR needs --job"),
-    ],
-)
-def test_options_that_would_be_ignored_without_a_jar_are_refused(
-    refusal: Callable[..., str], tmp_path: Path, line: str, told: str
-) -> None:
-    (tmp_path / "p.json").write_text(json.dumps({"assignment": {}}))
-    assert told in refusal("flink", *line.split(), "--rest", "http://127.0.0.1:1")
 
 
 @pytest.mark.slow

@@ -156,9 +156,3 @@ def test_apply_says_that_state_is_left_behind(
     assert answer.err.startswith("note: the new job starts without state, but job old ('old', RUN")
     answer = run(*apply, *home, "--savepoint", "file:/s/savepoint-1")
     assert "note" not in answer.err
-
-
-def test_leave_to_lose_state_is_for_savepoints(refusal: Callable, tmp_path: Path) -> None:
-    given = settings_file(tmp_path, allow_non_restored=True)
-    told = refusal("flink", "apply", "job.jar", "--placement", "p.json", *given)
-    assert "allow_non_restored.toml has no effect without --savepoint" in told
