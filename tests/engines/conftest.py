@@ -1,6 +1,5 @@
 """Exports written to a folder; one Flink cluster for all tests of a process."""
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
+from module_files import module_of
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
@@ -111,12 +111,6 @@ def module(written: Callable[..., Path]) -> Callable[..., ModuleType]:
     """Import ``placement.py`` of an export of a named deployment."""
 
     def load(export: str, deployment: str = "shop") -> ModuleType:
-        path = written(export, deployment) / "placement.py"
-        spec = importlib.util.spec_from_file_location("placement", path)
-        assert spec is not None
-        assert spec.loader is not None
-        loaded = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        return loaded
+        return module_of(written(export, deployment) / "placement.py")
 
     return load

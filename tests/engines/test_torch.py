@@ -3,7 +3,6 @@
 Maps are run by what they say on devices that exist in name only.
 """
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import torch
 from engine_deployments import DEPLOYMENTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from module_files import module_of
 from networks import NAMES, imported, inputs_of, placed
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
@@ -38,12 +38,7 @@ def script(deployment: Deployment, folder: Path) -> ModuleType:
     path = folder / "placement.py"
     (text,) = EXPORTS["torch"].files(deployment).values()
     path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("placement", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(path)
 
 
 @pytest.mark.parametrize("devices", [[0, 1], [0, 0, 1, 2, 1]])
