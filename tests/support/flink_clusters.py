@@ -28,6 +28,7 @@ from streamplace.engines.flink.local.session import (
     JOB_MANAGER,
     JOIN_SECONDS,
     LocalCluster,
+    free_port,
     local_cluster,
 )
 from streamplace.engines.flink.measure.sources import source_flow
@@ -114,14 +115,6 @@ def flink_run(flink: Flink, folder: Path, url: str, *words: str) -> None:
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -1,14 +1,13 @@
 """What a job is submitted with goes with it when it is moved, on a real cluster."""
 
 import json
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink
-from flink_clusters import mover, submitted
+from flink_clusters import awaited, mover, submitted
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
@@ -55,10 +54,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
     before = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
     assert [v["maxParallelism"] for v in asked(rest, f"/jobs/{job}")["vertices"]] == [128, 12]
     program = Program(jobs, "MixedJob", ("200",))
-    deadline = time.monotonic() + 60
-    while not checkpoint_totals(rest, job).completed:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    awaited(lambda: checkpoint_totals(rest, job).completed)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
     move = FlinkMove(

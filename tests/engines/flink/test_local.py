@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from flink_clusters import pipeline
+from flink_clusters import awaited, pipeline
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local import dist, session
@@ -64,14 +63,6 @@ def started(home: Path, folder: Path, *more: str) -> Iterator[tuple[subprocess.P
         process.wait()
 
 
-def check_gone(home: Path) -> None:
-    """No process runs on this Flink, or a moment later none."""
-    deadline = time.monotonic() + 10
-    while running := processes_of(home):
-        assert time.monotonic() < deadline, running
-        time.sleep(0.1)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_however_it_ends(
@@ -83,7 +74,7 @@ def test_nothing_is_left_however_it_ends(
         assert len(processes_of(lonely_home)) >= 3
         process.send_signal(how)
         assert process.wait(30) == (0 if how != signal.SIGKILL else -signal.SIGKILL)
-    check_gone(lonely_home)
+    awaited(lambda: not processes_of(lonely_home), 10)
     assert how == signal.SIGKILL or not list(tmp_path.glob("streamplace-flink-*"))
 
 
@@ -104,7 +95,7 @@ def test_it_goes_on_without_a_task_manager_when_told_to_keep(
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-    check_gone(lonely_home)
+    awaited(lambda: not processes_of(lonely_home), 10)
 
 
 def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:

@@ -21,7 +21,6 @@ from flink_clusters import (
     WatchThread,
     available_cluster,
     faulty_proxy,
-    free_port,
     mover,
     pipeline,
     spread_job,
@@ -34,6 +33,7 @@ from streamplace.engines.flink.local.session import (
     _COMMON,
     JOB_MANAGER,
     LocalCluster,
+    free_port,
     local_cluster,
 )
 from streamplace.engines.flink.measure.profile import profile

@@ -194,7 +194,7 @@ def local_cluster(
     ``room``: number of devices, ``new-1`` and so on, that can be started later.
     """
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
-    rest, rpc = port or _free_port(), _free_port()
+    rest, rpc = port or free_port(), free_port()
     shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
     url = f"http://{LOOPBACK}:{rest}"
     cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
@@ -250,7 +250,8 @@ def check_port(port: int) -> None:
             ) from None
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
     with socket.socket() as sock:
         sock.bind((LOOPBACK, 0))
         port: int = sock.getsockname()[1]
