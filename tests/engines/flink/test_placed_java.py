@@ -12,36 +12,7 @@ from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.program.jars import compile_java, placed_jar, placed_java
 
-MAIN = """
-import java.nio.charset.StandardCharsets;
-import java.util.Base64;
-import org.apache.flink.streaming.api.datastream.DataStream;
-import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-import org.apache.flink.streaming.api.graph.StreamGraph;
-
-public final class Main {
-    public static void main(String[] names) throws Exception {
-        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
-        env.setParallelism(1);
-        DataStream<Long> stream = env.fromSequence(1, 2).name(decoded(names[0]));
-        for (int i = 1; i < names.length; i++) {
-            stream = stream.filter(number -> true).name(decoded(names[i]));
-        }
-        StreamGraph graph = Placed.pin(env.getStreamGraph());
-        graph.getStreamNodes().forEach(node -> System.out.println(
-            encoded(node.getSlotSharingGroup()) + " "
-                + graph.getSlotSharingGroupResource(node.getSlotSharingGroup()).isPresent()));
-    }
-
-    private static String decoded(String text) {
-        return new String(Base64.getDecoder().decode(text), StandardCharsets.UTF_8);
-    }
-
-    private static String encoded(String text) {
-        return Base64.getEncoder().encodeToString(text.getBytes(StandardCharsets.UTF_8));
-    }
-}
-"""
+PROGRAMS = Path(__file__).parent / "java" / "placed"
 NAMES = (
     "unit\x1fends",
     "record\x1e1",
@@ -51,53 +22,16 @@ NAMES = (
     '" + x + "',
     "größe 大",
 )
-REQUESTING = """
-import org.apache.flink.api.common.operators.SlotSharingGroup;
-import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-
-public final class Requesting {
-    public static void main(String[] arguments) throws Exception {
-        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
-        env.fromSequence(1, 2).name("in").filter(number -> true).name("out").slotSharingGroup(
-            SlotSharingGroup.newBuilder("vision").setCpuCores(1).setTaskHeapMemoryMB(9)
-                .setExternalResource("gpu", 1.0).build());
-        Placed.pin(env.getStreamGraph());
-    }
-}
-"""
-LISTENING = """
-import org.apache.flink.api.common.JobExecutionResult;
-import org.apache.flink.core.execution.JobClient;
-import org.apache.flink.core.execution.JobListener;
-import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-
-public final class Listening {
-    public static void main(String[] arguments) throws Exception {
-        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
-        env.setParallelism(1);
-        env.registerJobListener(new JobListener() {
-            public void onJobSubmitted(JobClient client, Throwable failure) {
-                System.out.println("told of the job");
-            }
-
-            public void onJobExecuted(JobExecutionResult result, Throwable failure) {}
-        });
-        env.fromSequence(1, 2).name("in").filter(number -> true).name("out");
-        env.executeAsync("job");
-        System.exit(0);
-    }
-}
-"""
-PROGRAMS = {"Main": MAIN, "Requesting": REQUESTING, "Listening": LISTENING}
 
 
 def compiled(flink: Flink, folder: Path, vectors: Layout, *programs: str) -> Path:
     """Folder with the classes of a placement and of programs."""
     devices = sorted(vectors.devices)
     sources = placed_java(pinning(vectors, SpreadLimits.untouched(devices)))
-    for name, text in (sources | {f"{name}.java": PROGRAMS[name] for name in programs}).items():
+    for name, text in sources.items():
         (folder / name).write_text(text, encoding="utf-8")
-    compile_java(flink, sorted(folder.glob("*.java")), folder)
+    own = [PROGRAMS / f"{name}.java" for name in programs]
+    compile_java(flink, [*sorted(folder.glob("*.java")), *own], folder)
     return folder
 
 
