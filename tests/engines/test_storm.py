@@ -11,47 +11,13 @@ from streamplace.engines.names import resource, tag_resource
 from streamplace.engines.storm import as_storm
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
-STUBS = {
-    "org/apache/storm/Config.java": """
-package org.apache.storm;
-public class Config extends java.util.HashMap<String, Object> {}
-""",
-    "org/apache/storm/topology/ResourceDeclarer.java": """
-package org.apache.storm.topology;
-public interface ResourceDeclarer<T extends ResourceDeclarer> {
-    T setCPULoad(Number amount);
-    T addResource(String resourceName, Number resourceValue);
-}
-""",
-    "Main.java": """
-import org.apache.storm.topology.ResourceDeclarer;
-public class Main implements ResourceDeclarer<Main> {
-    public Main setCPULoad(Number amount) { return this; }
-    public Main addResource(String name, Number value) {
-        System.out.println("  " + name + " " + value);
-        return this;
-    }
-    public static void main(String[] names) throws Exception {
-        var out = new java.io.PrintStream(System.out, true, "UTF-8");
-        System.setOut(out);
-        for (String line : new String(System.in.readAllBytes(), "UTF-8").split("\\0")) {
-            out.println(line);
-            Placement.pin(line, new Main());
-        }
-        Placement.configure(new org.apache.storm.Config()).forEach((k, v) -> out.println(k));
-    }
-}
-""",
-}
+STUBS = Path(__file__).parent / "storm"
 """What Storm's own classes promise, as far as Placement.java asks for it."""
 
 
 def compile_placement(folder: Path) -> None:
     """Compile a class in a folder against them."""
-    for name, text in STUBS.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    sources = [str(folder / name) for name in (*STUBS, "Placement.java")]
+    sources = [str(file) for file in (folder / "Placement.java", *STUBS.rglob("*.java"))]
     subprocess.run(["javac", "-encoding", "UTF-8", "-d", str(folder), *sources], check=True)
 
 

@@ -1,0 +1,2 @@
+package org.apache.storm;
+public class Config extends java.util.HashMap<String, Object> {}
