@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class DeployedFlow:
     is_remote: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Deployment:
     """A legal placement of a problem's operators, or of their subtasks.
 
@@ -73,19 +72,16 @@ class Deployment:
 
     problem: Problem
     placement: Placement
-    expansion: Expansion = field(repr=False)
-    placed: Problem = field(repr=False)
+    expansion: Expansion = field(init=False, repr=False)
+    placed: Problem = field(init=False, repr=False)
 
-    def __init__(self, problem: Problem, placement: Placement) -> None:
-        put = partial(object.__setattr__, self)
-        expansion = expand(problem.graph)
-        whole = placement.operators == problem.graph.operators.name
-        placed = problem if whole else expansion.problem(problem)
-        placed.check(placement)
-        put("problem", problem)
-        put("placement", placement)
-        put("expansion", expansion)
-        put("placed", placed)
+    def __post_init__(self) -> None:
+        problem, expansion = self.problem, expand(self.problem.graph)
+        is_whole = self.placement.operators == problem.graph.operators.name
+        placed = problem if is_whole else expansion.problem(problem)
+        placed.check(self.placement)
+        object.__setattr__(self, "expansion", expansion)
+        object.__setattr__(self, "placed", placed)
 
     @classmethod
     def of(cls, problem: Problem, assignment: Mapping[str, str]) -> "Deployment":
@@ -93,10 +89,8 @@ class Deployment:
 
         The order of a `Placement` is kept.
         """
-        names, devices = (
-            named_problem(problem, assignment).graph.operators.name,
-            problem.cluster.devices.name,
-        )
+        names = named_problem(problem, assignment).graph.operators.name
+        devices = problem.cluster.devices.name
         if isinstance(assignment, Placement):
             order = assignment.priorities(), assignment.queue
             return cls(problem, Placement.of(names, devices, assignment, *order))
