@@ -52,7 +52,6 @@ def test_a_notebook_shows_what_it_stores(
 ) -> None:
     """Cell by cell, from an empty folder; docs/notebooks/execute.py renews it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     notebook = json.loads(path.read_text(encoding="utf-8"))
     now, stored = shown(module_of(FOLDER / "execute.py").executed(notebook)), shown(notebook)
     if path.name in SLOW:

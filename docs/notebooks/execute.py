@@ -9,7 +9,6 @@ import ast
 import contextlib
 import io
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -76,7 +75,6 @@ def main(names: list[str]) -> None:
     for path in [HERE / name for name in names] or sorted(HERE.glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            os.environ["XDG_CACHE_HOME"] = folder  # without optima that other runs have proven
             document = executed(notebook)
         path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
         print(path.name)

@@ -12,7 +12,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from streamsim import first_use
 
 from streamplace.errors import MissingPackageError, SettingError, StreamplaceError
@@ -20,10 +19,7 @@ from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.records import (
     Key,
     Record,
-    cache_answers,
-    cached_answers,
     claim_records,
-    is_cached,
     problem_hash,
     read_records,
 )
@@ -42,8 +38,6 @@ from streamplace.placers.request import PlacementRequest
 from streamplace.placers.result import Improvement
 
 LOG = logging.getLogger(__name__)
-ROUNDING = 1e-9
-"""Rounding of a cached value; its placement is evaluated again."""
 OnFailure = Callable[[str, str], None]
 """Called with the name of a graph that failed, and the reason."""
 OnSaved = Callable[[Record], None]
@@ -124,7 +118,7 @@ def _digest(path: Path, stamp: tuple[int, int]) -> str:
 class Origin(Enum):
     """Origin of a record; a FAILED one is not a result, and is tried again next time."""
 
-    SAVED, CACHED, NEW, FAILED = range(4)
+    SAVED, NEW, FAILED = range(3)
 
 
 class Outcome(NamedTuple):
@@ -155,18 +149,15 @@ class Runner:
     ----------
     saved
         Results that are not computed again, by key.
-    cached
-        Answers of the exact placer from the user's cache, by key.
     """
 
     def __init__(self, comparison: ComparisonRun, reader: Callable[[Any], Problem]) -> None:
         self.comparison, self.reader = comparison, reader
         self.saved: dict[Key, Record] = {}
-        self.cached: dict[Key, Record] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Attributes without what each process resolves from names."""
-        names = ("comparison", "reader", "saved", "cached")
+        names = ("comparison", "reader", "saved")
         return {name: getattr(self, name) for name in names}
 
     def __call__(self, item: Any) -> list[Outcome]:
@@ -218,9 +209,6 @@ class Runner:
         blank = attempt.record
         if (saved := self._saved(attempt)) is not None:
             return saved
-        answer = self.cached.get(blank.key)
-        if answer is not None and _is_answer(answer, attempt.problem):
-            return Outcome(self._measured(_renamed(answer, blank), attempt), Origin.CACHED)
         try:
             return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)
         except MissingPackageError as error:  # it may be installed before the next run
@@ -280,23 +268,6 @@ class Runner:
 def _renamed(record: Record, blank: Record) -> Record:
     """A record of an equal problem, with the names of this one."""
     return replace(record, graph=blank.graph, rate=blank.rate, alias=blank.alias)
-
-
-def _is_answer(record: Record, problem: Problem) -> bool:
-    """Whether a record has a legal placement of the problem with the recorded value."""
-    devices = np.array(record.devices, np.int32)
-    if record.value is None or len(devices) != problem.n_operators:
-        return False
-    try:
-        judge = named_objective(record.objective)
-        placement = record.placement(problem)
-        problem.check(placement)
-    except StreamplaceError:
-        return False
-    slack = ROUNDING if judge.sense == "max" else -ROUNDING
-    if record.bound is not None and judge.better(record.value, record.bound + slack):
-        return False
-    return abs(judge.value(problem, placement) - record.value) <= ROUNDING
 
 
 def error_line(error: Exception) -> str:
@@ -369,8 +340,6 @@ def compare(
             if on_saved is not None:
                 on_saved(record)
         LOG.info("%d results are saved already", len(runner.saved))
-        if any(is_cached(placer.spec) for placer in comparison.aliased):
-            runner.cached.update(cached_answers())
         items = problems.lines() if isinstance(problems, DataSet) else problems
         first_use.prepare()
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
@@ -381,10 +350,9 @@ def compare(
                 save(
                     record
                     for record, origin in outcomes
-                    if origin in (Origin.CACHED, Origin.NEW)
+                    if origin is Origin.NEW
                     or (origin is Origin.SAVED and record.alias not in aliases)
                 )
-            cache_answers(record for record, origin in outcomes if origin is Origin.NEW)
             yield [record for record, _ in outcomes]
 
 

@@ -1,19 +1,11 @@
-"""Results of placers on problems: a JSON line each in a file, and the cache of exact answers.
-
-Records are read completely at the start, then appended. The user's cache has answers of the exact
-placer, proven or not. They are used only for the same problem with the same budget, seed and
-version. The cache therefore saves time and changes no result: it has no proof that took more than
-the budget.
-"""
+"""Results of placers on problems: a JSON line each in a file, which is read before it grows."""
 
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b, sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -22,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import STRICT, Finite
-from streamplace.io.files import appending, make_folder, reading, spot, user_cache
+from streamplace.io.files import appending, make_folder, reading, spot
 from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
@@ -37,8 +29,6 @@ LOG = logging.getLogger(__name__)
 Key = tuple[str, str, str, str]
 START = b'{"problem":'
 """Beginning of every line of a file."""
-PROVER = "exact"
-"""Placer whose answers are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +98,8 @@ def read_records(path: Path) -> Iterator[Record]:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "results.jsonl"
-    >>> append_records(path, [Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
+    >>> with claim_records(path) as append:
+    ...     append([Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
     >>> [record.value for record in read_records(path)]
     [0.8]
     """
@@ -135,12 +126,6 @@ def claim_records(path: Path) -> Iterator[Callable[[Iterable[Record]], None]]:
         yield lambda records: append(_lines(records))
 
 
-def append_records(path: Path, records: Iterable[Record]) -> None:
-    """Append records, once no other process does."""
-    with appending(path, START, _is_record, waits=True) as append:
-        append(_lines(records))
-
-
 def _lines(records: Iterable[Record]) -> bytes:
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
     return "".join(f"{encode(asdict(r))}\n" for r in records).encode()
@@ -156,51 +141,6 @@ def _parsed(line: bytes) -> Record | None:
         return parse_as(Record, line, "") if line.endswith(b"\n") else None
     except FormatError:
         return None
-
-
-def is_cached(placer: str) -> bool:
-    """Whether the answers of a placer are cached, named with or without options."""
-    return placer.split(":")[0] == PROVER
-
-
-def cache_path() -> Path:
-    """File of the answers in the user's cache folder, one per version of streamplace."""
-    return user_cache() / f"optima-{version('streamplace')}.jsonl"
-
-
-def cached_answers() -> dict[Key, Record]:
-    """Answers in the cache by key; a warning is logged if the file cannot be used."""
-    try:
-        return {record.key: record for record in read_records(cache_path())}
-    except FormatError:
-        if cache_path().exists():
-            _warn(cache_path())
-        return {}
-
-
-def cache_answers(records: Iterable[Record]) -> None:
-    """Add the answers of the exact placer to the cache, if it is writable."""
-    answers = [
-        replace(record, alias=None)
-        for record in records
-        if is_cached(record.placer) and record.error is None
-    ]
-    if answers:
-        try:
-            make_folder(cache_path().parent)
-            append_records(cache_path(), answers)
-        except FormatError:
-            _warn(cache_path())
-
-
-@cache
-def _warn(path: Path) -> None:
-    """Warn once that answers are not cached."""
-    LOG.warning(
-        "proven optima are not saved, because %s cannot be used; set XDG_CACHE_HOME to another "
-        "folder for caches",
-        spot(path),
-    )
 
 
 JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")

@@ -165,7 +165,7 @@ def encoded(text: str, where: str) -> bytes:
 
 @contextmanager
 def appending(
-    path: Path, start: bytes, is_ours: Callable[[bytes], bool], *, waits: bool = False
+    path: Path, start: bytes, is_ours: Callable[[bytes], bool]
 ) -> Iterator[Callable[[bytes], None]]:
     """Lock a file of lines against other processes, and yield a function that appends lines.
 
@@ -182,10 +182,7 @@ def appending(
                 lines = lines[file.write(lines) :]
 
     with file:
-        if waits:
-            _wait_for_lock(file)
-        else:
-            _lock(file, path, f"adding results to it; {REMEDY}")
+        _lock(file, path, f"adding results to it; {REMEDY}")
         with _write_errors(path):
             _remove_torn_line(file, path, start, is_ours)
         yield append

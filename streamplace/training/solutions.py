@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.evaluate.compare import ComparisonRun, compare
-from streamplace.evaluate.records import PROVER, Record
+from streamplace.evaluate.records import Record
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
@@ -20,7 +20,7 @@ from streamplace.training.request import TrainRequest
 
 EFFORT = Budget(evaluations=30_000)
 """Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
-SEARCHER = "anneal"
+PROVER, SEARCHER = "exact", "anneal"
 FILE = "solutions.jsonl"
 
 Track = Callable[[Iterable[Any], str, int], Iterable[Any]]
@@ -36,8 +36,7 @@ def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
 class Solver:
     """Solves the problems of a training and saves their solutions in its folder.
 
-    Proven optima are shared with `streamplace.evaluate.compare` through the user's cache. Problems
-    are given at the rates at which they are solved.
+    Problems are given at the rates at which they are solved.
     """
 
     request: TrainRequest

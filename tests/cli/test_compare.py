@@ -11,11 +11,6 @@ from conftest import Answer
 SIZE = ("--branches", "2", "--depth", "2", "--devices", "2")
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def data(run: Callable) -> str:
     """Six small graphs in b.jsonl."""

@@ -1,8 +1,7 @@
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -17,9 +16,6 @@ from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.records import (
     Record,
-    append_records,
-    cache_path,
-    claim_records,
     problem_hash,
     read_records,
 )
@@ -212,46 +208,6 @@ def test_an_answer_fits_a_terminal() -> None:
     assert len(again) <= 24
 
 
-def exactly(seconds: float) -> ComparisonRun:
-    """The exact placer with a budget in seconds."""
-    return ComparisonRun(("exact",), (1e4,), budget=Budget(seconds))
-
-
-def test_answers_are_remembered_between_comparisons(file: Path, tmp_path: Path) -> None:
-    """A second comparison elsewhere solves nothing again, nor does it remember it twice."""
-    first = played(exactly(5), file, PROBLEMS)
-    kept = cache_path().read_bytes()
-    second = played(exactly(5), tmp_path / "elsewhere.jsonl", PROBLEMS)
-    assert second == first
-    assert cache_path().read_bytes() == kept
-
-
-def test_what_was_proven_on_other_terms_is_no_answer(file: Path, tmp_path: Path) -> None:
-    """Else a table would depend on what its user happened to compare before."""
-    played(exactly(5), file, PROBLEMS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamplace.placers.registry.Placer.place", unproven)
-        records = played(exactly(4), tmp_path / "elsewhere.jsonl", PROBLEMS)
-    assert not any(record.proven for record in records)
-
-
-def test_what_could_not_be_proven_is_remembered_too(file: Path, tmp_path: Path) -> None:
-    """Else every further try, lucky or not, would add to what a table calls proven."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamplace.placers.registry.Placer.place", unproven)
-        first = played(exactly(5), file, PROBLEMS)
-    assert played(exactly(5), tmp_path / "elsewhere.jsonl", PROBLEMS) == first
-
-
-def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Result:
-    """Answer of a placer whose time was too short."""
-    placement = problem.placement([0] * problem.n_operators)
-    judge = OBJECTIVES["throughput"]
-    value = judge.value(problem, placement)
-    terms = (placer.name, 0, 0.1, value + 0.1)
-    return Result(placement, judge.name, value, *terms, problem=problem, judge=judge)
-
-
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
     records = [r for found in compare(comparison("random"), PROBLEMS) for r in found]
     assert len(records) == 8
@@ -316,18 +272,6 @@ def test_outputs_that_are_sent_apart_are_another_problem() -> None:
         return problem_hash(Problem(StreamGraph.of("g", operators, streams), DEVICES))
 
     assert hash_of(None) != hash_of(1e4)
-
-
-def test_whoever_adds_waits_until_a_line_is_whole(file: Path) -> None:
-    """Else a half-written line of another process would be taken for what a kill left."""
-    more = Thread(target=append_records, args=(file, [record("random", "b", 0.5)]))
-    with claim_records(file), file.open("ab", buffering=0) as other:
-        other.write(json.dumps(asdict(record("metis", "a", 0.5))).encode())
-        more.start()
-        more.join(0.2)
-        other.write(b"\n")
-    more.join()
-    assert [r.placer for r in read_records(file)] == ["metis", "random"]
 
 
 def test_what_was_reached_after_how_many_evaluations_is_kept(file: Path) -> None:

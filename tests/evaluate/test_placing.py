@@ -193,5 +193,5 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(
         assert found["graphs"] == found["tried"] == 6
         assert found["placements"] == (12 if verb == "compare" else 6)
         assert found["core_hours"] > 0
-    written = {file.name for file in tmp_path.iterdir()} - {"cache", "dry.toml"}
+    written = {file.name for file in tmp_path.iterdir()} - {"dry.toml"}
     assert written == {"set.jsonl"}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.records import Record, append_records, claim_records, read_records
+from streamplace.evaluate.records import Record, claim_records, read_records
 
 RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
 LINE = json.dumps(asdict(RECORD))
@@ -77,7 +77,8 @@ def test_a_torn_last_line_costs_one_record(lost: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "results.jsonl"
         rows = [record(number) for number in range(4)]
-        append_records(path, rows)
+        with claim_records(path) as save:
+            save(rows)
         path.write_bytes(path.read_bytes()[:-lost])
         assert list(read_records(path)) == rows[:-1]
         with claim_records(path) as save:

@@ -1,7 +1,7 @@
 """What is fuzzed: every reader that the registries know, with valid files to spoil."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count
@@ -20,7 +20,7 @@ import streamplace
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
-from streamplace.evaluate.records import Record, append_records, read_records
+from streamplace.evaluate.records import Record, read_records
 from streamplace.families.dataset import read_recipe
 from streamplace.families.manifest import Manifest, read_manifest, write_manifest
 from streamplace.families.parameters import options
@@ -168,7 +168,7 @@ def _export(name: str) -> Target:
 def _small() -> list[Target]:
     """Recipes, manifests, results and names of files."""
     record = Record("p" * 64, "g", 1e4, "exact", "1 s", 0.8, 0.8, 0.1, (0, 1))
-    results = _written(lambda path: append_records(path, [record, record]))
+    results = [2 * (to_json(asdict(record)) + b"\n")]
     manifest = Manifest("branched", {"depth": 2}, 0, "0.1", 3, {"test": 3}, "0" * 64, "1" * 64)
     return [
         _file("recipe", ".toml", read_recipe, [_recipe(name) for name in FAMILIES]),
