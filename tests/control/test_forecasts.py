@@ -138,12 +138,3 @@ def test_a_forecast_that_is_wrong_costs_no_more_than_its_budget(
     rule = spent(rates, needs, 0.0, 0.0)
     dearest = float(choice(HOUR, 1.0).price.max())
     assert spent(rates, needs, 1.2, 1.0) <= 1.2 * rule + dearest + 1e-9
-
-
-def test_a_forecast_that_is_always_wrong_is_left_when_its_budget_is_used() -> None:
-    """It says after a spike that the next one follows at once, so the job stays large."""
-    rates, needs = [33.0, *[3.0] * 200], [33.0] * 201
-    rule = spent(rates, needs, 0.0, 0.0)
-    dearest = float(choice(HOUR, 1.0).price.max())
-    assert spent(rates, needs, 100.0, 100.0) > 3 * rule
-    assert spent(rates, needs, 1.2, 1.0) <= 1.2 * rule + dearest

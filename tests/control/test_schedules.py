@@ -84,14 +84,6 @@ def test_the_lag_counts_once_in_a_long_window() -> None:
     assert lower_bound(day) == pytest.approx(4.0 * (1 - 60 / 300 / 48))
 
 
-def test_what_may_wait_is_not_due() -> None:
-    """Half of the highest rate carries minutes that alternate, if tuples may be a minute late."""
-    column = np.array([[20.0], [0.0]] * 30)
-    due = due_rates(TraceSlots(0.0, 60.0, column, column), (1, 2, 3, 4), 60.0)[:, :, 0]
-    assert due[3].tolist() == pytest.approx([0.0, 10.0, 20 / 3, 10.0])
-    assert due.max() == pytest.approx(10.0)
-
-
 def test_a_plan_that_has_just_started_also_works_off_what_waited() -> None:
     """20 of 20 tuples/s leave nothing for a restart of ten minutes, so it moves an hour before."""
     values = np.array([10.0] * 5 + [20.0] * 2)
@@ -139,12 +131,6 @@ def test_a_plan_that_carries_nothing_is_left_as_soon_as_something_arrives(
     plans = PlanChoice(np.arange(1.0, 3.0), np.zeros((2, 2)), 60.0, 60.0, 5.0, 60.0)
     observed = SlotObservation(0.0, rate, 0.0, 0, np.array([0.0, 10.0]))
     assert POLICIES[name].make(plans).choose(observed) == level
-
-
-def test_what_waits_is_processed_while_nothing_arrives() -> None:
-    """5 tuples/s too many for 300 s are worked off in the next 150 s."""
-    day = day_of(np.array([10.0, 15.0, 0.0, 10.0]), MoveTerms(), 300.0)
-    assert replay(day, "stay", lambda _: Always(0)).latest == pytest.approx(150.0, abs=1.0)
 
 
 def autoscaled(rates: list[float], capacities: list[float], level: int, slot: float) -> list[int]:
@@ -197,26 +183,21 @@ def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
         replay(day_of(np.full(4, 10.0), MoveTerms()), "mine", lambda _: Always(chosen))
 
 
-class Cheat(Always):
-    """A policy that tries to change what plans cost and carry."""
+def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
+    """Neither of its own replay nor of the next one."""
 
-    def __init__(self, plans: PlanChoice) -> None:
-        super().__init__(1)
+    def choose(observed: SlotObservation) -> int:
+        with pytest.raises(ValueError, match="read-only"):
+            observed.capacity[:] = 0.0
+        return 1
+
+    def cheat(plans: PlanChoice) -> Any:
         for prices in (plans.cost, plans.price):
             with pytest.raises(ValueError, match="read-only"):
                 prices[:] = 0.0
+        return SimpleNamespace(choose=choose)
 
-    def choose(self, observed: SlotObservation) -> int:
-        """Choose the plan of level 1."""
-        with pytest.raises(ValueError, match="read-only"):
-            observed.capacity[:] = 0.0
-        return super().choose(observed)
-
-
-def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
-    """Neither of its own replay nor of the next one."""
-    day = day_of(np.full(4, 10.0), MoveTerms())
-    assert replay(day, "cheat", Cheat).cost == replay(day, "up", lambda _: Always(1)).cost
+    replay(day_of(np.full(4, 10.0), MoveTerms()), "cheat", cheat)
 
 
 @pytest.mark.parametrize(
@@ -311,16 +292,6 @@ def test_lateness_is_the_age_of_what_is_processed(
     arrived: list[float], waiting: list[float], late: list[float]
 ) -> None:
     assert lateness(np.array(arrived), np.array(waiting)).tolist() == late
-
-
-@given(
-    st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1, max_size=80),
-    st.sampled_from([600.0, 3600.0, 20_000.0]),
-)
-def test_the_work_function_keeps_its_competitive_ratio(values: list[float], price: float) -> None:
-    """Whatever rates an adversary has written down before."""
-    rates = iter(values)
-    check_ratio(*played(lambda _: next(rates), len(values), price))
 
 
 @given(

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -64,14 +63,6 @@ def test_a_table_shows_aliases_and_a_result_holds_both_names(file: Path) -> None
     }
 
 
-def test_two_aliases_of_one_placer_have_its_values() -> None:
-    found = records(None, "a=random", "b=random", "random")
-    (table,) = ObjectiveResults(OBJECTIVES["throughput"], found).columns.values()
-    values = [columns.value.tolist() for columns in table.values()]
-    assert len(values) == 3
-    assert values[0] == values[1] == values[2]
-
-
 def test_an_alias_is_given_to_results_that_are_saved(file: Path) -> None:
     """Nothing is computed again; another placer is refused under it, and has another alias."""
     plain = records(file, "random")
@@ -85,12 +76,3 @@ def test_an_alias_is_given_to_results_that_are_saved(file: Path) -> None:
     assert file.read_bytes() == before
     records(file, "other=metis")
     assert len(file.read_bytes().splitlines()) == len(before.splitlines()) + len(PROBLEMS)
-
-
-def test_a_result_of_an_older_version_has_no_alias(file: Path) -> None:
-    records(file, "random")
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    for line in lines:
-        del line["alias"]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert [record.label for record in read_records(file)] == ["random", "random"]

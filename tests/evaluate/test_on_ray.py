@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -205,16 +204,6 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
     first = [*compare(COMPARISON, PROBLEMS, file, jobs=1)]
     assert [*compare(COMPARISON, PROBLEMS, file, on=cluster.address)] == first
     assert len(list(read_records(file))) == 2 * len(PROBLEMS)
-
-
-@pytest.mark.slow
-def test_shards_made_on_ray_are_those_made_here(cluster: Any, tmp_path: Path) -> None:
-    on_ray = partial(parallel_map, on=cluster.address)
-    (tmp_path / "here").mkdir()
-    for path, by in ((tmp_path / "s.jsonl.gz", on_ray), (tmp_path / "here" / "s.jsonl.gz", map)):
-        write_shards("branched", GRAPHS, 5, path, 3, by)
-    for one in (tmp_path / "here").iterdir():
-        assert one.read_bytes() == (tmp_path / one.name).read_bytes()
 
 
 def lines_in(path: Path) -> int:

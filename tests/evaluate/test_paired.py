@@ -1,7 +1,7 @@
 """Two placers on the same graphs: ratios with intervals, wins with a sign test."""
 
 import json
-from math import comb, exp, log
+from math import comb, log
 from statistics import NormalDist
 
 import numpy as np
@@ -72,15 +72,6 @@ def test_intervals_are_the_same_in_every_process() -> None:
     assert paired(values, np.ones(7)).interval == pytest.approx(interval, rel=1e-12)
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    """95 % of them, a little fewer on 30 graphs."""
-    covered = 0
-    for _ in range(200):
-        low, high = paired(np.exp(RNG.normal(0.1, 0.2, 30)), np.ones(30)).interval or (0, 0)
-        covered += low <= exp(0.1) <= high
-    assert 178 <= covered <= 198
-
-
 def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference() -> None:
     a = records("a", [0.5, None, 0.9, 0.7, 0.4, 0.8, 0.6, 0.3])
     b = records("b", [0.4, 0.5, None, 0.7, 0.5, 0.6, 0.5, 0.2])
@@ -107,4 +98,3 @@ def test_tables_json_and_python_have_the_same_statistics() -> None:
     low, high = best.interval or (0, 0)
     assert f"best 7 / 0 / 1 p = 0.07 {best.ratio:.4f} {low:.4f} to {high:.4f}" in text
     assert [placer for _, _, placer, _ in result.paired("best")] == ["metis", "single"]
-    assert result.paired("nothing") == []

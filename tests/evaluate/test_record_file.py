@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from math import inf, nan
+from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,21 +28,11 @@ def changed(**fields: Any) -> str:
     [
         changed(devices=[0, -1]),
         changed(devices=[0, 2**40]),
-        changed(devices=[0, 0.5]),
-        changed(devices="01"),
-        changed(devices=[[0]]),
         changed(value="0.8"),
-        changed(value=True),
         changed(value=nan),
-        changed(value=inf),
         LINE.replace("0.8", "1e999"),
-        changed(rate="fast"),
-        changed(problem=None),
-        changed(error=5),
         changed(surprise=1),
-        '{"value": NaN}',
         "[" * 100_000,
-        "3",
         '{"problem": "p"}',
         "\xff",
     ],
