@@ -21,11 +21,10 @@ from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.units import UNLIMITED_BPS
-from streamplace.planning.bounds import CostBound, price, proven_bound
+from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.cuts import Cut, cheapest_counts, least_cost, resource_cuts
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.relaxation import Relaxation
 
 
 def bound_of(graph: StreamGraph, *offers: Offer, fixed: bool = False) -> CostBound:
@@ -102,16 +101,6 @@ def test_a_slot_holds_more_than_an_even_share_of_key_groups() -> None:
     graph, offer = alone(1000, max_parallelism=3), Offer("one", 1.0, mips=0.67, slots=1)
     best = cheapest_by_brute_force(demand_of(graph), Catalogue.of([offer]), 3)
     assert bound_of(graph, offer).value == best == 2
-
-
-def test_multipliers_prove_what_the_solver_says() -> None:
-    """The bound in exact fractions is the optimum of the linear program, but for rounding."""
-    catalogue = Catalogue.of([Offer("one", 1.0, mips=4.0, cores=2, egress=1e5)], 1e-5)
-    relaxation = Relaxation(demand_of(pipeline()), catalogue)
-    worth = np.array([1.0, 0.5, 0.25])
-    wide = price(relaxation, 0, worth)
-    assert wide.bound >= price(relaxation, 0, worth, nodes=100).bound > 0
-    assert float(wide.bound) <= worth.sum()
 
 
 def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:

@@ -1,7 +1,5 @@
 """Curves of cost against rate, and their pictures."""
 
-from dataclasses import replace
-
 import pytest
 from planning_cases import pipeline
 
@@ -14,7 +12,6 @@ from streamplace import (
     plan_frontier,
 )
 from streamplace.errors import SettingError
-from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.placers.registry import Budget
 
 OFFERS = [Offer("small", 0.1, mips=4.0, cores=2), Offer("large", 0.35, mips=4.0, cores=8)]
@@ -30,15 +27,6 @@ def test_a_frontier_has_the_plan_of_every_rate() -> None:
     assert [document["rate"] for document in curve.to_json()] == [1000, 4000]
     assert "cost per hour" in str(curve)
     assert "<svg" in curve._repr_html_()
-
-
-def test_a_frontier_of_a_measured_graph_is_confident_and_says_what_plans_carry() -> None:
-    measured = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
-    curve = plan_frontier(measured, [1000], offers=OFFERS, budget=BUDGET)
-    (result,) = curve.results
-    assert result.interval is not None
-    assert f"{result.interval.low:.4g} to {result.interval.high:.4g}" in str(curve)
-    assert "carries" not in str(plan_frontier(pipeline(), [1000], offers=OFFERS, budget=BUDGET))
 
 
 def test_a_plan_draws_its_machines() -> None:

@@ -1,18 +1,15 @@
 """Plans on given machines, with links between pairs of them."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from planning_cases import carried, chain
-from streamsim import throughput
 
 from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.model.devices import Devices
 from streamplace.placers.registry import Budget
-from streamplace.planning import deployment
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
 
@@ -54,22 +51,6 @@ def test_plans_whose_links_are_too_slow_are_cut_off() -> None:
     result = planned(shuffle, linked(5, set()), ASKED)
     assert (result.bound, result.cost) == (2, 3)
     assert carried(result) == 1
-
-
-def test_machines_that_are_equal_in_all_links_are_not_swapped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Their pairs are as many as the square of the machines, and no swap changes anything."""
-    sizes: list[int] = []
-
-    def counted(instance: Any, placements: Any) -> Any:
-        sizes.append(len(placements))
-        return throughput(instance, placements)
-
-    monkeypatch.setattr(deployment, "throughput", counted)
-    with pytest.raises(ProblemError):
-        planned(pair(100), linked(4, set()), ASKED)
-    assert set(sizes) == {1}
 
 
 def test_a_refusal_names_a_rate_that_is_carried_if_asked_for() -> None:

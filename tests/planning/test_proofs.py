@@ -1,7 +1,6 @@
 """Proofs of plans against every placement of small jobs, and against every packing of items."""
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -22,8 +21,6 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected, demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.planner import planned
-from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
 from streamplace.planning.subtasks import slot_groups, slots_of
 
@@ -198,52 +195,3 @@ def answer_of(question: Question) -> PlanResult | str:
 @given(questions())
 def test_no_machines_refute_a_proof(question: Question) -> None:
     check(question)
-
-
-Item = tuple[int, int]
-"""CPU and memory that an operator needs."""
-
-
-def cheapest(items: list[Item], kinds: list[tuple[int, int, int]]) -> float:
-    """Return the least cost of machines of (price, CPU, memory) that hold all items."""
-    if not items:
-        return 0
-    first, others, best = items[0], range(1, len(items)), math.inf
-    for size in range(len(items)):
-        for beside in itertools.combinations(others, size):
-            inside = [first, *(items[i] for i in beside)]
-            cpu, memory = (sum(part) for part in zip(*inside, strict=True))
-            prices = [price for price, *room in kinds if cpu <= room[0] and memory <= room[1]]
-            if prices:
-                rest = [items[i] for i in others if i not in beside]
-                best = min(best, min(prices) + cheapest(rest, kinds))
-    return best
-
-
-kinds = st.tuples(st.integers(1, 9), st.integers(50, 100), st.integers(50, 100))
-items = st.tuples(st.integers(5, 50), st.integers(0, 50))
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(items, min_size=2, max_size=6), st.lists(kinds, min_size=1, max_size=2))
-def test_all_packings_of_items_lie_between_bound_and_plan(
-    items: list[Item], kinds: list[tuple[int, int, int]]
-) -> None:
-    """Operators that cannot be divided are items of a vector packing; plans of a few are best."""
-    graph = StreamGraph.of(
-        "items",
-        [
-            Operator(f"v{i}", ipt=cpu, rate=1e4, max_parallelism=1, memory=memory)
-            for i, (cpu, memory) in enumerate(items)
-        ],
-    )
-    offers = Catalogue.of(
-        Offer(f"kind{i}", float(price), mips=cpu / 100, memory=float(memory))
-        for i, (price, cpu, memory) in enumerate(kinds)
-    )
-    best = cheapest(items, kinds)
-    bound = proven_bound(demand_of(graph), offers)
-    assert bound is not None
-    assert bound.value <= best
-    settings = PlanSettings(budget=Budget(None, 10**6))
-    assert math.isclose(planned(graph, offers, settings).cost, best)
