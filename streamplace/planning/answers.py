@@ -6,7 +6,6 @@ and which rate they do carry.
 
 from collections.abc import Iterator
 from math import inf, isfinite
-from operator import itemgetter
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from streamplace.planning.cuts import (
     least_subtasks,
     resource_needs,
 )
-from streamplace.planning.demand import ALL_TO_ALL, FORWARD, Demand
+from streamplace.planning.demand import FORWARD, Demand
 from streamplace.planning.deployment import (
     PlannedDeployment,
     deployed,
@@ -51,13 +50,11 @@ from streamplace.planning.packing import (
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.rates import FLOWING, growing_use, promised_rate, rate_of, use_at
 from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
-from streamplace.planning.search import MOST_AT_FIRST, least_of_each
+from streamplace.planning.search import least_of_each
 from streamplace.planning.subtasks import least_need, least_share, slot_groups, slots_of
 
 MANY = 4
 """Least number of subtasks, where one would do, that is worth a note."""
-LARGE_RESERVE = 2
-"""Multiple of the rate from which a refusal names the reserve first."""
 
 
 def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) -> PlanResult:
@@ -203,33 +200,23 @@ def _assumed(problem: PlanProblem) -> Iterator[str]:
 
 
 def _many_subtasks(problem: PlanProblem, packed: PackedMachines) -> Iterator[str]:
-    """Operators of which one subtask would do, with as many as one that is joined one to one."""
+    """Operators of which one subtask would do, with as many as forward streams give them."""
     demand, parallelism, name = problem.demand, packed.parallelism, problem.demand.name
-    counts = packed.counts(len(problem.catalogue.offers))
-    least = least_of_each(demand, problem.catalogue, counts)
-    partner: dict[int, tuple[int, bool]] = {}
-    for e in np.flatnonzero(demand.one_to_one(parallelism)).tolist():
+    least = least_of_each(demand, problem.catalogue, packed.counts(len(problem.catalogue.offers)))
+    partner: dict[int, int] = {}
+    for e in np.flatnonzero(demand.joined == FORWARD).tolist():
         u, v = int(demand.source[e]), int(demand.target[e])
         for one, other in ((u, v), (v, u)):
             many = least[one] == 1 < least[other] and parallelism[one] >= MANY
             if many and not demand.keeps[one]:
-                partner[one] = other, bool(demand.joined[e] == FORWARD)
-    for is_forward in (False, True):
-        rows = [v for v, (_, forward) in partner.items() if forward == is_forward]
-        if not rows:
-            continue
-        names = some([f"{name[v]} ({parallelism[v]})" for v in rows], separator=", ", most=4)
-        if is_forward:
-            yield (
-                f"One subtask would do for {names}, but forward streams give it as many as "
-                f"{name[partner[rows[0]][0]]}. Rebalance them to change that; --keep "
-                f"{name[rows[0]]} keeps both."
-            )
-        else:
-            yield (
-                f"One subtask would do for {names}; with as many as a neighbour, tuples stay on "
-                f"their machines. --keep {name[rows[0]]} keeps its parallelism of the graph."
-            )
+                partner[one] = other
+    if partner:
+        first, source = next(iter(partner.items()))
+        names = some([f"{name[v]} ({parallelism[v]})" for v in partner], separator=", ", most=4)
+        yield (
+            f"One subtask would do for {names}, but forward streams give it as many as "
+            f"{name[source]}. Rebalance them to change that; --keep {name[first]} keeps both."
+        )
 
 
 def _broken_chains(
@@ -279,7 +266,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False
     ``is_over`` tells whether a larger budget may help.
     """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
-    asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
+    asked = f"{digits(problem.rate, 6)} tuples/s"
     promised = promised_rate(problem)
     carried = (
         f"a plan was found for up to {digits(promised, 6)} tuples/s"
@@ -294,13 +281,6 @@ def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False
         return f"{nothing} {asked}: {slow}; {carried}"
     if bound is None:
         return f"{nothing} {asked}: {_short_resource(demand, catalogue)}; {carried}"
-    streams = _least_streams(demand, catalogue)
-    if streams > MOST_AT_FIRST:
-        return (
-            f"no plan was found for {asked}: it has at least {streams:.0f} streams between "
-            f"subtasks, and at most {MOST_AT_FIRST} are tried; give faster cores, or lower the "
-            f"rate ({carried})"
-        )
     within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
     missed = f"no plan was found{within} for {asked}, and none is excluded; "
     if problem.cluster is not None:
@@ -308,31 +288,9 @@ def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False
             f"{missed}the machines or the links between them may be too slow; {budget}add "
             f"machines, or lower the rate ({carried})"
         )
-    if sum(bound.counts) > MOST_DEVICES:
-        return (
-            f"no plan was found for {asked}: the cheapest machines that may carry it are "
-            f"{sum(bound.counts)}, and a plan has at most {MOST_DEVICES}; add larger ones "
-            f"({carried})"
-        )
     limited = any(offer.at_most < MOST_DEVICES for offer in catalogue.offers)
     more = "raise at_most, " if limited else ""
     return f"{missed}{budget}{more}add larger machines, or lower the rate ({carried})"
-
-
-def _least_streams(demand: Demand, catalogue: Catalogue) -> float:
-    """Number of streams between subtasks that every plan has."""
-    subtasks = least_subtasks(demand, catalogue).astype(np.float64)
-    sender, receiver = subtasks[demand.source], subtasks[demand.target]
-    every = np.where(demand.joined == ALL_TO_ALL, sender * receiver, np.maximum(sender, receiver))
-    return float(every.sum())
-
-
-def _large_reserve(problem: PlanProblem) -> str:
-    """Clause about the reserve that makes the plan large; empty if no reserve does."""
-    reason, factor = max(problem.reserves.items(), key=itemgetter(1), default=("", 1.0))
-    if factor < LARGE_RESERVE:
-        return ""
-    return f", where room for {digits(factor, 3)} times as much is reserved for {reason}"
 
 
 def slow_operator(problem: PlanProblem) -> str:

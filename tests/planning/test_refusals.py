@@ -89,30 +89,9 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
             asked(one(3000, rate=1e15), replace(ONE, at_most=5)),
             "'v' needs more than 10000000 subtasks; a plan was",
         ),
-        (  # else the limit of the operator seems to be the reason
-            asked(one(8000, rate=500, max_parallelism=8), ONE, headroom=0.999),
-            "where room for 1000 times as much is reserved for the share that stays free",
-        ),
         (
             asked(chain(*WINDOWED, Operator("j", fires="all")), ONE),
             "behind a window, the inputs of such an operator are equal at some rates only",
-        ),
-        pytest.param(  # 5,000 subtasks that send to 5,000 others
-            asked(
-                chain(Operator("a", ipt=1e6, rate=1.25e7), Operator("b", 1e6), kind="rebalance"),
-                Offer("large", 1.0, cores=64),
-            ),
-            "at least 25000000 streams between subtasks, and at",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(  # 4,090 are required, and ten others are needed
-            asked(
-                chain(Operator("a", ipt=1e6, rate=1), Operator("b", ipt=10e6, requires=GPU)),
-                Offer("many", 1.0, mips=1.0, at_least=4090),
-                replace(ONE, tags=GPU),
-            ),
-            "are 4100, and a plan has at most 4096; add larger",
-            marks=pytest.mark.slow,
         ),
     ],
 )
