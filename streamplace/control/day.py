@@ -19,13 +19,12 @@ from itertools import repeat
 
 import numpy as np
 
-from streamplace.display.report import duration
 from streamplace.errors import GraphError, SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Window
 from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.result import PlanResult, moment
+from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, share_carried
 
 HOUR = 3600.0
@@ -34,8 +33,6 @@ PLANS, FINEST_PLANS = 24, 768
 MOST_SLOTS = 20_000
 UNLIMITED = 1e9
 """Multiple of the peak that counts as carried by a plan that uses no resource."""
-REGULAR_ROWS, REGULAR, MOST_MISSED = 20, 0.9, 3.0
-"""Rows, part of equal steps from which a trace is regular, and steps that a gap in it may take."""
 WINDOWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)
 """Numbers of slots over which bounds add up what arrives."""
 FINEST_ONE, FINEST_SEVERAL = 1024, 8
@@ -83,7 +80,6 @@ class TraceSlots:
         if not seconds > 0:
             raise SettingError(f"the slot is {seconds:g} s; it must be above 0")
         steps = np.diff(trace.time)
-        _refuse_gap(trace.time, steps)
         last = float(np.median(steps)) if len(steps) else seconds
         ends = np.append(trace.time[1:], trace.time[-1] + last)
         start = float(trace.time[0])
@@ -109,21 +105,6 @@ class TraceSlots:
         beyond = np.maximum(np.searchsorted(trace.time, edges[1:], side="left"), first + 1)
         peak = np.stack([trace.rates[a:b].max(axis=0) for a, b in zip(first, beyond, strict=True)])
         return cls(start, seconds, peak, np.diff(whole, axis=0) / held)
-
-
-def _refuse_gap(time: Floats, steps: Floats) -> None:
-    """Refuse a trace with rows at regular times of which some are missing."""
-    if len(time) < REGULAR_ROWS:
-        return
-    usual = float(np.median(steps))
-    if np.isclose(steps, usual).mean() < REGULAR or steps.max() <= MOST_MISSED * usual:
-        return
-    row = int(steps.argmax())
-    begin, end = moment(float(time[row])), moment(float(time[row + 1]))
-    raise SettingError(
-        f"the trace has a row every {duration(usual)}, but none between {begin} and {end}; "
-        "add the missing rows, or repeat the rates that were there"
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from streamplace.control.day import (
     planned_rates,
 )
 from streamplace.control.schedule import PlanSchedule
-from streamplace.errors import SettingError
 from streamplace.model import Operator, StreamGraph
 from streamplace.model.arrays import Floats
 from streamplace.model.operators import Window
@@ -214,15 +213,3 @@ def test_a_window_that_receives_nothing_emits_nothing() -> None:
     found = planned(graph, trace, Offer("small", 0.1))
     night, day, move = 6 * 0.1, 6 * 0.2, 0.5 * 0.15
     assert 1.2 <= found.bound <= (night + day + move) * (1 + 1e-9)
-
-
-def test_a_gap_in_regular_rates_is_refused() -> None:
-    """Rates that hold until the next row would hold for hours; irregular rows are as they are."""
-    regular = np.delete(300.0 * np.arange(60), range(20, 32))
-    rates = np.full((len(regular), 1), 5.0)
-    words = "a row every 5 min, but none between 1:35 and 2:40"
-    with pytest.raises(SettingError, match=words) as error:
-        TraceSlots.of(RateTrace(regular, ("rate",), rates), 300.0)
-    assert "\n" not in str(error.value)
-    irregular = np.cumsum(np.tile([60.0, 900.0, 7200.0], 16))
-    assert len(TraceSlots.of(RateTrace(irregular, ("rate",), rates), 300.0)) > 400
