@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from math import isfinite, isnan, nan
-from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet, percent
@@ -17,12 +16,8 @@ OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
 """Heads of the column of values / optima, by sense."""
 SCREEN_ROWS = 20
 """Rows of placers that fit a screen of 24 lines, beside headings; further tables are details."""
-MAX_PAIRED = 8
-"""Placers up to which all pairs are in a table; the JSON document has them always."""
 MAX_COUNTS = 4
 """Rates and objectives up to which a heading lists their numbers of proven optima."""
-HEAD_WIDTH = 65
-"""Characters of all names in the head of a table of 80; beyond, letters replace the names."""
 
 
 def as_document(results: Sequence[ObjectiveResults], front: Front | None = None) -> dict[str, Any]:
@@ -228,7 +223,7 @@ def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
 
 
 def _details(case: _Case, reference: str) -> Iterator[PlainPart]:
-    """All columns of one objective at one rate, and the comparison of all pairs of placers."""
+    """All columns of one objective at one rate."""
     graphs = counted(case.graphs, "graph")
     yield Heading(case.name, f", {graphs}, {case.proven} with a proven optimum")
     yield _sheet(case, reference if reference in case.rows else None)
@@ -239,8 +234,6 @@ def _details(case: _Case, reference: str) -> Iterator[PlainPart]:
             f"{OF_OPTIMUM[case.judge.sense]} and optimal: over the {case.proven} of {graphs} whose "
             f"optimum is proven{f'; {placed} of these' if placed else ''}"
         )
-    if 1 < len(case.rows) <= MAX_PAIRED:
-        yield _pairs(case.rows)
 
 
 def _sheet(case: _Case, reference: str | None) -> Sheet:
@@ -269,23 +262,6 @@ def _sheet(case: _Case, reference: str | None) -> Sheet:
         rows.append((name, *cells, *_optimum_cells(judge, row), *further, _time(row)))
     columns = ("placer", *head, OF_OPTIMUM[judge.sense], "optimal", *measures, "ms")
     return Sheet(columns, tuple(rows), names=0)
-
-
-def _pairs(by_placer: dict[str, Row]) -> Sheet:
-    """Shares of graphs on which each placer is better, equal or worse, by pairs of placers."""
-    heads = {name: name for name in by_placer}
-    if sum(len(name) + 2 for name in heads) > HEAD_WIDTH:
-        heads = dict(zip(by_placer, ascii_uppercase, strict=False))
-    rows = []
-    for name, row in by_placer.items():
-        shares = (row.better_than, row.equal_to, row.worse_than)
-        cells = (
-            "" if other == name else "/".join(f"{100 * share[other]:.0f}" for share in shares)
-            for other in by_placer
-        )
-        rows.append((name if heads[name] == name else f"{heads[name]}  {name}", *cells))
-    head = ("better / equal / worse than, %", *heads.values())
-    return Sheet(head, tuple(rows), names=0)
 
 
 def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:
