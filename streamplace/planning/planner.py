@@ -3,7 +3,6 @@
 The planner proves a bound, searches, improves the plan that it finds, and checks the result.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
@@ -34,8 +33,6 @@ from streamplace.planning.result import PlanResult
 from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.verification import contradictions
 
-LOG = logging.getLogger(__name__)
-
 PROOF = 0.4
 """Share of the time budget for the bound."""
 SEARCH = 0.93
@@ -55,22 +52,20 @@ def planned(
     check_tags(asked)
     meter = Meter(settings.budget, 1)
     problem, bound = asked.with_useful_offers(), _bound(asked, meter)
-    found = _Cheapest([], None, False) if bound is None else _cheapest(problem, bound, meter)
-    if found.bound is None or not found.packings:
+    found = _Cheapest(None, None, False) if bound is None else _cheapest(problem, bound, meter)
+    if found.bound is None or found.packed is None:
         if not slow_operator(asked):
             check_offers(asked)
         raise ProblemError(refusal(asked, found.bound, found.is_over))
-    for packed in found.packings:
-        fewest, notes = _with_fewer_machines(problem, packed, meter)
-        result = result_of(problem, fewest, found.bound)
-        result = replace(result, notes=(*notes, *result.notes))
-        reasons = list(contradictions(asked, result))
-        if not reasons:
-            return result
-        LOG.error("a plan for %s failed its check: %s", asked.graph.name, "; ".join(reasons))
+    fewest, notes = _with_fewer_machines(problem, found.packed, meter)
+    result = result_of(problem, fewest, found.bound)
+    result = replace(result, notes=(*notes, *result.notes))
+    reason = next(contradictions(asked, result), None)
+    if reason is None:
+        return result
     raise DefectError(
         f"the plan for {quoted(asked.graph.name)} was refused, because it failed its check: "
-        f"{reasons[0]}; this is a defect of streamplace, please report it with the graph, the "
+        f"{reason}; this is a defect of streamplace, please report it with the graph, the "
         f"machines and seed {asked.settings.seed}"
     )
 
@@ -108,7 +103,7 @@ def _bound(asked: PlanProblem, meter: Meter) -> CostBound | None:
 class _Cheapest(NamedTuple):
     """The cheapest machines that were found, and a bound of the cost of all that carry the rate."""
 
-    packings: list[PackedMachines]  # improved, and as they were found; empty if none were
+    packed: PackedMachines | None  # None if none were found
     bound: CostBound | None  # None if it is proven that there is no plan
     is_over: bool  # whether the budget ended the search
 
@@ -127,18 +122,18 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> _Cheapest
     if is_small(problem) and (cost is None or cost * unit > bound.value):
         cheaper, raised = Enumeration(problem, acceptor(problem), stop).run(bound, cost)
         if raised is None:
-            return _Cheapest([], None, is_over)
+            return _Cheapest(None, None, is_over)
         search.offer(cheaper)
         cheapest, bound = search.best, raised
     if cheapest is None and search.offer(packed_at(problem)):
         search.shrink(STEPS)
         cheapest = search.best
     if cheapest is None:
-        return _Cheapest([], bound, is_over)
+        return _Cheapest(None, bound, is_over)
     packed = cheapest
     for improve in (search.with_fewer_subtasks, search.with_most_room):
         packed = without_idle(improve(packed, _ended(meter, share)), problem.catalogue)
-    return _Cheapest([packed, cheapest], bound, is_over)
+    return _Cheapest(packed, bound, is_over)
 
 
 def _with_fewer_machines(
