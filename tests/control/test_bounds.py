@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from streamplace import Budget, Offer, Stream, plan_schedule
 from streamplace.control import day as days
 from streamplace.control.day import (
-    FINEST_ONE,
     MOST_BOUNDS,
     ControlDay,
     MoveTerms,
@@ -122,15 +121,6 @@ def test_bounds_of_whole_machines_are_found_at_few_rates() -> None:
     exact = np.ceil(rates / 100.0)
     assert (day.least[:, 0] <= exact).all()
     assert (day.least[:, 0] == exact).mean() > 0.98
-    assert len(asked) <= MOST_BOUNDS
-
-
-def test_bounds_that_rise_everywhere_are_rounded_down() -> None:
-    """By little more than the distance of the levels that are bounded."""
-    rates = np.linspace(100.0, 1000.0, 500)
-    day, asked = day_with(lambda rate: rate, rates)
-    assert (day.least[:, 0] <= rates + 1e-9).all()
-    assert (rates - day.least[:, 0]).max() <= 1000.0 * 16 / FINEST_ONE
     assert len(asked) <= MOST_BOUNDS
 
 

@@ -205,19 +205,12 @@ def test_a_policy_cannot_change_what_plans_cost_and_carry() -> None:
     [("ds2", ["ds2"]), (["hpa", "ds2", "hpa"], ["hpa", "ds2"]), (["ds2", "all"], None)],
 )
 def test_each_policy_is_replayed_once(policies: str | list[str], names: list[str] | None) -> None:
+    """With plans that use no resource, which have no limit in JSON."""
     graph = StreamGraph.of("free", [Operator("one", ipt=0, rate=1)], [])
     trace = RateTrace(300.0 * np.arange(2), ("rate",), np.array([[1.0], [2.0]]))
     found = plan_schedule(graph, trace, policies=policies, offers=[Offer("m", 1.0)], jobs=1)
     named = [one.name for one in found.replays]
     assert named == (names or ["ds2", *(name for name in POLICIES if name != "ds2")])
-
-
-def test_plans_that_use_no_resource_have_no_limit_in_json() -> None:
-    """And policies are replayed with them."""
-    graph = StreamGraph.of("free", [Operator("one", ipt=0, rate=1)], [])
-    trace = RateTrace(300.0 * np.arange(3), ("rate",), np.array([[1.0], [2.0], [1.0]]))
-    offers = [Offer("m", 1.0, mips=100)]
-    found = plan_schedule(graph, trace, policies=["all"], offers=offers, jobs=1)
     document = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert [plan["carries"] for plan in document["plans"]] == [None]
     assert all(policy["punctual"] == 1.0 for policy in document["policies"])

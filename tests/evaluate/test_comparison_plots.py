@@ -61,14 +61,6 @@ def test_values_that_differ_by_a_thousandth_look_equal(name: str) -> None:
     assert low < 0.999 < 1.0 < high
 
 
-def test_a_distribution_ends_where_the_values_do() -> None:
-    figure = drawn("cdf", {"a": [0.5, 0.6, 0.7, 0.8, 0.9]})
-    assert figure is not None
-    low, high = figure.axes[0].get_xlim()
-    assert 0.45 < low < 0.5
-    assert 1.0 < high < 1.05
-
-
 def test_two_proven_optima_make_no_scatter_plot() -> None:
     """Two points in a square say less than a table."""
     assert drawn("scatter", {"a": [1.0, 0.5]}) is None

@@ -205,11 +205,8 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
         ([0.0, 60.0, 60.0], [1.0, 2.0, 3.0], r"time\[2\] of the trace is not after time\[1\]"),
         ([0.0, math.nan], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
         ([1.7e12, 1.8e12], [1.0, 2.0], r"time\[0\] of the trace is 1.7e\+12; give seconds"),
-        ([0.0, math.inf], [1.0, 2.0], r"time\[1\] of the trace is inf; give seconds"),
         ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
         ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
-        ([0.0, 60.0], [0.0, 0.0], "the trace has no rate above 0 for 'rate'"),
-        ([0.0, 1e9], [1.0, 2.0], "the trace covers more than 2000 hours; split it"),
     ],
 )
 def test_traces_made_in_python_are_checked(
