@@ -1,38 +1,79 @@
 """``plan``: the cheapest machines, parallelisms and placement for a rate, with a proven bound.
 
-The planner proves a bound, searches, improves the plan that it finds, and checks the result.
+The planner proves a bound, searches, improves the plan that it finds, and checks the result. Its
+notes say what a reader of the graph would not expect. A refusal says why no machines carry a rate,
+and which rate they do carry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite
 from typing import NamedTuple
 
+import numpy as np
+
+from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
+from streamplace.display.report import some
 from streamplace.errors import DefectError, ProblemError
-from streamplace.model.cluster import Cluster
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.cluster import MOST_DEVICES, Cluster
+from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
-from streamplace.model.units import digits
+from streamplace.model.messages import counted, quoted
+from streamplace.model.streams import CHAINED
+from streamplace.model.units import digits, format_bytes
 from streamplace.placers.meter import Meter
-from streamplace.planning.answers import (
-    check_offers,
-    check_tags,
-    refusal,
-    result_of,
-    slow_operator,
-)
 from streamplace.planning.bounds import CostBound, proven_bound
-from streamplace.planning.cuts import least_subtasks
-from streamplace.planning.deployment import acceptor
+from streamplace.planning.cuts import (
+    ROOM,
+    ResourceNeed,
+    item_cuts,
+    least_subtasks,
+    resource_needs,
+)
+from streamplace.planning.demand import FORWARD, Demand
+from streamplace.planning.deployment import (
+    PlannedDeployment,
+    acceptor,
+    deployed,
+    fullest_link,
+    machine_names,
+)
 from streamplace.planning.enumeration import Enumeration, is_small
 from streamplace.planning.offers import Catalogue, Prices
-from streamplace.planning.packing import SLACK, PackedMachines, without_idle
+from streamplace.planning.packing import (
+    CORE,
+    CPU,
+    EGRESS,
+    INGRESS,
+    RESOURCES,
+    SLACK,
+    PackedMachines,
+    Packing,
+    allowed,
+    capacities,
+    largest_use,
+    packing_of,
+    without_idle,
+)
 from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlanSettings
-from streamplace.planning.rates import highest_found, largest_rate, packed_at, rate_of
-from streamplace.planning.result import PlanResult
-from streamplace.planning.search import STEPS, PlanSearch
+from streamplace.planning.rates import (
+    FLOWING,
+    growing_use,
+    highest_found,
+    largest_rate,
+    packed_at,
+    promised_rate,
+    rate_of,
+    use_at,
+)
+from streamplace.planning.result import PlanLimit, PlanResult, PlanSlots
+from streamplace.planning.search import STEPS, PlanSearch, least_of_each
+from streamplace.planning.subtasks import least_need, least_share, slot_groups, slots_of
 from streamplace.planning.verification import contradictions
 
+MANY = 4
+"""Least number of subtasks, where one would do, that is worth a note."""
 PROOF = 0.4
 """Share of the time budget for the bound."""
 SEARCH = 0.93
@@ -172,3 +213,314 @@ def _ended(meter: Meter, share: float) -> Callable[[], bool]:
         return left is not None and whole is not None and left <= (1 - share) * whole
 
     return ended
+
+
+def result_of(problem: PlanProblem, packed: PackedMachines, bound: CostBound) -> PlanResult:
+    """Return the plan of packed machines, with names in place of numbers."""
+    demand, catalogue, graph = problem.demand, problem.catalogue, problem.graph
+    made = deployed(problem, packed)
+    packing = packing_of(demand, catalogue, packed.parallelism)
+    use = largest_use(packing, packed)
+    if made.is_apart:
+        use = np.maximum(use, _simulated_use(made, packed))
+    counts = packed.counts(len(catalogue.offers))
+    names, slots = _machines(problem, packed)
+    limit = _limit(demand, packed, packing, names, use)
+    machines = dict.fromkeys(names, 1)
+    if problem.cluster is None:
+        machines = {o.name: n for o, n in zip(catalogue.offers, counts, strict=True) if n}
+    else:
+        link = fullest_link(made)
+        steady = demand.is_proportional
+        machine = limit.use if steady else growing_use(demand, packing, packed)
+        limit = limit if link is None or link.use <= machine else link
+    return PlanResult(
+        graph=made.expansion.original.at_rate(graph.source_rate),
+        rate=graph.source_rate,
+        headroom=problem.headroom,
+        cost=Prices.of(catalogue).per_hour(counts),
+        bound=bound.value,
+        bounds=bound.by_strength,
+        machines=machines,
+        parallelism=dict(zip(demand.name, packed.parallelism.tolist(), strict=True)),
+        cluster=made.cluster,
+        placement=made.placement,
+        limit=limit,
+        free=_free(packing.capacity[packed.kinds], use),
+        carries=rate_of(problem, packed) / (1 - problem.headroom),
+        seed=problem.settings.seed,
+        slots=slots,
+        priced=problem.cluster is None,
+        prices={offer.name: float(offer.price) for offer in catalogue.offers},
+        errors=problem.settings.errors,
+        reserves=problem.reserves,
+        notes=tuple(_notes(problem, packed, made)),
+    )
+
+
+def _simulated_use(made: PlannedDeployment, packed: PackedMachines) -> Floats:
+    """Share of every resource of every machine in use in the simulator, [D, 6], or 0."""
+    loads, use = made.loads, np.zeros((len(packed.kinds), len(RESOURCES)))
+    machines = np.arange(len(use)) if packed.devices is None else packed.devices
+    columns = {CPU: loads.devices, CORE: loads.cores, EGRESS: loads.egress, INGRESS: loads.ingress}
+    for resource, load in columns.items():
+        use[:, resource] = load[machines]
+    return use
+
+
+def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, ...], PlanSlots]:
+    """Names of the machines in order, and the slots of the job and of machines or their types."""
+    demand, catalogue = problem.demand, problem.catalogue
+    slots = slots_of(slot_groups(demand, catalogue), packed.rows)
+    if problem.cluster is None or packed.devices is None:
+        names = machine_names(catalogue, packed.kinds.tolist())
+        largest = {
+            offer.name: int(slots[packed.kinds == t].max())
+            for t, offer in enumerate(catalogue.offers)
+            if (packed.kinds == t).any()
+        }
+    else:
+        names = tuple(problem.cluster.devices.name[d] for d in packed.devices.tolist())
+        largest = dict(zip(names, slots.tolist(), strict=True))
+    separate = int(packed.parallelism.sum())
+    shared = int(slots_of(demand.slot_group, packed.parallelism[None])[0])
+    return names, PlanSlots(catalogue.slot_sharing, separate, shared, largest)
+
+
+def _limit(
+    demand: Demand,
+    packed: PackedMachines,
+    packing: Packing,
+    names: tuple[str, ...],
+    use: Floats,
+) -> PlanLimit:
+    """Return the resource that is full first if the rate grows."""
+    flowing = np.zeros(use.shape[1])
+    flowing[list(FLOWING)] = 1  # memory and slots in use do not grow with the rate
+    full = use
+    if not demand.is_proportional:
+        inverse = growing_use(demand, packing, packed)
+        if 0 < inverse < inf:
+            full = use_at(demand, packing, packed, 1 / inverse)
+            full *= full > use_at(demand, packing, packed, 0.0)  # constant loads alone limit none
+    growing = full * flowing if (use[:, FLOWING] > 0).any() else use
+    machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
+    share = packed.rows[machine] / packed.parallelism
+    busiest = packing.most[:, 1]
+    waiting = packing.at_max_rate * packing.capacity[packed.kinds[machine], CORE]
+    needs = {
+        "cpu": packing.instructions * share,
+        "core": np.maximum(packing.instructions, waiting) * busiest * (share > 0),
+        "memory": demand.memory * share,
+        "slots": packed.rows[machine].astype(np.float64),
+        "egress": _bits_at(demand, demand.source) * share,
+        "ingress": _bits_at(demand, demand.target) * share,
+    }
+    name = RESOURCES[resource]
+    v = int(np.argmax(needs[name]))
+    if name == "core" and waiting[v] > packing.instructions[v]:
+        name = "max_rate"
+    return PlanLimit(name, names[machine], demand.name[v], float(use[machine, resource]))
+
+
+def _bits_at(demand: Demand, ends: Ints) -> Floats:
+    """Bits per second of the streams that have each operator as this end, [N]."""
+    return np.bincount(ends, demand.bits, demand.n_operators).astype(np.float64)
+
+
+def _free(capacity: Floats, use: Floats) -> dict[str, float]:
+    """Free share of each resource, over all machines that limit it."""
+    free = {}
+    for r, name in enumerate(RESOURCES):
+        limited = np.isfinite(capacity[:, r])
+        if r != CORE and limited.any():
+            used = (use[limited, r] * capacity[limited, r]).sum()
+            free[name] = float(1 - used / capacity[limited, r].sum())
+    return free
+
+
+def _notes(problem: PlanProblem, packed: PackedMachines, made: PlannedDeployment) -> Iterator[str]:
+    """Notes on what nobody stated, on many subtasks of an operator, and on broken chains."""
+    if assumed := "; ".join(_assumed(problem)):
+        yield f"Assumed: {assumed}."
+    yield from _many_subtasks(problem, packed)
+    yield from _broken_chains(problem, packed.parallelism, made)
+
+
+def _assumed(problem: PlanProblem) -> Iterator[str]:
+    """Costs and limits that neither the graph nor the machines state."""
+    graph, offers = problem.graph, problem.catalogue.offers
+    memory = of_memory(graph, is_limited=any(isfinite(float(one.memory)) for one in offers))
+    yield from filter(None, [memory])
+    if not (graph.charged_ipt.any() or graph.operators.constant.any()):
+        yield NO_CPU
+    yield from of_payload(graph)
+
+
+def _many_subtasks(problem: PlanProblem, packed: PackedMachines) -> Iterator[str]:
+    """Operators of which one subtask would do, with as many as forward streams give them."""
+    demand, parallelism, name = problem.demand, packed.parallelism, problem.demand.name
+    least = least_of_each(demand, problem.catalogue, packed.counts(len(problem.catalogue.offers)))
+    partner: dict[int, int] = {}
+    for e in np.flatnonzero(demand.joined == FORWARD).tolist():
+        u, v = int(demand.source[e]), int(demand.target[e])
+        for one, other in ((u, v), (v, u)):
+            many = least[one] == 1 < least[other] and parallelism[one] >= MANY
+            if many and not demand.keeps[one]:
+                partner[one] = other
+    if partner:
+        first, source = next(iter(partner.items()))
+        names = some([f"{name[v]} ({parallelism[v]})" for v in partner], separator=", ", most=4)
+        yield (
+            f"One subtask would do for {names}, but forward streams give it as many as "
+            f"{name[source]}. Rebalance them to change that; --keep {name[first]} keeps both."
+        )
+
+
+def _broken_chains(
+    problem: PlanProblem, parallelism: Ints, made: PlannedDeployment
+) -> Iterator[str]:
+    """Chained streams of the graph whose ends run on different machines."""
+    streams, first = problem.graph.streams, np.cumsum(parallelism) - parallelism
+    where, broken = made.placement.index, []
+    for e in np.flatnonzero([kind == CHAINED for kind in streams.partitioning]).tolist():
+        u, v = int(streams.source[e]), int(streams.target[e])
+        lanes = np.arange(parallelism[u])
+        apart = int((where[first[u] + lanes] != where[first[v] + lanes]).sum())
+        if apart:
+            names = problem.demand.name
+            broken.append(f"{names[u]} and {names[v]} ({counted(apart, 'pair')} of subtasks)")
+    if broken:
+        yield (
+            f"Chained operators run on different machines, where Flink must not chain them: "
+            f"{some(broken, separator=', ', most=4)}."
+        )
+
+
+def check_tags(problem: PlanProblem) -> None:
+    """Raise ProblemError for an operator whose tags no offer has."""
+    runs = allowed(problem.demand, problem.catalogue).any(axis=0)
+    if not runs.all():
+        v = int(np.argmin(runs))
+        raise ProblemError(
+            f"operator {quoted(problem.demand.name[v])} requires "
+            f"{', '.join(sorted(problem.demand.requires[v]))}, which no offer has; add the tags to "
+            "an offer"
+        )
+
+
+def check_offers(problem: PlanProblem) -> None:
+    """Raise ProblemError if no offer can run any operator at this rate."""
+    if problem.cluster is None and not problem.useful_offers():
+        raise ProblemError(
+            f"offer {quoted(problem.catalogue.offers[0].name)} can never be used: no operator of "
+            f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"
+        )
+
+
+def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False) -> str:
+    """Reason why no machines carry a rate, and the largest rate for which a plan was found.
+
+    ``is_over`` tells whether a larger budget may help.
+    """
+    demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
+    asked = f"{digits(problem.rate, 6)} tuples/s"
+    promised = promised_rate(problem)
+    carried = (
+        f"a plan was found for up to {digits(promised, 6)} tuples/s"
+        if promised
+        else "no smaller rate with a plan was found either"
+    )
+    if problem.settings.errors is not None:
+        carried += f", where the plan is to hold with {problem.settings.errors.words}"
+    nothing = "no offers carry" if problem.cluster is None else "the cluster does not carry"
+    slow = slow_operator(problem)
+    if slow:
+        return f"{nothing} {asked}: {slow}; {carried}"
+    if bound is None:
+        return f"{nothing} {asked}: {_short_resource(demand, catalogue)}; {carried}"
+    within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
+    missed = f"no plan was found{within} for {asked}, and none is excluded; "
+    if problem.cluster is not None:
+        return (
+            f"{missed}the machines or the links between them may be too slow; {budget}add "
+            f"machines, or lower the rate ({carried})"
+        )
+    limited = any(offer.at_most < MOST_DEVICES for offer in catalogue.offers)
+    more = "raise at_most, " if limited else ""
+    return f"{missed}{budget}{more}add larger machines, or lower the rate ({carried})"
+
+
+def slow_operator(problem: PlanProblem) -> str:
+    """Clause about an operator for which no core is fast enough; empty if there is none."""
+    demand, catalogue = problem.demand, problem.catalogue
+    subtasks = least_subtasks(demand, catalogue)
+    if subtasks.all():
+        return ""
+    v = int(np.argmin(subtasks != 0))
+    name, most = quoted(demand.name[v]), int(demand.parallelism_limit[v])
+    if not most:
+        return f"operator {name} needs more than {MOST_SUBTASKS} subtasks"
+    limit = "parallelism" if demand.keeps[v] else "max_parallelism"
+    busiest = f"with {limit} {most}, the busiest subtask of operator {name}"
+    waiting = least_share(demand, v, most) * float(demand.at_max_rate[v])
+    if waiting > 1:
+        rate = float(demand.graph.operators.max_rate[v])
+        return (
+            f"{busiest} would read {digits(waiting * rate, 6)} tuples/s, and its max_rate is "
+            f"{digits(rate, 6)}"
+        )
+    fastest = float(capacities(catalogue)[allowed(demand, catalogue)[:, v], CORE].max())
+    need = least_need(demand, v, most, fastest)
+    return (
+        f"{busiest} needs at least {_mips(need)}, and the fastest core has "
+        f"{digits(fastest / 1e6, 6)}"
+    )
+
+
+def _mips(instructions: float) -> str:
+    """Format instructions per second as a speed in MIPS."""
+    return f"{digits(instructions / 1e6, 6)} MIPS"
+
+
+def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
+    """Clause about a resource of which all machines together have too little."""
+    offers, capacity = catalogue.offers, capacities(catalogue)
+    needs = resource_needs(demand, catalogue)
+    for need in sorted(needs, key=lambda need: -len(need.tags)):
+        each = zip(capacity[:, need.resource].tolist(), offers, need.runs, strict=True)
+        room = sum(c * offer.at_most for c, offer, runs in each if runs)
+        if need.total > float(ROOM) * room:
+            return _too_little(demand, catalogue, need, room)
+    every = tuple(offer.at_most for offer in offers)
+    for cut in item_cuts(demand, catalogue):
+        if not cut.holds(every):
+            word = "CPU" if cut.origin == "cpu items" else "memory"
+            return (
+                f"all machines together have enough {word}, but the parts of operators that "
+                "cannot be divided do not fit on them"
+            )
+    return "CPU, memory, slots and network cards of all machines together do not suffice at once"
+
+
+def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: float) -> str:
+    """Clause about a need that is larger than the room of all machines for it."""
+    which, machines = "the operators", "all machines"
+    if need.tags:
+        which += f" that require {', '.join(sorted(need.tags))}"
+        machines += " that may run them"
+    if need.origin == "slots":
+        subtasks = least_subtasks(demand, catalogue) * need.rows
+        name = quoted(demand.name[subtasks.argmax()])
+        return (
+            f"{which} need {need.total} slots, most of them {name}, and {machines} together have "
+            f"{room:.6g}"
+        )
+    is_cpu = need.origin == "cpu"
+    each, text = (demand.instructions, _mips) if is_cpu else (demand.memory, format_bytes)
+    word = "CPU" if is_cpu else "memory"
+    name = quoted(demand.name[int((each * need.rows).argmax())])
+    return (
+        f"{which} need {text(float(need.total))} of {word}, most of it {name}, and {machines} "
+        f"together have {text(room)}"
+    )

@@ -1,6 +1,6 @@
 """Plan problems: a graph at a rate, the available machines, and the settings of the plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,8 +21,6 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packing import SLACK, allowed
 from streamplace.planning.subtasks import least_parallelism
 
-HALVINGS = 60
-"""Steps of a bisection, after which a rate is exact up to rounding."""
 MOST_FREE = 1 - 1e-12
 """Largest share that stays free, so that the rest is not 0 by rounding."""
 FREE = "the share that stays free"
@@ -145,14 +143,6 @@ class PlanProblem:
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""
         return replace(self, graph=self.graph.at_rate(rate))
-
-
-def bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
-    """Return the largest number that fits, between one that does and one that does not."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 def _reserve(settings: PlanSettings) -> tuple[float, dict[str, float]]:

@@ -25,7 +25,7 @@ from streamplace.planning.packing import (
     packing_of,
     without_idle,
 )
-from streamplace.planning.problem import PlanProblem, bisected
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import PlanSearch
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
@@ -42,6 +42,8 @@ PROBE_STEPS = 2_000
 """Moves of the walks that find the rate that machines carry."""
 LOOKS = 8
 """Most rates at which the loads of partners that are apart are looked at."""
+HALVINGS = 60
+"""Steps of a bisection, after which a rate is exact up to rounding."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
 
@@ -102,7 +104,7 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
         low, high = high, 2 * high
         if min(high, high * demand.graph.source_rate) > HIGHEST:
             return 0.0
-    times = bisected(low, high, fits)
+    times = _bisected(low, high, fits)
     return 1 / times if times else inf
 
 
@@ -212,7 +214,7 @@ def _rate_not_excluded(problem: PlanProblem, counts: tuple[int, ...] | None, mos
 
     if is_possible(most):
         return most
-    return exp(bisected(log(LOWEST), log(most), lambda x: is_possible(exp(x))))
+    return exp(_bisected(log(LOWEST), log(most), lambda x: is_possible(exp(x))))
 
 
 def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
@@ -246,6 +248,14 @@ def _several(problem: PlanProblem) -> tuple[int, ...] | None:
     )
     counts = counts if sum(counts) <= most else bound.counts
     return counts if sum(counts) <= MOST_DEVICES else None
+
+
+def _bisected(low: float, high: float, fits: Callable[[float], bool]) -> float:
+    """Return the largest number that fits, between one that does and one that does not."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _rounded_down(rate: float) -> float:
