@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from streamsim import first_use
 
-from streamplace.errors import MissingPackageError, SettingError, StreamplaceError
+from streamplace.errors import MissingPackageError, StreamplaceError
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.records import (
     Key,
@@ -24,10 +24,9 @@ from streamplace.evaluate.records import (
     read_records,
 )
 from streamplace.io.datasets import DataSet
-from streamplace.io.files import is_file, spot
+from streamplace.io.files import is_file
 from streamplace.io.weights import stamped
 from streamplace.learn.loading import shipped
-from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import exact_digits
 from streamplace.objectives.conditions import composed_objective
@@ -330,11 +329,7 @@ def compare(
         nullcontext() if file is None else claim_records(file)
     )
     with claimed as save:
-        aliases: set[str | None] = {None}
-        where = "" if file is None else spot(file)
         for record in () if file is None else read_records(file):
-            _check_alias(record, comparison, where)
-            aliases.add(record.alias)
             if record.key[1:] in terms:
                 runner.saved[record.key] = record
             if on_saved is not None:
@@ -347,20 +342,5 @@ def compare(
                 if origin is Origin.FAILED:
                     failed(record.graph, record.error or "")
             if save is not None:
-                save(
-                    record
-                    for record, origin in outcomes
-                    if origin is Origin.NEW
-                    or (origin is Origin.SAVED and record.alias not in aliases)
-                )
+                save(record for record, origin in outcomes if origin is Origin.NEW)
             yield [record for record, _ in outcomes]
-
-
-def _check_alias(record: Record, comparison: ComparisonRun, where: str) -> None:
-    """Raise SettingError if the alias of a saved record names another placer in a comparison."""
-    placer = comparison.aliases.get(record.alias or "", record.placer)
-    if record.placer != placer:
-        raise SettingError(
-            f"{where}: the alias {quoted(record.alias)} stands for {quoted(record.placer)} in "
-            f"these results, not for {quoted(placer)}; choose another alias or another folder"
-        )
