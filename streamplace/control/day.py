@@ -23,11 +23,10 @@ from streamplace.errors import GraphError, SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Window
-from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.result import PlanResult
+from streamplace.planning.deployment import TOLERANCE
+from streamplace.planning.result import HOUR, PlanResult
 from streamplace.planning.traces import RateTrace, share_carried
 
-HOUR = 3600.0
 PLANS, FINEST_PLANS = 24, 768
 """Plans are made for multiples of a 24th of the peaks; of down to a 768th if rates vary little."""
 MOST_SLOTS = 20_000
@@ -174,7 +173,7 @@ class ControlDay:
     @cached_property
     def carries(self) -> Bools:
         """[T, K] whether a plan carries a slot; if none does, the largest counts as carrying it."""
-        fits = self.rated >= 1 - ROUNDING
+        fits = self.rated >= 1 - TOLERANCE
         fits[:, -1] |= ~fits.any(axis=1)
         return fits
 

@@ -10,12 +10,13 @@ from numbers import Integral
 
 import numpy as np
 
-from streamplace.control.day import HOUR, ControlDay
+from streamplace.control.day import ControlDay
 from streamplace.control.policy import MakePolicy, PlanChoice, SlotObservation
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import frozen
 from streamplace.model.messages import quoted
+from streamplace.planning.result import HOUR
 
 STEP = 1.0
 """Seconds between two looks at the queue, at most."""

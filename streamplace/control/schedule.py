@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamplace.control.day import HOUR, ControlDay
+from streamplace.control.day import ControlDay
 from streamplace.control.replay import PolicyReplay
 from streamplace.display.report import Part, Report, Sheet, duration, percent
 from streamplace.io.fields import plain
@@ -25,8 +25,8 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import counted
 from streamplace.model.objects import Pictured
 from streamplace.model.units import floor_digits
-from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.result import PlanResult, ends_in_words, machines_in_words, moment
+from streamplace.planning.deployment import TOLERANCE
+from streamplace.planning.result import HOUR, PlanResult, ends_in_words, machines_in_words, moment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
     cost = np.broadcast_to(day.cost * day.hours, day.carried.shape)
     stay = np.where(day.carries, cost, np.inf)
     left = max(0.0, 1 - day.terms.outage / day.slots.seconds)
-    rested = day.rated * left >= 1 - ROUNDING
+    rested = day.rated * left >= 1 - TOLERANCE
     rested[:, -1] |= ~rested.any(axis=1)
     return stay, np.where(rested, cost, np.inf)
 

@@ -40,11 +40,11 @@ from streamplace.planning.result import PlanLimit
 if TYPE_CHECKING:
     from streamsim.steady import Loads
 
-ROUNDING = 1e-8
+TOLERANCE = 1e-8
 """Share by which the simulator's closed form may miss a rate that counts as carried."""
-SWAPS = 40
+MOST_SWAPS = 40
 """Most swaps of devices for one plan."""
-MOVES = 20_000
+MOST_MOVES = 20_000
 """Moves of subtasks to try for one plan."""
 
 
@@ -73,7 +73,7 @@ class PlannedDeployment:
     def carries(self) -> bool:
         """Whether the machines carry the rate, by the closed form of the simulator."""
         reached = throughput(self.problem.instance, self.placement.index[None])
-        return float(reached[0]) >= 1 - ROUNDING
+        return float(reached[0]) >= 1 - TOLERANCE
 
     @property
     def load_apart(self) -> float:
@@ -236,7 +236,7 @@ def acceptor(problem: PlanProblem) -> Accept:
             made = deployed(problem, found)
             if linked is None and not made.carries:
                 return None
-            return found if made.load_apart <= 1 + ROUNDING else None
+            return found if made.load_apart <= 1 + TOLERANCE else None
         except GraphError:
             if problem.demand.fixed:
                 raise  # there are no other parallelisms to try
@@ -256,10 +256,10 @@ class LinkedDevices:
     def accept(self, packed: PackedMachines) -> PackedMachines | None:
         """Assign devices whose links carry the rate; None if none are found."""
         devices, carried = self._swapped(packed, self._first(packed))
-        if carried < 1 - ROUNDING:
+        if carried < 1 - TOLERANCE:
             packed = self._moved(packed, devices)
             devices, carried = self._swapped(packed, devices)
-        return None if carried < 1 - ROUNDING else replace(packed, devices=devices)
+        return None if carried < 1 - TOLERANCE else replace(packed, devices=devices)
 
     def _first(self, packed: PackedMachines) -> Ints:
         """First devices of each type, in the order of the cluster."""
@@ -274,9 +274,9 @@ class LinkedDevices:
         # Sources slow down together: that is faster to compute, and equal where all are carried.
         instance = instance._replace(group=np.zeros_like(instance.group), n_groups=1)
         carried = float(throughput(instance, devices[machine][None])[0])
-        for _ in range(SWAPS):
+        for _ in range(MOST_SWAPS):
             others = self._swaps(packed, devices)
-            if carried >= 1 - ROUNDING or not others:
+            if carried >= 1 - TOLERANCE or not others:
                 break
             reached = throughput(instance, np.array(others, np.int32)[:, machine])
             best = int(np.argmax(reached))
@@ -314,7 +314,7 @@ class LinkedDevices:
         problem = Problem(made.expansion.graph, self._cluster, rules, known=present)
         level = finest_level(problem)
         start = first_place(problem, level, [present])
-        place = least(level, start, self._seed, Meter(Budget(None, MOVES), 1), 1.0)
+        place = least(level, start, self._seed, Meter(Budget(None, MOST_MOVES), 1), 1.0)
         rows = made.expansion.fold(placement_of(problem, place))[:, devices].T
         moved = replace(packed, rows=rows.astype(np.int32).copy(), devices=None)
         packing = packing_of(self._demand, self._catalogue, packed.parallelism)

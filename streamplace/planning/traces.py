@@ -27,7 +27,7 @@ from streamplace.model.messages import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST, tuple_rate
 from streamplace.planning.demand import unchained
-from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.result import HOUR, PlanHour, PlanResult, moment
 
 TIME, TOTAL = "time", "rate"
@@ -38,7 +38,7 @@ LATEST = 253_402_300_799.0
 """Seconds since 1970 at the end of the year 9999, the last that has a date."""
 LONGEST = 2000
 """Most hours that a trace may cover."""
-LITTLE = 1e-6
+LEAST_RATE = 1e-6
 """Least rate of a source, as a share of its peak, because the rate of a graph cannot be 0."""
 
 
@@ -96,7 +96,7 @@ class RateTrace:
             raise SettingError(
                 f"quantile is {quantile:g}; it must be above 0 and at most 1, the peak"
             )
-        share = quantile * (1 - ROUNDING)  # so that 0.55 of 100 rows are not 56 by rounding
+        share = quantile * (1 - TOLERANCE)  # so that 0.55 of 100 rows are not 56 by rounding
         return np.asarray(np.quantile(self.rates, share, axis=0, method="inverted_cdf"))
 
     def hours(self) -> Iterator[tuple[float, Floats]]:
@@ -111,7 +111,7 @@ class RateTrace:
         for start, a, b in zip(starts.tolist(), begins.tolist(), ends.tolist(), strict=True):
             yield start, self.rates[a:b].max(axis=0)
 
-    def graph(self, graph: StreamGraph, rates: Floats, little: float = LITTLE) -> StreamGraph:
+    def graph(self, graph: StreamGraph, rates: Floats, little: float = LEAST_RATE) -> StreamGraph:
         """Return the graph with these rates, at least ``little`` times the peaks of its sources."""
         operators = graph.operators
         sources = [operators.name[v] for v in graph.sources]
@@ -279,7 +279,7 @@ def _is_carried(plan: PlanResult, graph: StreamGraph) -> bool:
         share = share_carried(plan, graph.at_rate(graph.source_rate / least))
     except GraphError:
         return False
-    return share >= 1 - ROUNDING
+    return share >= 1 - TOLERANCE
 
 
 def share_carried(plan: PlanResult, graph: StreamGraph) -> float:

@@ -17,16 +17,16 @@ from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
-from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.deployment import TOLERANCE
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.subtasks import slot_groups, slots_of
 
 EXACT = Fraction(1, 10**12)
 """Relative tolerance of costs, which are floats."""
-CLOSE = 1e-6
+RATE_TOLERANCE = 1e-6
 """Relative tolerance of the rate that a plan carries."""
-FULL = 1 + 10 * ROUNDING
+FULL = 1 + 10 * TOLERANCE
 """Largest load of a machine that is not overloaded."""
 
 
@@ -42,7 +42,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         return
     place = result.placement.index
     share = float(throughput(problem.instance, place[None])[0])
-    if share < 1 - ROUNDING:
+    if share < 1 - TOLERANCE:
         spare = " and the headroom" if asked.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
     # The share is the mean over all tuples, so it does not tell of a source that emits few of them.
@@ -57,7 +57,8 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         full = expand(result.graph.at_rate(min(result.carries, most))).graph
         at_most = Problem(full, result.cluster, known=result.placement)
         reached = float(throughput(at_most.instance, place[None])[0])
-        if reached < 1 - CLOSE or result.carries < result.rate / (1 - asked.headroom) * (1 - CLOSE):
+        short = result.carries < result.rate / (1 - asked.headroom) * (1 - RATE_TOLERANCE)
+        if reached < 1 - RATE_TOLERANCE or short:
             yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"
 
 

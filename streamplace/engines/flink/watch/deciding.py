@@ -17,7 +17,7 @@ from datetime import time
 
 import numpy as np
 
-from streamplace.control.day import HOUR, MoveTerms
+from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
 from streamplace.display.report import duration, percent
 from streamplace.engines.flink.constants import (
@@ -42,6 +42,7 @@ from streamplace.io.watches import (
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.units import digits
+from streamplace.planning.result import HOUR
 
 LOG = logging.getLogger(__name__)
 
