@@ -5,7 +5,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from math import isfinite
@@ -114,17 +113,12 @@ def _digest(path: Path, stamp: tuple[int, int]) -> str:
     return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
 
 
-class Origin(Enum):
-    """Origin of a record; a FAILED one is not a result, and is tried again next time."""
-
-    SAVED, NEW, FAILED = range(3)
-
-
 class Outcome(NamedTuple):
-    """A record and its origin."""
+    """A record, which may be saved already, or no result, so that it is tried again next time."""
 
     record: Record
-    origin: Origin
+    is_new: bool = False
+    has_failed: bool = False
 
 
 class _Attempt(NamedTuple):
@@ -166,7 +160,7 @@ class Runner:
     def failed(self, item: Any, reason: str) -> list[Outcome]:
         """Outcomes of an item whose worker was lost; saved results are not."""
         return [
-            self._saved(attempt) or Outcome(replace(attempt.record, error=reason), Origin.FAILED)
+            self._saved(attempt) or Outcome(replace(attempt.record, error=reason), has_failed=True)
             for attempt in self._attempts(self.reader(item))
         ]
 
@@ -209,15 +203,15 @@ class Runner:
         if (saved := self._saved(attempt)) is not None:
             return saved
         try:
-            return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)
+            return Outcome(self._measured(self._placed(attempt), attempt), is_new=True)
         except MissingPackageError as error:  # it may be installed before the next run
-            return Outcome(replace(blank, error=str(error)), Origin.FAILED)
+            return Outcome(replace(blank, error=str(error)), has_failed=True)
         except StreamplaceError as error:  # a refusal is a result
-            return Outcome(replace(blank, error=str(error)), Origin.NEW)
+            return Outcome(replace(blank, error=str(error)), is_new=True)
         except Exception as error:
             LOG.info("%s on %s: %s", blank.placer, blank.graph, traceback.format_exc())
             reason = f"{blank.placer}: {error_line(error)}"
-            return Outcome(replace(blank, error=reason), Origin.FAILED)
+            return Outcome(replace(blank, error=reason), has_failed=True)
 
     def _saved(self, attempt: _Attempt) -> Outcome | None:
         """Saved outcome of an attempt, with the measures that it lacks."""
@@ -227,7 +221,7 @@ class Runner:
         record = _renamed(saved, attempt.record)
         if not self._others(record.objective).keys() <= record.measures.keys():
             record = self._measured(record, attempt)
-        return Outcome(record, Origin.SAVED)
+        return Outcome(record)
 
     def _others(self, judge: str) -> dict[str, Objective]:
         """Objectives other than that of this name."""
@@ -338,9 +332,9 @@ def compare(
         items = problems.lines() if isinstance(problems, DataSet) else problems
         first_use.prepare()
         for outcomes in parallel_map(runner, items, jobs, on, lost=runner.failed):
-            for record, origin in outcomes:
-                if origin is Origin.FAILED:
-                    failed(record.graph, record.error or "")
+            for one in outcomes:
+                if one.has_failed:
+                    failed(one.record.graph, one.record.error or "")
             if save is not None:
-                save(record for record, origin in outcomes if origin is Origin.NEW)
-            yield [record for record, _ in outcomes]
+                save(one.record for one in outcomes if one.is_new)
+            yield [one.record for one in outcomes]

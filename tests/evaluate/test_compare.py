@@ -11,7 +11,7 @@ from problems import chain, diamond, fork_join
 import streamplace
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate import compare as runner
-from streamplace.evaluate.compare import ComparisonRun, Origin, Runner, compare, same_problem
+from streamplace.evaluate.compare import ComparisonRun, Runner, compare, same_problem
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.records import (
@@ -81,8 +81,8 @@ def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: Path) -> No
     played(comparison("random"), file, PROBLEMS[:1])
     both = Runner(comparison("random", "round-robin"), same_problem)
     both.saved = {record.key: record for record in read_records(file)}
-    origins = [outcome.origin for outcome in both.failed(PROBLEMS[0], "killed")]
-    assert origins == 2 * [Origin.SAVED, Origin.FAILED]
+    failed = [outcome.has_failed for outcome in both.failed(PROBLEMS[0], "killed")]
+    assert failed == 2 * [False, True]
 
 
 def test_a_stopped_comparison_goes_on_where_it_was(file: Path) -> None:

@@ -83,40 +83,14 @@ def test_every_hour_is_planned_alone() -> None:
     assert [hour.carried for hour in median.hours] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("operators", "stream", "offer", "rates", "carried"),
-    [
-        (  # rescaled to three subtasks, one of them would receive a half
-            [Operator("a", ipt=2e5, rate=1), Operator("b", ipt=3.5e5)],
-            Stream("a", "b", partitioning="rescale"),
-            Offer("m", 0.1),
-            [20_000],
-            [True],
-        ),
-        (  # a chain would not pay for the stream, which takes two thirds of the CPU
-            [
-                Operator("a", ipt=1e5, rate=1, max_parallelism=1),
-                Operator("b", ipt=1e5, max_parallelism=1),
-            ],
-            Stream("a", "b", partitioning="chained", ipt=2e5),
-            Offer("m", 1.0, mips=250.0, cores=4),
-            [1000, 1000, 1000, 2000],
-            [True, True, True, False],
-        ),
-    ],
-)
-def test_hours_are_judged_without_the_chains_that_the_plan_divides(
-    operators: list[Operator],
-    stream: Stream,
-    offer: Offer,
-    rates: list[float],
-    carried: list[bool],
-) -> None:
-    graph = StreamGraph.of("two", operators, [stream])
-    trace = RateTrace(3600.0 * np.arange(len(rates)), ("rate",), np.array([rates], float).T)
-    budget = Budget(None, 1000)
-    result = plan(graph, trace=trace, quantile=0.5, offers=[offer], budget=budget)
-    assert [hour.carried for hour in result.hours] == carried
+def test_hours_are_judged_without_the_chains_that_the_plan_divides() -> None:
+    """A chain would not pay for the stream, which takes two thirds of the CPU."""
+    ends = [Operator(name, ipt=1e5, rate=float(name == "a"), max_parallelism=1) for name in "ab"]
+    graph = StreamGraph.of("two", ends, [Stream("a", "b", partitioning="chained", ipt=2e5)])
+    rates = np.array([[1000.0], [1000.0], [1000.0], [2000.0]])
+    trace, offers = RateTrace(3600.0 * np.arange(4), ("rate",), rates), [Offer("m", 1.0, 250.0, 4)]
+    result = plan(graph, trace=trace, quantile=0.5, offers=offers, budget=Budget(None, 1000))
+    assert [hour.carried for hour in result.hours] == [True, True, True, False]
 
 
 def test_an_hour_without_tuples_has_the_rate_of_the_trace() -> None:
