@@ -1,7 +1,9 @@
-"""Small problems: all plans of them are tried where the search and the cuts disagree."""
+"""Small questions whose cheapest plan is known, and tiny ones of which all plans are tried."""
 
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 from planning_cases import chain, cheapest_by_brute_force, tiny
@@ -13,15 +15,18 @@ from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanResult
 
 QUICK = Budget(evaluations=2000)
+BOX = Offer("box", 1.0, mips=1.0, cores=16, slots=2)
+CORE = Offer("one", 1.0, cores=1, mips=1000)
 
 
-def pair(first: float, second: float, most: int = 0) -> StreamGraph:
-    """Two operators that need so many MIPS."""
-    ends = (
-        Operator("u", ipt=1000 * first, rate=1000),
-        Operator("v", ipt=1000 * second, max_parallelism=most),
-    )
-    return chain(*ends, kind="rebalance")
+def needing(*mips: float, kind: str = "rebalance", most: int = 0, **last: Any) -> StreamGraph:
+    """Operators that need so many MIPS each, one after the other; the last may be changed."""
+    operators = [
+        Operator(f"v{i}", ipt=1000 * need, rate=0 if i else 1000, max_parallelism=most)
+        for i, need in enumerate(mips)
+    ]
+    operators[-1] = replace(operators[-1], **last)
+    return chain(*operators, kind=kind)
 
 
 def answer(graph: StreamGraph, *offers: Offer) -> PlanResult:
@@ -31,27 +36,67 @@ def answer(graph: StreamGraph, *offers: Offer) -> PlanResult:
 def test_a_plan_that_fills_its_slots_is_found() -> None:
     """Three thirds and a whole on two machines of two slots; two halves or four quarters do not."""
     thin = Offer("thin", 0.6, mips=0.75, slots=2, at_most=2)
-    result = answer(pair(1.0, 0.4, most=1), thin, Offer("wide", 2.5, mips=1.25, cores=4))
+    wide = Offer("wide", 2.5, mips=1.25, cores=4)
+    result = answer(needing(1.0, 0.4, max_parallelism=1), thin, wide)
     assert (result.cost, result.is_cheapest) == (1.2, True)
-    assert result.parallelism == {"u": 3, "v": 1}
+    assert result.parallelism == {"v0": 3, "v1": 1}
 
 
 def test_a_problem_is_not_refused_though_it_has_a_plan() -> None:
     """Five fifths and two halves; the least parallelisms and their multiples do not fit."""
     fast = Offer("fast", 1.5, mips=2.0, slots=2, at_most=3)
-    result = answer(pair(2.1, 2.9), fast, Offer("slow", 0.3, mips=0.5, cores=3, at_most=1))
+    result = answer(needing(2.1, 2.9), fast, Offer("slow", 0.3, mips=0.5, cores=3, at_most=1))
     assert (result.cost, result.is_cheapest) == (3.3, True)
 
 
 def test_machines_that_hold_no_contents_are_excluded() -> None:
     """A quarter of a core is too slow for each of the two parts that slots allow."""
     result = answer(
-        StreamGraph.of("one", [Operator("v", ipt=2500, rate=1000)]),
+        needing(2.5),
         Offer("fast", 2.5, mips=2.0, slots=2, at_most=2),
         Offer("slow", 1.5, mips=0.5, slots=2, at_most=1),
     )
     assert (result.cost, result.bound) == (5.0, 5)
     assert result.bounds["contents"] < result.bounds["enumeration"]
+
+
+@pytest.mark.parametrize(("sharing", "machines"), [(False, 5), (True, 3)])
+def test_where_slots_limit_a_plan_needs_as_many_as_its_groups(sharing: bool, machines: int) -> None:
+    """Operators of 3, 5 and 2 subtasks need ⌈10 / 2⌉ machines of two slots, or ⌈5 / 2⌉."""
+    offers = Catalogue.of([BOX], slot_sharing=sharing)
+    result = plan(needing(3, 5, 2), offers=offers, budget=Budget(None, 10**6))
+    assert (result.cost, result.bound) == (machines, machines)
+    assert (result.slots.separate, result.slots.shared) == (10, 5)
+    assert result.slots.machines == {"box": 2}
+
+
+def test_groups_share_no_slots_with_each_other() -> None:
+    """Of 3, 5 and 2 subtasks, the last operator's do not share: 5 + 2 slots, or 4 machines."""
+    graph, groups = needing(3, 5, 2), ["", "default", "own"]
+    apart = graph.with_operators(replace(graph.operators, slot_sharing_group=groups))
+    offers = Catalogue.of([BOX], slot_sharing=True)
+    result = plan(apart, offers=offers, budget=Budget(None, 10**6))
+    assert (result.cost, result.bound, result.slots.shared) == (4, 4, 7)
+    assert list(result.graph.operators.slot_sharing_group) == groups
+
+
+def test_operators_that_fit_whole_are_not_split() -> None:
+    """Two machines carry 0.85 + 0.85 + 0.2 cores only if the last operator, and it alone, splits.
+
+    All operators with two subtasks would do as well, and are tried first.
+    """
+    graph = needing(850, 850, 200, kind="hash")
+    result = plan(graph, offers=[CORE], budget=Budget(None, 10**6))
+    assert result.cost == 2
+    assert result.parallelism == {"v0": 1, "v1": 1, "v2": 2}
+
+
+def test_machines_are_filled_evenly() -> None:
+    """Of 0.4 + 0.4 + 0.2 + 0.2 cores, first fit puts 1.0 on one machine."""
+    graph = needing(400, 400, 200, 200, kind="hash", most=1)
+    result = plan(graph, offers=[CORE], budget=Budget(None, 10**6))
+    assert result.cost == 2
+    assert result.carries == pytest.approx(1000 / 0.6)
 
 
 @pytest.mark.parametrize(
