@@ -5,6 +5,11 @@ from itertools import product
 from pathlib import Path
 
 
+def bits(speed):
+    """Bits per second of a speed; slow ones are written with their unit."""
+    return float(str(speed).removesuffix(" bps"))
+
+
 class Instance:
     """Rates, times and links of an instance.
 
@@ -22,9 +27,9 @@ class Instance:
         self.parallelism = [row.get("parallelism", 1) for row in rows]
         self.gap, self.overhead = cluster.get("gap", 0), cluster.get("overhead", 0)
         self.latency = self._links(cluster, "latency", 0)
-        self.wire = self._links(cluster, "bandwidth", 1e9, lambda speed: 8 / speed)
+        self.wire = self._links(cluster, "bandwidth", 1e9, lambda speed: 8 / bits(speed))
         self.egress, self.ingress = (
-            [8 / row[key] if key in row else 0 for row in devices] for key in ("egress", "ingress")
+            [8 / bits(row.get(key, "inf")) for row in devices] for key in ("egress", "ingress")
         )
         speeds = [
             row.get("mips", 2500) - row.get("reserved", 0) / row.get("cores", 1) for row in devices
