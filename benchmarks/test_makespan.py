@@ -2,11 +2,31 @@
 
 import time
 
+import numpy as np
 import pytest
-from large_passes import layered_problem
 
+from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.tasks import Tasks, tasks_of
+
+
+def layered_problem(n: int, width: int, devices: int) -> Problem:
+    """Layers of tasks, each fed by two of the layer before, on uneven devices."""
+    rng = np.random.default_rng(0)
+    target = np.repeat(np.arange(width, n), 2)
+    source = (target // width - 1) * width + rng.integers(0, width, len(target))
+    pairs = np.unique(np.stack([source, target], axis=1), axis=0)
+    operators = Operators(
+        [f"t{i}" for i in range(n)],
+        ipt=rng.uniform(50e6, 150e6, n),
+        rate=np.where(np.isin(np.arange(n), target), 0.0, 1.0),
+        fires_all=np.ones(n, bool),
+    )
+    streams = Streams(operators, *pairs.T, payload=rng.uniform(50, 150, len(pairs)))
+    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, devices))]
+    bandwidth = 8 / rng.uniform(0.006, 0.014, (devices, devices))
+    graph = StreamGraph("layered", operators, streams)
+    return Problem(graph, Cluster.of(machines, bandwidth=bandwidth))
 
 
 def straightforward(work, streams, latency, wire):

@@ -3,20 +3,19 @@
     python benchmarks/ties.py --saga PYTHON [--problems 24] [--draws 200]
 
 The interpreter needs SAGA (``pip install anrg-saga``, best in an environment of its own), which
-brings the recipe; networks are drawn as in ``saga.py``. Each row is a problem: its tasks, the
-largest number of tasks that have the same rank, HEFT's makespans when tasks of equal rank come in a
-random order, and the makespans of the placers. Problems on which the order of equal ranks changes
-the makespan by at most one per cent are counted, and not shown.
+brings the recipe. Each row is a problem: its tasks, the largest number of tasks that have the same
+rank, HEFT's makespans when tasks of equal rank come in a random order, and the makespans of the
+placers. Problems on which the order of equal ranks changes the makespan by at most one per cent are
+counted, and not shown.
 """
 
 import argparse
-import json
+import subprocess
 import tempfile
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-from saga import by_saga
 
 from streamplace import Problem
 from streamplace.io.registry import FORMATS
@@ -36,18 +35,18 @@ PLACERS = (
     ("anneal", 0.001),
     ("auto", 1.0),
 )
-RECIPE = "montage"
+MONTAGES = Path(__file__).with_name("montages.py")
 LEAST = 1.01
 """Ratio of the longest to the shortest schedule drawn, above which a problem is shown."""
 
 
 def montages(python: str, count: int) -> list[Problem]:
     """Problems of the recipe, of growing size."""
-    made = map(json.loads, by_saga(python, "--make", str(count)).splitlines())
-    chosen = [one for one in made if one["name"].startswith(RECIPE)]
+    command = [python, MONTAGES, str(count)]
+    made = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
     with tempfile.TemporaryDirectory() as folder:
-        for number, one in enumerate(chosen):
-            (Path(folder) / f"{number:03d}.json").write_text(json.dumps(one), "utf-8")
+        for number, line in enumerate(made.splitlines()):
+            (Path(folder) / f"{number:03d}.json").write_text(line, "utf-8")
         return list(FORMATS["saga"].read(Path(folder)))
 
 
