@@ -72,14 +72,6 @@ def test_weighted_shares_count_what_sending_and_receiving_cost() -> None:
     assert runs.relative == pytest.approx([1])
 
 
-def test_an_operator_of_one_subtask_runs_on_one_core() -> None:
-    """Four cores do not help an operator that needs two and has one subtask; two subtasks do."""
-    for subtasks, relative in ((1, 0.5), (2, 1.0)):
-        instance = chain(0, 2e-2, cores=[4.0], parallelism=[1, subtasks])
-        runs = simulate(instance, [[0, 0]], Settings(duration=60, capacity=40))
-        assert runs.relative == pytest.approx([relative], abs=1e-9)
-
-
 def test_slices_change_nothing_in_the_steady_state() -> None:
     """Cutting ticks only refines how CPU is shared."""
     instance, placements = cpu_bound(3)

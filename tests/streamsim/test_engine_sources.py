@@ -44,13 +44,6 @@ def on_one_device(
     )
 
 
-def test_sources_on_their_own_devices_do_not_wait_for_each_other() -> None:
-    """One line passes half, the other all: 0.75 of what is generated."""
-    runs = simulate(two_lines([0, 0, 2e-2, 1e-3]), [[0, 1, 2, 3]], Settings(capacity=50))
-    assert runs.relative == pytest.approx([0.75])
-    assert runs.throughput == pytest.approx([150])
-
-
 def test_equal_sources_share_a_device_equally() -> None:
     """Two lines of 10 ms per tuple on one device reach half of their rates each."""
     runs = simulate(two_lines([0, 0, 1e-2, 1e-2]), [[0, 1, 2, 2]], Settings(capacity=50))

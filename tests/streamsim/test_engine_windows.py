@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import chain
-from streamsim import WindowedOperator, build_instance
+from streamsim import WindowedOperator
 from streamsim.engine import Settings, observe, simulate, trace
 
 
@@ -81,17 +81,3 @@ def test_a_window_cannot_advance_within_a_slice() -> None:
     with pytest.raises(ValueError, match=r"advances every 0.05 s.*smaller dt or more iterations"):
         simulate(windowed(size=1, advance=0.05), [[0, 0, 0]])
     assert simulate(windowed(1, 0.05), [[0, 0, 0]], Settings(iterations=2)).relative > 0.9
-
-
-def test_windows_of_two_inputs_count_both() -> None:
-    instance = build_instance(
-        rate=[100, 50, 0, 0],
-        seconds=np.zeros((4, 1)),
-        source=[0, 1, 2],
-        target=[2, 2, 3],
-        device_type=[0],
-        seconds_per_byte=[[0]],
-        windows=(WindowedOperator(2, 1.0, 1.0, 0.0, 1.0, np.inf),),
-    )
-    run = trace(instance, [0, 0, 0, 0], Settings(duration=2, warm_up=0))
-    assert run.throughput[10] * 0.1 == pytest.approx(150)

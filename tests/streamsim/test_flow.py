@@ -62,21 +62,6 @@ def test_sources_that_meet_in_a_join_are_one_group_and_others_are_not() -> None:
 
 
 @given(st.data())
-def test_the_order_of_streams_changes_no_rate_and_no_group(data: st.DataObject) -> None:
-    n = data.draw(st.integers(2, 7))
-    pairs = [(u, v) for v in range(1, n) for u in range(v)]
-    edges = data.draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
-    shuffled = data.draw(st.permutations(edges))
-    fed = {v for _, v in edges}
-    rate = [0.0 if v in fed else 1.0 for v in range(n)]
-    joins = np.ones(n, bool)
-    one = flow_of(rate, *zip(*edges, strict=True), joins=joins)
-    other = flow_of(rate, *zip(*shuffled, strict=True), joins=joins)
-    assert one.input_rate.tolist() == other.input_rate.tolist() == [1.0] * n
-    assert one.group.tolist() == other.group.tolist()
-
-
-@given(st.data())
 def test_what_streams_bring_adds_up_to_what_is_taken_in(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 7))
     pairs = [(u, v) for v in range(1, n) for u in range(v)]

@@ -1,9 +1,7 @@
 import numpy as np
-import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from streamsim import build_instance, throughput
-from streamsim_strategies import Description, descriptions, placements
+from streamsim_strategies import Description, descriptions
 
 
 @given(descriptions())
@@ -20,20 +18,6 @@ def test_streams_are_sorted_by_source_listed_by_target_and_keep_the_callers_numb
     for name in ("source", "target", "selectivity", "payload"):
         given_, kept = getattr(problem, name), getattr(instance, name)
         assert kept.tolist() == [given_[e] for e in index]
-
-
-@given(descriptions(), st.data())
-def test_the_order_of_the_streams_means_nothing(problem: Description, data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(len(problem.source))))
-    shuffled = problem.but(
-        source=[problem.source[e] for e in order],
-        target=[problem.target[e] for e in order],
-        selectivity=[problem.selectivity[e] for e in order],
-        payload=[problem.payload[e] for e in order],
-    )
-    batch = data.draw(placements(problem, 2))
-    expected = throughput(problem.instance, batch)
-    assert throughput(shuffled.instance, batch) == pytest.approx(expected, rel=1e-9)
 
 
 def test_loads_count_the_cores_of_a_device_and_the_subtasks_of_an_operator() -> None:

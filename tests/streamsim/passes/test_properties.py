@@ -5,7 +5,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from passes_cases import Situation, situations, tasks
-from streamsim import build_instance
 from streamsim.arrays import Ints
 from streamsim.pass_rules import Network, Queue
 from streamsim.passes import (
@@ -22,28 +21,6 @@ CLOSE = 1e-9
 NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
 QUEUES: list[Queue] = ["fifo", "priority", "order"]
 networks = st.sampled_from(NETWORKS)
-
-
-@given(situation=situations(), network=networks)
-def test_scaling_all_times_scales_the_makespan(network: Network, situation: Situation) -> None:
-    one, rules = situation.one, Rules(network=network)
-    slower = one._replace(
-        work=one.work * 4,
-        operators=one.operators.copy(),
-        links=one.links.copy(),
-        devices=one.devices.copy(),
-        gap=one.gap * 4,
-        overhead=one.overhead * 4,
-        overhead_per_byte=one.overhead_per_byte * 4,
-    )
-    slower.operators["release"] *= 4
-    for name in ("latency", "link", "seconds_per_byte"):
-        slower.links[name] *= 4
-    for name in ("egress", "ingress"):
-        slower.devices[name] *= 4
-    fast = makespans(one, situation.placements, rules)
-    slow = makespans(slower, situation.placements, rules)
-    assert slow.tolist() == pytest.approx((fast * 4).tolist(), rel=CLOSE)
 
 
 @given(situation=situations(), network=networks)
@@ -65,27 +42,6 @@ def test_renaming_equal_devices_changes_nothing(network: Network, situation: Sit
         assert makespans(one, turned, by_queue).tolist() == before.tolist()
 
 
-@given(situation=situations(count=1))
-def test_faster_devices_never_hurt_where_nobody_shares_one(situation: Situation) -> None:
-    one = situation.one
-    n = one.n_operators
-    rng = np.random.default_rng(n)
-    instance = build_instance(
-        rate=np.ones(n),
-        seconds=rng.random((n, n)),
-        source=one.streams["source"],
-        target=one.streams["target"],
-        payload=rng.random(one.n_streams),
-        device_type=np.arange(n),
-        seconds_per_byte=rng.random((n, n)),
-    )
-    faster = instance._replace(seconds=instance.seconds * rng.random((n, n)))
-    before, after = (
-        makespans(compile_pass(each), [np.arange(n)])[0] for each in (instance, faster)
-    )
-    assert after <= before * (1 + CLOSE)
-
-
 @given(situation=situations())
 def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
     situation: Situation,
@@ -105,17 +61,6 @@ def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
         assert answer <= loads.sum() * (1 + CLOSE)
     alone = makespans(one, [np.zeros(n, np.int32)])[0]
     assert alone == pytest.approx(work.sum(), rel=CLOSE)
-
-
-@given(situation=situations())
-def test_no_core_idles_while_something_is_ready_on_its_device(situation: Situation) -> None:
-    one = situation.one
-    for place in situation.placements:
-        seen = schedule(one, place)
-        for v in np.flatnonzero(seen.start > seen.ready):
-            moment = (seen.ready[v] + seen.start[v]) / 2
-            running = (place == place[v]) & (seen.start <= moment) & (seen.finish >= moment)
-            assert running.sum() >= one.devices["cores"][place[v]]
 
 
 @given(situation=situations())
@@ -154,19 +99,6 @@ def test_lock_step_adds_a_latency_to_what_is_sent_over_its_own_link_alone() -> N
 def test_lock_step_uses_all_cores() -> None:
     one = compile_pass(tasks([3, 3, 3], [(0, 2)], devices=1, cores=[2]))
     assert synchronous_makespans(one, [[0, 0, 0]])[0] == 6
-
-
-def test_the_same_buffers_serve_pass_after_pass() -> None:
-    rng = np.random.default_rng(0)
-    edges = [(u, v) for v in range(1, 30) for u in range(v) if rng.random() < 0.2]
-    one = compile_pass(tasks(rng.integers(1, 4, 30), edges, rng.integers(0, 4, len(edges))))
-    batch = rng.integers(0, 2, (200, 30))
-    for network in NETWORKS:
-        for queue in QUEUES:
-            rules = Rules(queue, network)
-            together = makespans(one, batch, rules)
-            apart = [makespans(one, [place], rules)[0] for place in batch]
-            assert together.tolist() == apart
 
 
 @given(situation=situations(), network=networks, queue=st.sampled_from(QUEUES))

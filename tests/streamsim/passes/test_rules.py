@@ -41,16 +41,6 @@ def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
     assert makespans(by_byte, [[0, 1]])[0] == 1 + (4 * 0.5 + 2 * 4 * 0.25) + 1
 
 
-def test_an_operator_waits_for_its_release() -> None:
-    one = compile_pass(tasks([1, 1], [(0, 1)]), release=[2, 10])
-    assert schedule(one, [0, 0]).start.tolist() == [2, 10]
-
-
-def test_noise_multiplies_work_and_transfers() -> None:
-    one = compile_pass(tasks([1, 1], [(0, 1)], 4))
-    assert makespans(one, [[0, 1]], work_factors=[2, 3], send_factors=[0.5])[0] == 2 + 2 + 3
-
-
 def test_a_pass_lets_the_fastest_source_emit_one_tuple_or_runs_for_given_seconds() -> None:
     instance = tasks([1, 1], [(0, 1)])._replace(rate=np.array([4.0, 0.0]))
     faster = instance._replace(input_rate=np.array([4.0, 8.0]))
@@ -72,22 +62,6 @@ def test_networks_differ_in_who_sends_at_once(network: str, last: float) -> None
     assert arrivals.max() == pytest.approx(last)
 
 
-@pytest.mark.parametrize(
-    ("network", "arrivals"),
-    [("free", [11, 11]), ("link", [11, 21]), ("sender", [11, 21]), ("shared", [21, 21])],
-)
-def test_two_transfers_on_one_link(network: str, arrivals: list[float]) -> None:
-    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10))
-    seen = schedule(one, [0, 1, 1], Rules(network=network))  # type: ignore[arg-type]
-    assert seen.arrival.tolist() == pytest.approx(arrivals)
-
-
-@pytest.mark.parametrize(("network", "last"), [("link", 11), ("sender", 11), ("free", 11)])
-def test_an_output_that_is_shared_is_sent_once_per_device(network: str, last: float) -> None:
-    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10), message=[7, 7])
-    assert schedule(one, [0, 1, 1], Rules(network=network)).arrival.max() == last  # type: ignore[arg-type]
-
-
 def test_a_bus_sends_once_to_all_and_a_link_once_to_each() -> None:
     one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3), message=[0, 0])
     for network in ("sender", "link"):
@@ -95,26 +69,6 @@ def test_a_bus_sends_once_to_all_and_a_link_once_to_each() -> None:
         assert seen.arrival.tolist() == [11, 11]
     apart = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3))
     assert schedule(apart, [0, 1, 2], Rules(network="sender")).arrival.tolist() == [11, 21]
-
-
-def test_ports_let_a_later_transfer_pass_one_that_must_wait() -> None:
-    edges = [(0, 3), (1, 3), (1, 4)]  # 0 and 1 both want into device 2; 1 may serve 3 meanwhile
-    one = compile_pass(tasks([1, 1, 1, 0, 0], edges, 10, devices=4))
-    seen = schedule(one, [0, 1, 1, 2, 3], Rules(network="port"))
-    assert seen.departure.tolist() == [1, 11, 1]
-
-
-def test_transfers_share_a_network_card_over_several_links() -> None:
-    one = compile_pass(
-        tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3, egress=[1.0, 0, 0], wire=0.1)
-    )
-    assert schedule(one, [0, 1, 2], Rules(network="shared")).arrival.tolist() == [21, 21]
-
-
-def test_latency_does_not_keep_a_link_busy() -> None:
-    latency = np.full((2, 2), 100.0)
-    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, latency=latency))
-    assert schedule(one, [0, 1, 1], Rules(network="link")).arrival.tolist() == [111, 121]
 
 
 def test_queues_differ_in_who_is_next() -> None:
@@ -150,12 +104,6 @@ def test_a_device_that_holds_an_order_waits_for_the_next_in_line() -> None:
     )
 
 
-def test_of_several_cores_each_takes_the_next_in_line() -> None:
-    one = compile_pass(tasks([4, 1, 1, 1], [], devices=1, cores=[2]), release=[0, 0, 3, 0])
-    held = schedule(one, [0] * 4, Rules(queue="order"), priorities=[4, 3, 2, 1])
-    assert held.start.tolist() == [0, 0, 3, 4]
-
-
 def test_in_a_line_with_an_idle_core_the_chain_waits_for_the_inputs_of_the_next() -> None:
     """From 1 to 3 s both cores are idle, because 1 is the next in line and not released."""
     one = compile_pass(tasks([1, 1, 9], [], devices=1, cores=[2]), release=[0, 3, 0])
@@ -175,30 +123,6 @@ def test_an_order_that_contradicts_the_streams_takes_for_ever() -> None:
     assert answers.tolist() == [np.inf, 2]
     assert conflict(one, place, np.array(crossed, float)) == (3, 0)
     assert conflict(one, place, np.array(fine, float)) is None
-
-
-def test_an_operator_that_waits_beats_one_that_becomes_ready_at_the_same_instant() -> None:
-    # at 2 the device is free; 2 has waited since 1, and 3 becomes ready by an earlier stream
-    one = compile_pass(tasks([2, 1, 1, 1, 2], [(0, 3), (1, 2)], devices=2))
-    assert schedule(one, [0, 1, 0, 0, 1]).start.tolist() == [0, 0, 2, 3, 1]
-
-
-def test_siblings_queue_in_the_order_of_their_streams() -> None:
-    one = compile_pass(tasks([1, 1, 1], [(0, 2), (0, 1)], devices=1))
-    assert schedule(one, [0, 0, 0]).start.tolist() == [0, 2, 1]
-    by_rows = schedule(one, [0, 0, 0], Rules(queue="rows"))
-    assert by_rows.start.tolist() == [0, 1, 2]
-
-
-def test_pauses_and_spacing_at_the_end_count() -> None:
-    one = compile_pass(tasks([1, 1], [(0, 1)], 10))
-    assert makespans(one, [[0, 0]], Rules(pause=0.5))[0] == 3.0
-    assert makespans(one, [[0, 1]], Rules(network="link", spacing=20))[0] == 1 + 10 + 20
-
-
-def test_an_operator_that_costs_nothing_needs_no_pause() -> None:
-    one = compile_pass(tasks([0, 1], [(0, 1)], devices=1))
-    assert makespans(one, [[0, 0]], Rules(pause=0.5))[0] == 1.5
 
 
 def test_priorities_may_differ_between_placements() -> None:
