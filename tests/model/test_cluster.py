@@ -95,10 +95,7 @@ def test_the_largest_cluster_is_compiled_in_seconds() -> None:
         ({"bandwidth": [[1, 0], [1, 1]]}, "link a→b has bandwidth_bps 0; it must be between 0.001"),
         ({"bandwidth": [[1, 1], [math.nan, 1]]}, "link b→a has bandwidth_bps nan"),
         ({"bandwidth": [[1, "x"], [1, 1]]}, "bandwidth_bps must be a 2 × 2 matrix of numbers"),
-        ({"bandwidth": [[1, 1], [1]]}, "bandwidth_bps must be a 2 × 2 matrix of numbers"),
-        ({"bandwidth": "0 bps"}, "link a→b has bandwidth_bps 0"),
         ({"latency": [[0, -1], [0, 0]]}, "link a→b has latency_s -1; it must be between 0"),
-        ({"latency": [[0, math.inf], [0, 0]]}, "link a→b has latency_s inf"),
     ],
 )
 def test_a_bad_network_is_refused(network: dict[Any, Any], message: str) -> None:

@@ -1,6 +1,5 @@
 """Columns of streams."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -42,12 +41,9 @@ def test_a_label_stays_on_one_line() -> None:
     [
         ({"selectivity": [-0.5]}, "stream src→join has selectivity -0.5; it must be ≥ 0"),
         ({"payload": [-1]}, "stream src→join has payload -1; it"),
-        ({"payload": [math.inf]}, "stream src→join has payload inf; it"),
         ({"partitioning": ["shuffle; me"]}, "has partitioning 'shuffle; me'; it must be one of"),
         ({"partitioning": [3]}, "stream src→join has partitioning 3; it must be a text"),
-        ({"partitioning": []}, "streams' column partitioning must have 1 values"),
         ({"source": [-1]}, "stream number 0 has source -1; it must be a whole number from 0 to 2"),
-        ({"target": [3]}, "stream number 0 has target 3"),
         ({"target": [1, 2]}, "streams' column target must have 1 values"),
         ({"target": [10**20]}, "stream number 0 has target 1e.20"),
         ({"source": [[0], [1, 2]]}, "must be a column of row numbers"),
