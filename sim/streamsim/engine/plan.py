@@ -202,7 +202,7 @@ def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) 
 def _shares(
     wiring: Wiring, cost: Floats, turn_start: Indices, turns: Indices, budget: Floats
 ) -> Floats:
-    """Equal shares of each device's budget, or shares in proportion to weight × cost."""
+    """Equal shares of each device's budget, or shares in proportion to the costs."""
     share = np.empty(len(turns))
     for k in range(len(budget)):
         mine = turns[turn_start[k] : turn_start[k + 1]]
@@ -210,7 +210,7 @@ def _shares(
         for v in mine:
             share[v] = 1.0
             if wiring.policy == 2:
-                share[v] = wiring.weights[v] * cost[v]
+                share[v] = cost[v]
             total += share[v]
         for v in mine:
             share[v] *= budget[k] / total if total > 0 else 0.0

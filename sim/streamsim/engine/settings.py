@@ -28,13 +28,11 @@ class Settings:
         an advance of a window; see `streamsim.engine.plan.capacities`.
     policy : {"dynamic", "uniform", "weighted"}
         How a device shares its CPU: work-conserving round robin, equal fixed shares, or fixed
-        shares in proportion to weight × cost.
+        shares in proportion to the costs of operators.
     warm_up : float or None
         Seconds before the measured window, a whole number of ticks; None is a third of the run.
     generators : mapping from operator to Generator
         Generators of sources; by default `Constant`.
-    weights : tuple of float or None
-        A weight per operator for the weighted policy; None is 1 for all.
 
     Examples
     --------
@@ -53,7 +51,6 @@ class Settings:
     policy: Policy = "dynamic"
     warm_up: float | None = None
     generators: Mapping[int, Generator] = field(default_factory=dict)
-    weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         """Reject values that no run can have."""
@@ -69,8 +66,6 @@ class Settings:
                 f"policy is {self.policy!r}; choose one of {', '.join(get_args(Policy))}"
             )
         self._check_warm_up()
-        if self.weights is not None and not all(0 <= w < inf for w in self.weights):
-            raise ValueError(f"weights are {self.weights}; give finite numbers of at least 0")
 
     def _check_warm_up(self) -> None:
         if self.warm_up is None:

@@ -33,7 +33,6 @@ class Wiring(NamedTuple):
     constant_from: int  # first tick from which generated tuples no longer change
     window_of: Ints  # [N] row of `Instance.windows`, or -1
     panes: Ints  # [K] advances that a window spans
-    weights: Floats  # [N]
 
     policy: int  # 0 dynamic, 1 uniform, 2 weighted
     capacity: float  # tuples per stream, or 0 if capacities follow from the rates
@@ -82,7 +81,6 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
         constant_from=constant_from(generated, settings.iterations),
         window_of=_window_of(instance),
         panes=_panes(instance, settings.slice_seconds),
-        weights=_weights(instance, settings),
         policy=_POLICIES[settings.policy],
         capacity=0.0 if settings.capacity is None else float(settings.capacity),
         peak=_peak(generated, instance.rate[sources] * settings.slice_seconds),
@@ -110,17 +108,6 @@ def check_placements(instance: Instance, placements: object) -> Ints:
         wrong = given[(given < 0) | (given >= d)][0]
         raise ValueError(f"a placement names device {wrong}; devices are numbered 0 to {d - 1}")
     return np.array(given, np.int32, order="C")
-
-
-def _weights(instance: Instance, settings: Settings) -> Floats:
-    if settings.weights is None:
-        return np.ones(instance.n_operators)
-    if len(settings.weights) != instance.n_operators:
-        raise ValueError(
-            f"there are {len(settings.weights)} weights for {instance.n_operators} operators;"
-            " give one per operator"
-        )
-    return np.array(settings.weights, np.float64)
 
 
 def _peak(generated: Floats, nominal: Floats) -> float:
