@@ -15,7 +15,6 @@ SETTINGS = st.builds(
     Settings,
     duration=st.just(6.0),
     warm_up=st.sampled_from([0.0, 2.0]),
-    iterations=st.integers(1, 3),
     capacity=st.floats(1, 200),
     policy=st.sampled_from(["dynamic", "uniform", "weighted"]),
 )
@@ -47,7 +46,7 @@ def test_no_tuple_is_lost_or_made_and_queues_and_resources_keep_to_their_limits(
     At every tick, 0 ≤ queued + in transit ≤ capacity, and utilisation ≤ 1.
     """
     instance, (placement,) = case(seed, cluster)
-    whole = Settings(6.0, 0.1, how.iterations, how.capacity, how.policy, 0.0)
+    whole = Settings(6.0, 0.1, how.capacity, how.policy, 0.0)
     run = trace(instance, placement, whole)
     admitted = (run.admitted * 0.1).cumsum()
     assert admitted + run.backlog == pytest.approx(100 * run.seconds)
@@ -104,7 +103,7 @@ def test_space_that_is_only_rounding_keeps_nobody_busy() -> None:
     rng = np.random.default_rng(3754)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), 0.25))
     placements = random_placements(rng, instance, 5)
-    how = Settings(duration=6, iterations=3, capacity=200, warm_up=2)
+    how = Settings(duration=6, capacity=200, warm_up=2)
     assert (simulate(instance, placements, how).relative > 0.3).all()
 
 

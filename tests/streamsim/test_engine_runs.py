@@ -25,7 +25,6 @@ from streamsim.engine.runs import Runs
         ({"dt": 0}, "dt is 0"),
         ({"duration": -1}, "duration is -1"),
         ({"duration": 30.05}, "no whole number of ticks"),
-        ({"iterations": 1.5}, "iterations is 1.5"),
         ({"capacity": 0}, "capacity is 0"),
         ({"policy": "fair"}, "policy is 'fair'; choose one of dynamic, uniform, weighted"),
         ({"warm_up": 30}, "leave something to measure"),
@@ -91,19 +90,18 @@ def test_jumping_equals_the_full_run_on_benchmark_graphs(
 
 @given(
     st.integers(0, 10_000),
-    st.integers(1, 3),
     st.floats(5, 100),
     st.sampled_from([0.0, 0.25]),
     st.sampled_from([{}, {0: Ramp(2.0)}, {0: Burst(1.0, 0.5)}, {0: Burst(1.0, 0.5, 3.0, 0.2)}]),
 )
 def test_jumping_equals_the_full_run_on_random_graphs(
-    seed: Any, iterations: Any, capacity: Any, delay: Any, generators: Any
+    seed: Any, capacity: Any, delay: Any, generators: Any
 ) -> None:
-    """With slices, latency, ramps and bursts as well."""
+    """With latency, ramps and bursts as well."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), delay))
     placements = random_placements(rng, instance, 5)
-    how = Settings(20.0, 0.1, iterations, capacity, warm_up=5.0, generators=generators)
+    how = Settings(20.0, 0.1, capacity, warm_up=5.0, generators=generators)
     assert_same(simulate(instance, placements, how), simulate_every_tick(instance, placements, how))
 
 
@@ -134,7 +132,7 @@ def test_observing_measures_the_same_runs() -> None:
 
 
 def test_tuples_that_wait_nowhere_have_no_latency() -> None:
-    """Within a slice; a hop costs a tick."""
+    """Within a tick; a hop costs one."""
     seen = observe(chain(1e-3, 1e-3, 1e-3, devices=3), [[0, 0, 0], [0, 1, 2]])
     assert seen.latency == pytest.approx([0, 0.2])
     assert seen.latency_quantiles == pytest.approx(np.array([[0] * 3, [0.2] * 3]))

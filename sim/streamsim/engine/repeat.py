@@ -88,9 +88,7 @@ def backlog_repeats(
     v = wiring.sources[s]
     if wiring.inlet_start[v + 1] - wiring.inlet_start[v] > 1:
         return False
-    came = 0.0
-    for i in range(wiring.generated.shape[1] - wiring.iterations, wiring.generated.shape[1]):
-        came += wiring.generated[s, i] * period
+    came = wiring.generated[s, wiring.ticks - 1] * period
     return bool(now > then and now > came * (1.0 + 1e-9))
 
 

@@ -93,7 +93,7 @@ def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
 def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) -> Runs:
     """Rates and utilisations from sums over the measured window."""
     seconds = settings.measured_seconds
-    generated = wiring.generated[:, wiring.warm_ticks * wiring.iterations :].sum(axis=1)
+    generated = wiring.generated[:, wiring.warm_ticks :].sum(axis=1)
     throughput = (sums.taken * source_equivalents(instance)).sum(axis=1) / seconds
     grown = sums.closing - sums.opening
     m = instance.n_streams

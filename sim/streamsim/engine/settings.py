@@ -20,8 +20,6 @@ class Settings:
         Simulated seconds, a whole number of ticks.
     dt : float
         Length of a tick in seconds.
-    iterations : int
-        Slices per tick; they cut generation and CPU sharing, not the network.
     capacity : float or None
         Tuples that one stream may hold: queued, waiting to be sent and in flight together. With
         None, every stream may hold the tuples at full rate of several ticks, of its latency and of
@@ -46,7 +44,6 @@ class Settings:
 
     duration: float = 30.0
     dt: float = 0.1
-    iterations: int = 1
     capacity: float | None = None
     policy: Policy = "dynamic"
     warm_up: float | None = None
@@ -57,8 +54,6 @@ class Settings:
         require_seconds("dt", self.dt)
         require_seconds("duration", self.duration)
         _require_whole_ticks("duration", self.duration, self.dt)
-        if self.iterations < 1 or self.iterations != int(self.iterations):
-            raise ValueError(f"iterations is {self.iterations}; give a whole number of at least 1")
         if self.capacity is not None and not 0 < self.capacity <= inf:
             raise ValueError(f"capacity is {self.capacity}; give a number of tuples above 0")
         if self.policy not in get_args(Policy):
@@ -86,11 +81,6 @@ class Settings:
     def warm_ticks(self) -> int:
         """Ticks before the measured window."""
         return self.ticks // 3 if self.warm_up is None else round(self.warm_up / self.dt)
-
-    @property
-    def slice_seconds(self) -> float:
-        """Length of a slice in seconds."""
-        return self.dt / self.iterations
 
     @property
     def measured_seconds(self) -> float:
