@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
-from streamplace.model.arrays import Floats, Ints, Words
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import frozen
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.messages import counted, quoted, shown
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 DEVICES, MIPS, BPS = 5, 2500.0, 1e9
 """Default cluster."""
 MOST_DEVICES = 4096
-BLOCK = 256
-"""Rows of a matrix that are hashed at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -280,23 +278,10 @@ def _facts(devices: Devices) -> Sequence[Hashable]:
 
 
 def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
-    """Sum of hashed cells of every row and of every column: the same for swappable devices."""
-    rows = np.empty(len(matrix), np.uint64)
-    columns = np.zeros(len(matrix), np.uint64)
-    for start in range(0, len(matrix), BLOCK):
-        block = slice(start, start + BLOCK)
-        bits = _mixed(np.ascontiguousarray(matrix[block]).view(np.uint64))
-        rows[block] = bits.sum(axis=1)
-        columns += bits.sum(axis=0)
-    return list(zip(rows.tolist(), columns.tolist(), strict=True))
-
-
-def _mixed(bits: Words) -> Words:
-    """Scramble the bits of numbers (splitmix64), so that equal sums mean equal cells."""
-    with np.errstate(over="ignore"):
-        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    """Hashes of the sorted cells of every row and of every column: equal for swappable devices."""
+    sides = (np.sort(side, axis=1) for side in (matrix, matrix.T))
+    rows, columns = ([hash(cells.tobytes()) for cells in side] for side in sides)
+    return list(zip(rows, columns, strict=True))
 
 
 def _symmetric(matrix: Floats, a: int, b: int) -> bool:

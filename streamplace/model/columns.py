@@ -268,9 +268,9 @@ class CheckedRow:
     __repr__ = call_of
 
     @property
-    def _owner(self) -> str:
-        """The row in messages."""
-        raise NotImplementedError
+    def _owner(self: Any) -> str:
+        """The row in messages, by its name."""
+        return f"{type(self).__name__.lower()} {quoted(self.name)}"
 
     def _check(self) -> None:
         for name, rule in rules_of(type(self)):

@@ -88,10 +88,6 @@ class Device(CheckedRow, DeviceFields[str, Quantity, int, frozenset[str]]):
         for column in ("egress", "ingress"):
             check_bandwidth(f"{self._owner}: {column}", getattr(self, column), float(self.mips))
 
-    @property
-    def _owner(self) -> str:
-        return f"device {quoted(self.name)}"
-
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Devices(

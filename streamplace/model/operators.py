@@ -184,10 +184,6 @@ class Operator(CheckedRow, OperatorFields[str, float, int, frozenset[str], Windo
         self._check()
         fires_all(self.fires or EACH, self.name)
 
-    @property
-    def _owner(self) -> str:
-        return f"operator {quoted(self.name)}"
-
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Operators(
