@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -42,19 +42,9 @@ Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
 """Function that maps a function over numbers, and yields the results in their order."""
 
 
-class Made(NamedTuple):
-    """A shard that was made."""
-
-    number: int
-    content: bytes
-    graphs: int
-    splits: dict[str, int]
-    content_sha256: str
-
-
 @dataclass(frozen=True, slots=True)
-class _LoggedShard(Shard):
-    """A finished shard in the log."""
+class _MadeShard(Shard):
+    """A finished shard, as it stands in the log."""
 
     number: Annotated[int, Field(ge=0)]
     splits: dict[str, int]
@@ -67,11 +57,11 @@ class _Maker:
     family: str
     parameters: Any
     seed: int
+    path: Path
     shards: int
-    packed: bool
 
-    def __call__(self, number: int) -> Made:
-        """Shard of a number."""
+    def __call__(self, number: int) -> tuple[_MadeShard, bytes]:
+        """Shard of a number, and its content."""
         first, end = (k * self.parameters.n_graphs // self.shards for k in (number, number + 1))
         graphs = FAMILIES[self.family].generate(self.parameters, self.seed, first)
         splits: Counter[str] = Counter()
@@ -81,9 +71,10 @@ class _Maker:
             attributes = graph_of(item).attributes
             if "split" in attributes:
                 splits[str(attributes["split"])] += 1
-        digest = hashlib.sha256(content).hexdigest()
-        packed = _packed(bytes(content)) if self.packed else bytes(content)
-        return Made(number, packed, end - first, dict(splits), digest)
+        packed = _packed(bytes(content)) if self.path.name.endswith(".gz") else bytes(content)
+        digests = (hashlib.sha256(one).hexdigest() for one in (packed, content))
+        name = shard_path(self.path, number, self.shards).name
+        return _MadeShard(name, end - first, *digests, number, dict(splits)), packed
 
 
 def write_shards(
@@ -101,7 +92,7 @@ def write_shards(
     them, perhaps on other machines; this process writes them, and calls ``on_shard`` after each.
     """
     _check(path, shards)
-    maker = _Maker(family, parameters, seed, shards, path.name.endswith(".gz"))
+    maker = _Maker(family, parameters, seed, path, shards)
     facts = {"family": family, "parameters": values_of(parameters), "seed": seed}
     plan = {**facts, "shards": shards, "streamplace": running_version()}
     log = manifest_path(path).with_suffix(".jsonl")
@@ -113,16 +104,12 @@ def write_shards(
         missing = [number for number in range(shards) if number not in done]
         for _ in done:
             on_shard()
-        for made in mapped(maker, missing):
-            target = shard_path(path, made.number, shards)
-            write_bytes(target, made.content)
-            packed = hashlib.sha256(made.content).hexdigest()
-            shard = Shard(target.name, made.graphs, packed, made.content_sha256)
-            done[made.number] = shard, made.splits
-            row = {**asdict(shard), "number": made.number, "splits": made.splits}
-            append(_line(row))
+        for shard, content in mapped(maker, missing):
+            write_bytes(path.with_name(shard.name), content)
+            done[shard.number] = shard
+            append(_line(asdict(shard)))
             on_shard()
-        manifest = _manifest(maker, path, [done[number] for number in range(shards)])
+        manifest = _manifest(maker, [done[number] for number in range(shards)])
         write_manifest(manifest, manifest_path(path))
         log.unlink()
     return manifest
@@ -146,9 +133,7 @@ def _check(path: Path, shards: int) -> None:
         )
 
 
-def _done(
-    log: Path, plan: dict[str, Any], path: Path, shards: int
-) -> dict[int, tuple[Shard, dict[str, int]]]:
+def _done(log: Path, plan: dict[str, Any], path: Path, shards: int) -> dict[int, _MadeShard]:
     """Unchanged shards of an earlier run of the same plan, by number."""
     lines = [line for _, line in read_lines(log)]
     if lines and not _holds_plan(lines[0]):
@@ -158,14 +143,13 @@ def _done(
     done = {}
     for line in lines[1:]:
         try:
-            row = parse_as(_LoggedShard, line, spot(log))
+            shard = parse_as(_MadeShard, line, spot(log))
         except FormatError:
             continue  # it is made again
-        shard = Shard(row.name, row.graphs, row.packed_sha256, row.content_sha256)
-        target = shard_path(path, row.number, shards)
-        is_ours = row.number < shards and row.name == target.name
+        target = shard_path(path, shard.number, shards)
+        is_ours = shard.number < shards and shard.name == target.name
         if is_ours and is_file(target) and packed_sha256(target) == shard.packed_sha256:
-            done[row.number] = shard, row.splits
+            done[shard.number] = shard
     return done
 
 
@@ -173,18 +157,20 @@ def _holds_plan(line: bytes) -> bool:
     return line.startswith(START)
 
 
-def _manifest(maker: _Maker, path: Path, shards: list[tuple[Shard, dict[str, int]]]) -> Manifest:
-    splits = sum((Counter(of_one) for _, of_one in shards), Counter[str]())
+def _manifest(maker: _Maker, shards: list[_MadeShard]) -> Manifest:
+    splits = sum((Counter(shard.splits) for shard in shards), Counter[str]())
     return Manifest(
         family=maker.family,
         parameters=values_of(maker.parameters),
         seed=maker.seed,
         streamplace=running_version(),
-        graphs=sum(shard.graphs for shard, _ in shards),
+        graphs=sum(shard.graphs for shard in shards),
         splits=dict(sorted(splits.items())),
-        packed_sha256=packed_sha256(path),
-        content_sha256=content_sha256(path),
-        shards=tuple(shard for shard, _ in shards),
+        packed_sha256=packed_sha256(maker.path),
+        content_sha256=content_sha256(maker.path),
+        shards=tuple(
+            Shard(one.name, one.graphs, one.packed_sha256, one.content_sha256) for one in shards
+        ),
     )
 
 

