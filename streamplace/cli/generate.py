@@ -17,7 +17,7 @@ from streamplace.settings.convert import COUNT, text
 from streamplace.settings.option import HOW_LONG
 
 if TYPE_CHECKING:
-    from streamplace.families.manifest import Manifest
+    from streamplace.families.dataset import Manifest
     from streamplace.families.parameters import Parameters
     from streamplace.families.registry import Family
     from streamplace.model.graph import StreamGraph

@@ -4,28 +4,32 @@ A recipe is all that determines a data set: a family, its parameters and a seed,
 version control.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, ClassVar, NotRequired
 
-from pydantic import Field, with_config
+from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
-from streamplace.families.manifest import (
-    Manifest,
-    content_sha256,
-    manifest_path,
-    packed_sha256,
-    running_version,
-    write_manifest,
-)
 from streamplace.families.parameters import Parameters, parameters_of
 from streamplace.families.registry import FAMILIES, Family, graph_of
 from streamplace.io.fields import STRICT
-from streamplace.io.files import is_special, read_toml, spot
+from streamplace.io.files import (
+    CHUNK,
+    is_special,
+    json_text,
+    read_lines,
+    read_toml,
+    reading,
+    spot,
+    write_text,
+)
+from streamplace.io.lines import files_of
 from streamplace.io.parsing import checked
 from streamplace.io.problems import write_known, write_problems
 from streamplace.model.graph import StreamGraph
@@ -65,6 +69,50 @@ def read_recipe(path: Path) -> Recipe:
     except StreamplaceError as error:
         raise FormatError(f"{spot(path)}: {error}") from None
     return Recipe(tables["family"], parameters, tables.get("seed", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of a data set that is in several."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: str
+    graphs: Annotated[int, Field(ge=0)]
+    packed_sha256: str
+    content_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Manifest of a generated data set: its parameters and checksums.
+
+    Attributes
+    ----------
+    parameters
+        All parameters that have a value, defaults too.
+    streamplace
+        Version that made the data set.
+    splits
+        Number of graphs of each split; empty where the family has none.
+    packed_sha256
+        Checksum of the file itself, which differs if machines pack in different ways.
+    content_sha256
+        Checksum of the unpacked content, which is the same on every machine.
+    shards
+        The files of a data set in several files. The checksums above are then those of all files,
+        one after the other.
+    """
+
+    family: str
+    parameters: dict[str, Any]
+    seed: int
+    streamplace: str
+    graphs: int
+    splits: dict[str, int]
+    packed_sha256: str
+    content_sha256: str
+    shards: tuple[Shard, ...] = ()
 
 
 def write_dataset(
@@ -135,3 +183,45 @@ def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:
     """Parameters that have a value."""
     every = asdict(parameters)  # type: ignore[call-overload]
     return {name: value for name, value in every.items() if value is not None}
+
+
+def manifest_path(path: Path) -> Path:
+    """Path of the manifest of a data set.
+
+    >>> manifest_path(Path("datasets/branched.jsonl.gz")).as_posix()
+    'datasets/branched.manifest.json'
+    """
+    stem = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+    return path.with_name(f"{stem}.manifest.json")
+
+
+def write_manifest(manifest: Manifest, path: Path) -> None:
+    """Write a manifest whole or not at all."""
+    document = asdict(manifest)
+    if not manifest.shards:
+        del document["shards"]
+    write_text(path, json_text(document))
+
+
+def packed_sha256(path: Path) -> str:
+    """SHA-256 of a file as it is, or of all shards, one after the other."""
+    digest = hashlib.sha256()
+    for part in files_of(path):
+        with reading(part), part.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def content_sha256(path: Path) -> str:
+    """SHA-256 of the unpacked content of a data set, line by line; empty lines do not count."""
+    digest = hashlib.sha256()
+    for part in files_of(path):
+        for _, line in read_lines(part):
+            digest.update(line)
+    return digest.hexdigest()
+
+
+def running_version() -> str:
+    """Version of the streamplace that runs."""
+    return version("streamplace")

@@ -18,14 +18,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.families.dataset import values_of
-from streamplace.families.manifest import (
+from streamplace.families.dataset import (
     Manifest,
     Shard,
     content_sha256,
     manifest_path,
     packed_sha256,
     running_version,
+    values_of,
     write_manifest,
 )
 from streamplace.families.parameters import Parameters

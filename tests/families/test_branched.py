@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from manifests import read_manifest
 
 from streamplace.errors import SettingError
 from streamplace.families.branched import STANDARD, Branched, Topology, branched, stage_ipt
-from streamplace.families.manifest import read_manifest
 from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Problem
 from streamplace.model.graph import StreamGraph

@@ -22,7 +22,6 @@ from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.records import Record, read_records
 from streamplace.families.dataset import read_recipe
-from streamplace.families.manifest import Manifest, read_manifest, write_manifest
 from streamplace.families.parameters import options
 from streamplace.families.registry import FAMILIES
 from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
@@ -166,13 +165,11 @@ def _export(name: str) -> Target:
 
 
 def _small() -> list[Target]:
-    """Recipes, manifests, results and names of files."""
+    """Recipes, results and names of files."""
     record = Record("p" * 64, "g", 1e4, "exact", "1 s", 0.8, 0.8, 0.1, (0, 1))
     results = [2 * (to_json(asdict(record)) + b"\n")]
-    manifest = Manifest("branched", {"depth": 2}, 0, "0.1", 3, {"test": 3}, "0" * 64, "1" * 64)
     return [
         _file("recipe", ".toml", read_recipe, [_recipe(name) for name in FAMILIES]),
-        _file("manifest", ".json", read_manifest, _written(partial(write_manifest, manifest))),
         _file("results", ".jsonl", lambda path: list(read_records(path)), results),
         Target("path", _read_path, lambda: [b"graph.json", b"data.jsonl.gz", b"a.toml"]),
     ]

@@ -161,17 +161,3 @@ def test_an_operator_may_say_otherwise_than_its_graph() -> None:
         "merge", operators, [Stream("a", "merge"), Stream("b", "merge")], fires="all"
     )
     assert graph.input_rate.tolist() == [3, 2, 5]
-
-
-def test_a_residual_network_of_sixty_diamonds_keeps_its_rate() -> None:
-    """Two ways from each join to the next, so 2⁶⁰ paths."""
-    names = [f"v{i}" for i in range(181)]
-    ways = [
-        (f"v{3 * i + a}", f"v{3 * i + b}")
-        for i in range(60)
-        for a, b in ((0, 1), (0, 2), (1, 3), (2, 3))
-    ]
-    graph = StreamGraph.of(
-        "residual", map(Operator, names), [Stream(*w) for w in ways], fires="all"
-    )
-    assert set(graph.input_rate.tolist()) == {1.0}

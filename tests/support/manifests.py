@@ -1,14 +1,22 @@
-"""Whether the files of a data set are what their manifest says."""
+"""Manifests as they are read, and whether the files of a data set are what they say."""
 
+import json
 from pathlib import Path
 
-from streamplace.families.manifest import (
+from streamplace.families.dataset import (
     Manifest,
+    Shard,
     content_sha256,
     manifest_path,
     packed_sha256,
-    read_manifest,
 )
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Manifest from its file."""
+    facts = json.loads(path.read_text())
+    shards = tuple(Shard(**one) for one in facts.pop("shards", ()))
+    return Manifest(**facts, shards=shards)
 
 
 def verify(path: Path) -> Manifest:
