@@ -96,13 +96,6 @@ class Expansion:
             counts[names[cell // len(devices)]][devices[cell % len(devices)]] = number
         return counts
 
-    def unfold(self, placement: Placement) -> Placement:
-        """Place every subtask where a placement of the original graph puts its operator."""
-        if placement.operators != self.original.operators.name:
-            raise PlacementError("the placement is not one of the original graph's operators")
-        names = self.graph.operators.name
-        return Placement(names, placement.devices, placement.index[self.operator])
-
     def problem(self, problem: Problem) -> Problem:
         """Return the problem of placing the subtasks, from a problem of the original graph."""
         seconds = None if problem.seconds is None else problem.seconds[self.operator]

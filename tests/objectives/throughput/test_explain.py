@@ -177,7 +177,7 @@ def test_on_random_problems_users_add_up_and_advice_reaches_what_it_promises() -
         if len(advice.devices) > 1:
             spread += 1
             expansion = expand(graph)
-            where = dict(expansion.unfold(placement))
+            where = {s: placement[v] for v in placement for s in expansion.subtasks(v)}
             dealt = [device for device, n in advice.devices.items() for _ in range(n)]
             where |= dict(zip(expansion.subtasks(name), dealt, strict=True))
         assert_reached(problem, graph, where, answer, advice.relative_throughput)
