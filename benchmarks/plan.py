@@ -14,9 +14,7 @@ Compared are
 - ODRP: its integer program, re-implemented, in HiGHS; on the list of one type and where first fit
   needs no more than ``--odrp`` machines,
 
-each as a ratio to the proven bound. ``--workers`` plans CAPSys's queries at the rates of their
-profiles instead, on at most four workers of eight cores and eight slots, and ``--large`` one graph
-with a thousand subtasks for twelve types of machines.
+each as a ratio to the proven bound.
 """
 
 import argparse
@@ -58,18 +56,16 @@ LISTS = {
     ],
 }
 OVERHEAD, OVERHEAD_S = "100 ns", 1e-7
-WORKER = [Offer("worker", 1.0, cores=8, slots=8, egress=1e10, ingress=1e10, at_most=4)]
-LARGE, LARGE_CORES, LARGE_SECONDS = "nexmark-q5", 800.0, 60.0
 ODRP_SECONDS = 60.0
 NAN = float("nan")
 
 
-def keyed(graph: StreamGraph, splits: int = SPLITS, key_groups: int = KEY_GROUPS) -> StreamGraph:
+def keyed(graph: StreamGraph) -> StreamGraph:
     """Return the graph with key groups behind hashed streams, and splits of sources."""
     hashed = {s.target for s in graph.streams if s.partitioning == "hash"}
     operators = []
     for operator in graph.operators:
-        groups = splits if operator.rate else key_groups * (operator.name in hashed)
+        groups = SPLITS if operator.rate else KEY_GROUPS * (operator.name in hashed)
         facts = {name: getattr(operator, name) for name in Operator.__dataclass_fields__}
         operators.append(Operator(**{**facts, "max_parallelism": groups, "parallelism": 1}))
     return StreamGraph.of(graph.name, operators, graph.streams)
@@ -85,7 +81,7 @@ def first_fit(graph: StreamGraph, catalogue: Catalogue) -> tuple[float, int]:
 
 
 def main() -> None:
-    """Print a line for each plan, and a table."""
+    """Print a line for each plan of all graphs, rates and price lists, and a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--cores", type=float, nargs="+", default=[3.7, 11, 37])
@@ -93,20 +89,8 @@ def main() -> None:
     parser.add_argument("--names", nargs="*", default=None)
     parser.add_argument("--lists", nargs="+", default=list(LISTS))
     parser.add_argument("--odrp", type=int, default=2)
-    parser.add_argument("--workers", action="store_true")
-    parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
     stopwatch.clock = time.process_time
-    if arguments.workers:
-        workers(arguments.seconds)
-    elif arguments.large:
-        large()
-    else:
-        compared(arguments)
-
-
-def compared(arguments: argparse.Namespace) -> None:
-    """Plans of all graphs, rates and price lists."""
     rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in arguments.lists}
     for folder in arguments.graphs:
         for path in sorted((DATASETS / folder).glob("*.json")):
@@ -186,35 +170,6 @@ def measured(
         flush=True,
     )
     return (*ratios, seconds, float(result.is_cheapest))
-
-
-def workers(seconds: float) -> None:
-    """CAPSys's queries at the rates of their profiles, on at most four workers of eight slots."""
-    for path in sorted((DATASETS / "capsys").glob("*.json")):
-        graph = keyed(read_graph(path))
-        begin = time.process_time()
-        result = plan(graph, offers=Catalogue.of(WORKER, OVERHEAD), budget=Budget(seconds))
-        spent = time.process_time() - begin
-        print(
-            f"{graph.name:12s} {load(graph):6.1f} cores  {result.cost:g} workers, bound "
-            f"{float(result.bound):g}, {sum(result.parallelism.values())} subtasks, {spent:.2f} s",
-            flush=True,
-        )
-
-
-def large() -> None:
-    """One graph with a thousand subtasks, twelve types of machines."""
-    graph = keyed(read_graph(DATASETS / "applications" / f"{LARGE}.json"), 1024, 4096)
-    asked = filling(graph, LARGE_CORES)
-    catalogue = Catalogue.of(LISTS["twelve types"], OVERHEAD)
-    begin = time.process_time()
-    result = plan(asked, offers=catalogue, budget=Budget(LARGE_SECONDS))
-    spent = time.process_time() - begin
-    print(
-        f"{graph.name}: {sum(result.parallelism.values())} subtasks on "
-        f"{sum(result.machines.values())} machines cost {result.cost:g}, bound "
-        f"{float(result.bound):g}, ratio {result.cost / float(result.bound):.3f}, {spent:.0f} s"
-    )
 
 
 if __name__ == "__main__":
