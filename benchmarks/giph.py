@@ -289,22 +289,6 @@ def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     save(figure, path)
 
 
-def only(names: Sequence[str], folder: Path, given: argparse.Namespace) -> None:
-    """Train GiPH and some of its variants, and print Tables 6 and 7 of these."""
-    for name in ("giph", *names):
-        trained(BY_NAME[name], folder, given.epochs, given.learned)
-    search = partial(searched, names=("giph", *names, "heft"), folder=folder)
-    rows = all_of(search, problems_of(MULTIPLE, "test", given.problems), workers_of(given))
-    some = problems_of(MULTIPLE, "test", 8)
-    timed = [
-        {"method": name, "placing": placing, "training": training}
-        for name in ("giph", *names)
-        for placing, training in [seconds_of(BY_NAME[name], some, folder) for _ in range(2)][1:]
-    ]
-    print(markdown(table_of_pairs(rows, (*names, "heft")), "Table 6"))
-    print(markdown(table_of_seconds(timed), "Table 7"), end="")
-
-
 def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
     """Train, walk, write and print the tables, and draw."""
     for variant in VARIANTS:
@@ -331,11 +315,6 @@ if __name__ == "__main__":
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
     parser.add_argument("--problems", type=int, default=60, help="to test with, of each study")
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
-    parser.add_argument("--learned", type=int, default=LEARNED, help="to train with, with --only")
-    parser.add_argument("--only", default="", help="variants to compare with GiPH, by commas")
     workers_options(parser)
     given = parser.parse_args()
-    if given.only:
-        only(given.only.split(","), given.output, given)
-    else:
-        main(given.output, given.problems, given.epochs, workers_of(given))
+    main(given.output, given.problems, given.epochs, workers_of(given))
