@@ -72,9 +72,9 @@ class _Maker:
             if "split" in attributes:
                 splits[str(attributes["split"])] += 1
         packed = _packed(bytes(content)) if self.path.name.endswith(".gz") else bytes(content)
-        digests = (hashlib.sha256(one).hexdigest() for one in (packed, content))
+        of_file, of_content = (hashlib.sha256(one).hexdigest() for one in (packed, content))
         name = shard_path(self.path, number, self.shards).name
-        return _MadeShard(name, end - first, *digests, number, dict(splits)), packed
+        return _MadeShard(name, end - first, of_file, of_content, number, dict(splits)), packed
 
 
 def write_shards(
