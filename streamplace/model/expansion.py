@@ -28,7 +28,7 @@ MOST_STREAMS = 50_000_000
 MOST_PAIRS = 1_000_000
 LEAST_SHARE = 1e-9
 """Share of a subtask that gets no tuples."""
-ROUNDING = 1e-6
+SUM_ERROR = 1e-6
 """Maximum error of the sum of shares."""
 
 
@@ -288,7 +288,7 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     for name, given in (shares or {}).items():
         row = operators.index(name)
         number, known = int(operators.parallelism[row]), np.asarray(given, np.float64)
-        fine = len(known) == number and (known >= 0).all() and abs(known.sum() - 1) <= ROUNDING
+        fine = len(known) == number and (known >= 0).all() and abs(known.sum() - 1) <= SUM_ERROR
         if not fine:
             raise GraphError(
                 f"shares of operator {quoted(name)}: give one for each of its {number} subtasks, "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.rules import PlacementRules
 
-MOST_STEPS, SETTLED = 60, 1e-12
+MOST_STEPS, CONVERGED = 60, 1e-12
 """Most steps of the bound, and the relative gain at which it has converged."""
 ENDLESS_TIMES = 1e100
 """Factor above which constant loads alone are too much; it stays a number in sums of loads."""
@@ -272,7 +272,7 @@ def least_times(problem: "Problem") -> float:
     times = 1.0
     for _ in range(MOST_STEPS):
         least = least_peak(problem, finest_level(problem, times))
-        if least <= times * (1 + SETTLED) or times >= ENDLESS_TIMES:
+        if least <= times * (1 + CONVERGED) or times >= ENDLESS_TIMES:
             break
         times = least
     return times
