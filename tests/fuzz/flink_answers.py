@@ -14,7 +14,7 @@ from fuzz.documents import document_of, to_json
 from lazy_flink import Clock
 from pydantic import TypeAdapter
 
-from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.advise.advise import AdviceSettings
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layout import Layout
@@ -97,6 +97,6 @@ CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: measured_graph(profile.profile(flink, JOB, SECONDS), 2500.0),
     "verify": lambda flink: verify(flink, JOB, PLACED),
-    "advise": lambda flink: advise(FlinkEngine(flink), JOB, "2x", OFFERS, ADVICE).to_json(),
+    "advise": lambda flink: FlinkEngine(flink).advise(JOB, "2x", OFFERS, ADVICE).to_json(),
     "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),
 }

@@ -11,7 +11,7 @@ import pytest
 from fake_flink import FakeFlink, config, failed_by, jobs, task_manager
 
 from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.advise.advise import AdviceSettings
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
@@ -336,4 +336,4 @@ def advised(
     **facts: Any,
 ) -> Advice:
     """Advice on the job of a cluster, by an engine with these facts."""
-    return advise(FlinkEngine(flink.rest, **facts), "job", rate, machines, settings)
+    return FlinkEngine(flink.rest, **facts).advise("job", rate, machines, settings)

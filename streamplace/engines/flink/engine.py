@@ -21,6 +21,7 @@ from streamplace.engines.flink.measure.cluster import (
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.sources import asked_rate
 from streamplace.engines.flink.measure.steady import (
     PATIENCE_SECONDS,
     rate_seconds,
@@ -39,7 +40,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import SPEED
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
-from streamplace.model.units import Quantity
+from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 if TYPE_CHECKING:
@@ -107,12 +108,9 @@ class FlinkEngine:
         observed
             `Measurement.observed` of the job in earlier layouts; costs are fitted to all of them.
         """
-        first_use.prepare()  # kernels that compile beside a job would be measured with it
-        seen = steady_profile(self.rest, job, seconds, self.patience)
-        seen = replace(seen, earlier=observed)
-        graph = measured_graph(seen, parsed_mips(self.mips))
+        seen, graph = self._profiled(job, seconds, observed)
         if cluster is None:
-            measured = self.machines_of(seen, graph)
+            measured = self._machines_of(seen, graph)
             if measured.unmeasured_sending and len(graph.streams):
                 seen.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
@@ -129,7 +127,16 @@ class FlinkEngine:
             seen.flow,
         )
 
-    def machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster:
+    def _profiled(
+        self, job: str, seconds: float, observed: Observed = MappingProxyType({})
+    ) -> tuple[JobProfile, StreamGraph]:
+        """Profile of a job once it is steady, and the graph of it."""
+        first_use.prepare()  # kernels that compile beside a job would be measured with it
+        seen = steady_profile(self.rest, job, seconds, self.patience)
+        seen = replace(seen, earlier=observed)
+        return seen, measured_graph(seen, parsed_mips(self.mips))
+
+    def _machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster:
         """TaskManagers as a profiled job has them, beside others; doubts are added to its own."""
         present = seen.present
         measured = measured_cluster(
@@ -191,9 +198,16 @@ class FlinkEngine:
         settings
             How long the windows are, and how machines are planned.
         """
-        from streamplace.engines.flink.advise.advise import USUAL_SETTINGS, advise
+        from streamplace.engines.flink.advise.advise import USUAL_SETTINGS, MeasuredJob, advise
 
-        return advise(self, job, rate, machines, settings or USUAL_SETTINGS)
+        asked_rate(rate)  # what is wrong is refused before minutes have passed
+        bandwidth_bps(self.bandwidth or 0.0)
+        settings, speed = settings or USUAL_SETTINGS, parsed_mips(self.mips)
+        seen, graph = self._profiled(job, settings.seconds)
+        cluster = self._machines_of(seen, graph)
+        alone = measured_cluster(self.rest, self.mips, self.bandwidth)
+        found = MeasuredJob(job, seen, graph, cluster, alone, speed)
+        return advise(self.rest, found, rate, machines, settings)
 
     def apply(
         self, program: Program, placement: Placed, *, savepoint: Savepoint | None = None

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from lazy_flink import Shop, Vertex, advised, rates
 
-from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.errors import SettingError
 
 
@@ -88,15 +88,14 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, beside: float
 ) -> None:
     """They take it where the job runs now, and not where it is planned."""
-    usual = advising.steady_profile
 
     def profiled(*given: Any, **more: Any) -> JobProfile:
-        seen = usual(*given, **more)
+        seen = steady_profile(*given, **more)
         assert seen.present is not None
         taken = dict.fromkeys(("dev-0", "dev-1"), beside) if beside else {}
         return replace(seen, present=seen.present._replace(beside=taken))
 
-    monkeypatch.setattr(advising, "steady_profile", profiled)
+    monkeypatch.setattr("streamplace.engines.flink.engine.steady_profile", profiled)
     flink = shop(blocked=1.0, process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
     assert is_corrected(advised(flink, "300")) is not bool(beside)

@@ -8,7 +8,7 @@ import pytest
 from flink_clusters import submitted
 
 from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.advise.advise import AdviceSettings
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
@@ -39,7 +39,7 @@ def advised(rest: Rest, job: str) -> Advice:
     settings = AdviceSettings(seconds=6, budget=Budget(None, 20_000))
     for _ in range(TRIES):
         try:
-            return advise(FlinkEngine(rest), job, "2x", OFFERS, settings)
+            return FlinkEngine(rest).advise(job, "2x", OFFERS, settings)
         except FlinkError:
             continue
     raise AssertionError("the job is never steady")

@@ -5,14 +5,13 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
-from streamsim import first_use
 
 from streamplace.engines.flink.advise.advice import (
     FOLDER,
@@ -32,12 +31,9 @@ from streamplace.engines.flink.measure.cluster import (
     MeasuredCluster,
     MeasuredDevice,
     Measurement,
-    measured_cluster,
 )
-from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sources import asked_rate, with_offered
-from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.measure.streams import MESSAGE_COST, SendingCost
 from streamplace.engines.flink.move.interruption import expected_interruptions
 from streamplace.engines.flink.pin.fitting import unpinnable
@@ -52,7 +48,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.trust import WRONG
-from streamplace.model.units import Quantity, bandwidth_bps, digits, format_bytes
+from streamplace.model.units import Quantity, digits, format_bytes
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer, Prices
@@ -87,34 +83,34 @@ class AdviceSettings:
     # Program of the job; by default the one that streamplace submitted.
     program: Program | None = None
 
+    def __post_init__(self) -> None:
+        PlanSettings(self.headroom)  # a wrong one is refused before minutes have passed
+
 
 USUAL_SETTINGS = AdviceSettings()
 
 
-class _Engine(Protocol):
-    """What advice needs of `FlinkEngine`, whose method calls it: a module may not import both."""
+class MeasuredJob(NamedTuple):
+    """A running job that was profiled, and its TaskManagers."""
 
-    @property
-    def rest(self) -> Rest: ...
-    @property
-    def mips(self) -> str: ...
-    @property
-    def bandwidth(self) -> str | None: ...
-    @property
-    def patience(self) -> float: ...
-    @property
-    def tell(self) -> Callable[[str], None]: ...
-    def machines_of(self, seen: JobProfile, graph: StreamGraph) -> MeasuredCluster: ...
+    id: str
+    profile: JobProfile
+    graph: StreamGraph
+    cluster: MeasuredCluster  # as the job has the TaskManagers, beside others
+    # The same TaskManagers alone. Those that share a machine count with equal parts of it, as those
+    # that are bought.
+    alone: MeasuredCluster
+    speed: float  # MIPS of a core, as it was given
 
 
 def advise(
-    engine: _Engine,
-    job: str,
+    rest: Rest,
+    found: MeasuredJob,
     rate: Quantity,
     machines: Catalogue | Cluster | None = None,
     settings: AdviceSettings = USUAL_SETTINGS,
 ) -> Advice:
-    """Measure a running job, and plan the cheapest machines for a rate.
+    """Plan the cheapest machines for a rate of a measured job.
 
     Parameters
     ----------
@@ -126,32 +122,26 @@ def advise(
     Raises
     ------
     FlinkError, ProblemError, SettingError
-        When the job does not run, no machines carry the rate, or a setting is wrong.
+        When no machines carry the rate, or a setting is wrong.
     """
-    asked_rate(rate)  # a wrong one is refused before minutes have passed
-    rest, speed = engine.rest, parsed_mips(engine.mips)
-    bandwidth_bps(engine.bandwidth or 0.0)
-    usual = PlanSettings(settings.headroom, seed=settings.seed, budget=settings.budget)
-    first_use.prepare()  # kernels that compile beside a job would be measured with it
-    seen = steady_profile(rest, job, settings.seconds, engine.patience)
-    measured, flow = measured_graph(seen, speed), seen.flow
-    cluster = engine.machines_of(seen, measured)
+    seen, measured, cluster, flow = found.profile, found.graph, found.cluster, found.profile.flow
     rates = _rates(seen, measured, cluster.cluster())
     asked = asked_rate(rate, flow)
-    parts, told = _fixed(rest, job, seen.tasks, settings.program)
+    parts, told = _fixed(rest, found.id, seen.tasks, settings.program)
     fixed = parts or FixedParts()
     graph, doubts = _at_measured_costs(with_offered(measured, flow), rates)
     if not unpinnable(rest):
         graph = in_one_group(graph)  # a placement defines its own
     graph = with_loose_streams(graph.at_rate(asked), fixed.loose)
-    usual = replace(usual, keep_parallelism=fixed.tasks, errors=errors_for(graph))
-    # TaskManagers that share a machine count with equal parts of it, as those that are bought.
-    current = current_machines(
-        measured_cluster(rest, engine.mips, engine.bandwidth), machines, seen
+    usual = PlanSettings(
+        settings.headroom, fixed.tasks, settings.seed, settings.budget, errors=errors_for(graph)
     )
+    current = current_machines(found.alone, machines, seen)
     if isinstance(machines, Catalogue):
         shared = replace(machines, slot_sharing=True)
-        plan = _planned(graph, left_for_operators(shared, seen.java, seen.sending, speed), usual)
+        plan = _planned(
+            graph, left_for_operators(shared, seen.java, seen.sending, found.speed), usual
+        )
     else:
         usual = replace(usual, headroom=0.0)
         plan = _planned(graph, cluster.cluster() if machines is None else machines, usual)
@@ -164,10 +154,10 @@ def advise(
     )
     is_known = parts is not None and settings.program is None
     change = () if is_enough else change_commands(
-        rest, job, seen.tasks, current, plan, settings.folder, is_known
+        rest, found.id, seen.tasks, current, plan, settings.folder, is_known
     )  # fmt: skip
     return Advice(
-        job,
+        found.id,
         seen.name,
         asked,
         flow,
@@ -175,9 +165,11 @@ def advise(
         carried,
         _operator_loads(seen, plan),
         plan,
-        expected_interruptions(rest, job, (seen.name, [*seen.tasks], [*seen.edges])).cold.value,
+        expected_interruptions(
+            rest, found.id, (seen.name, [*seen.tasks], [*seen.edges])
+        ).cold.value,
         change,
-        (*_notes(rest, job, seen, measured, cluster, machines, plan), *doubts, told),
+        (*_notes(rest, found, machines, plan), *doubts, told),
         settings.folder,
     )
 
@@ -275,15 +267,10 @@ def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, .
 
 
 def _notes(
-    rest: Rest,
-    job: str,
-    seen: JobProfile,
-    graph: StreamGraph,
-    cluster: MeasuredCluster,
-    machines: Catalogue | Cluster | None,
-    plan: PlanResult,
+    rest: Rest, found: MeasuredJob, machines: Catalogue | Cluster | None, plan: PlanResult
 ) -> Iterator[str]:
     """Notes on missing measurements, and on what the advice leaves out."""
+    seen, cluster, facts = found.profile, found.cluster, found.graph.attributes
     yield from seen.doubts
     if cluster.java is None:
         yield "what Java itself takes of each TaskManager is not measured and left out"
@@ -296,15 +283,15 @@ def _notes(
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
             f"have it counted, give overhead in the file of {kind}"
         )
-    if MESSAGE_COST in graph.attributes:
-        yield f"what a message between subtasks costs is {graph.attributes[MESSAGE_COST]}"
+    if MESSAGE_COST in facts:
+        yield f"what a message between subtasks costs is {facts[MESSAGE_COST]}"
     yield from _notes_on_busiest(plan, seen)
     if receivers := seen.copied_to:
         yield (
             "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
             f"keeps the parallelism of {listed(sorted(receivers))}"
         )
-    if others := other_jobs(rest, job):
+    if others := other_jobs(rest, found.id):
         yield f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
 
 
