@@ -32,6 +32,7 @@ COMMANDS = (
     "simulate tasks.json spread.json --from pass.json",
     "export placed.json --graph app.json --to flink -o flink",
     "draw app.json placed.json spread.json -o drawing.svg",
+    f"plan app.json --rate 9k --cluster five.toml {BUDGET}",
     "placers",
     "objectives",
     "library list",

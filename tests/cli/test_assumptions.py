@@ -1,9 +1,5 @@
 """Nothing that decides an answer is assumed in silence."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph, place, simulate
@@ -80,12 +76,3 @@ def test_long_windows_and_repeated_streams_are_named() -> None:
     assert not any(
         "more than once" in each for each in assumptions(Problem(tasks, Cluster.uniform()))
     )
-
-
-def test_the_command_line_says_what_its_options_leave_open(tmp_path: Path, run: Callable) -> None:
-    (tmp_path / "g.json").write_text(json.dumps({"operators": [{"name": "a", "rate": 1}]}))
-    (tmp_path / "c.toml").write_text('devices = [{name = "a", memory = "1 GB"}]')
-    for options, told in (((), "5 default"), (("--devices", "2"), "2500 MIPS, 1 Gbps by default")):
-        assert told in run("place", str(tmp_path / "g.json"), *options).out
-    plain = run("place", str(tmp_path / "g.json"), "--cluster", str(tmp_path / "c.toml"), "--json")
-    assert json.loads(plain.out)["assumptions"][0] == "2500 MIPS by default"

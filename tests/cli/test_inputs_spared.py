@@ -93,9 +93,3 @@ def test_a_dash_is_a_standard_stream(
     path_of = {"/dev/stdin": Path(graph)}
     answer = run("place", "-", "--placer", "round-robin", "-o", "/dev/null")
     assert (answer.status, seen) == (0, [Path("/dev/stdin")])
-
-
-def test_a_placement_is_written_to_a_name_that_says_so(refusal: Callable, graph: str) -> None:
-    """Not JSON to a text file; a pipe takes it."""
-    refused = refusal("place", graph, "-o", "out.txt")
-    assert "the name must end in .json for a placement" in refused

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -50,16 +50,24 @@ MODULES = [
 """From the first that is imported to one of the last."""
 
 
+def run_with(
+    folder: Path, site: str, interrupting: str, *words: str, prefix: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a command line in whose processes a module runs first, in a session of its own."""
+    (folder / "site").mkdir(exist_ok=True)
+    (folder / "site" / "sitecustomize.py").write_text(site)
+    paths = [str(folder / "site"), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+    environment = {**os.environ, "PYTHONPATH": ":".join(paths), "INTERRUPTING": interrupting}
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "streamplace", *words],
+        capture_output=True, text=True, env=environment, cwd=folder, timeout=300,
+        start_new_session=True,
+    )  # fmt: skip
+
+
 def interrupted(module: str, folder: Path, *prefix: str) -> subprocess.CompletedProcess[str]:
     """Place a graph, with a Ctrl-C when a module is imported."""
-    (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(SITE)
-    paths = [str(folder / "site"), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
-    environment = {**os.environ, "PYTHONPATH": ":".join(paths), "INTERRUPTING": module}
-    command = [*prefix, sys.executable, "-m", "streamplace", "place", "graph.json"]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=120
-    )
+    return run_with(folder, SITE, module, "place", "graph.json", prefix=prefix)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -86,19 +94,11 @@ def on_a_data_set(
 
     They are sent while the processes start, each at most once in a folder.
     """
-    (folder / "site").mkdir(exist_ok=True)
-    (folder / "site" / "sitecustomize.py").write_text(AT_A_WORKER)
     graphs = [json.dumps({**graph_to_dict(fork_join()), "name": f"g{i}"}) for i in range(20)]
     (folder / "set.jsonl").write_text("\n".join(graphs) + "\n")
-    paths = [str(folder / "site"), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
-    environment = {**os.environ, "PYTHONPATH": ":".join(paths), "INTERRUPTING": interrupts}
     (folder / "jobs.toml").write_text("jobs = 2\n")
-    words = (*words, "--settings", "jobs.toml")
-    command = [sys.executable, "-m", "streamplace", words[0], "set.jsonl", *words[1:]]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=300,
-        start_new_session=True,
-    )  # fmt: skip
+    line = (words[0], "set.jsonl", *words[1:], "--settings", "jobs.toml")
+    return run_with(folder, AT_A_WORKER, interrupts, *line)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from streamplace.cli._output import progress, say, say_notes, waiting
 from streamplace.cli.main import main
-from streamplace.engines.flink.pin.verify import OperatorCheck, Verification
 from streamplace.model.messages import printable
 
 STYLES = ("\x1b[1m", "\x1b[0m")
@@ -109,20 +108,6 @@ def test_figures_hold_names_and_no_formulas(run: Callable, tmp_path: Path) -> No
     assert drawn.getroot().tag == plotted.getroot().tag == "{http://www.w3.org/2000/svg}svg"
     text = Path("p.svg").read_text()
     assert ">$x$\\x07</text>" in text
-
-
-def test_what_flink_answers_is_printed_as_it_is(
-    run: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Operators, devices and problems, whatever a server calls them."""
-    Path("p.json").write_text('{"assignment": {"a": "b"}}')
-    strange = "Calc[/x]\x1b[2J"
-    found = Verification((OperatorCheck(strange, {strange: 1}, {}),), (f"problem {strange}",), ())
-    monkeypatch.setattr("streamplace.engines.flink.pin.verify.verify", lambda *_: found)
-    answer = run("flink", "verify", "--placement", "p.json", "--job", "j")
-    assert answer.status == 1
-    assert is_data(answer.out)
-    assert answer.out.count(printable(strange)) == 3
 
 
 @given(names)

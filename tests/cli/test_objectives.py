@@ -61,18 +61,6 @@ def test_a_drawing_marks_the_critical_chain(run: Callable, tasks: str) -> None:
     assert Path("p.svg").read_text().count(LIMIT) > 2
 
 
-def test_priorities_travel_through_the_file(run: Callable, refusal: Callable, tasks: str) -> None:
-    document = json.loads(Path("present.json").read_text())
-    document["priority"] = {"right": 2, "left": 1}
-    Path("p.json").write_text(json.dumps(document))
-    told = json.loads(run("simulate", tasks, "p.json", "--devices", "2", "--json").out)
-    assert told["schedule"]["right"]["start"] < told["schedule"]["left"]["start"]
-    document["priority"] = {"middle": 1}
-    Path("p.json").write_text(json.dumps(document))
-    refused = refusal("simulate", tasks, "p.json", "--devices", "2")
-    assert "'middle' has a priority but is not an operator" in refused
-
-
 def test_devices_alone_say_what_they_carry(run: Callable) -> None:
     """One device is the fewest there can be, and lets a third of the tuples pass."""
     rows = [{"name": "in", "rate": 1000}, {"name": "work", "ipt": 7.5e6}]

@@ -59,23 +59,11 @@ def test_a_proven_placement_has_a_bound_and_no_gap(run: Callable, graph: str) ->
     assert "(gap " in hard
 
 
-@pytest.mark.parametrize("budget", ["0.05", "50ms", "50 ms"])
-def test_a_budget_may_have_a_unit(run: Callable, graph: str, budget: str) -> None:
-    assert run("place", graph, "--budget", budget).status == 0
-
-
 def test_what_names_do_not_say_is_printed(run: Callable) -> None:
     graph = write_pair({"name": "Calc", "about": "Calc(where=[price > 9])"})
     assert "Calc(where=[price > 9])" in run("place", graph, "-o", "p.json", "-v").out
     assert "Calc(where=[price > 9])" in run("simulate", graph, "p.json", "-v").out
     assert "Calc(" not in run("simulate", graph, "p.json").out
-
-
-def test_cpu_that_was_not_measured_is_told(run: Callable) -> None:
-    facts = {"cpu of Map": "from busy time", "mips": 1000}
-    answer = run("place", write_pair({"name": "Map"}, attributes=facts), "--json")
-    assert answer.err.splitlines() == ["note: cpu of Map: from busy time"]
-    json.loads(answer.out)
 
 
 def test_constraints_are_respected(run: Callable, graph: str) -> None:
@@ -101,18 +89,6 @@ def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Ca
     del written["assignment"]["join#2"]
     Path("p.json").write_text(json.dumps(written))
     assert "'join#2'" in refusal("simulate", graph, "p.json", *few)
-
-
-def test_subtasks_are_placed_whose_operator_no_device_can_hold(
-    run: Callable, refusal: Callable
-) -> None:
-    graph = write_pair({"name": "join", "parallelism": 2, "memory": "6 GB"})
-    Path("c.toml").write_text('[[devices]]\nname = "d"\ncount = 2\nmemory = "4 GB"\n')
-    words = (graph, "--cluster", "c.toml")
-    assert "6 GB of memory needed" in refusal("place", *words)
-    placed = document_of(run, "place", *words, "--subtasks", "-o", "p.json")
-    assert placed["assignment"]["join#0"] != placed["assignment"]["join#1"]
-    assert document_of(run, "simulate", graph, "p.json", *words[1:])["relative_throughput"] == 1
 
 
 def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from planning_cases import pipeline
 
-from streamplace import Budget, Cluster, Device, Operator, Stream, StreamGraph, plan
+from streamplace import plan
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
 from streamplace.planning.result import FILES
@@ -37,7 +37,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_graph(pipeline(), tmp_path / "graph.json")
     (tmp_path / "offers.toml").write_text(OFFERS)
-    (tmp_path / "t.csv").write_text("time,rate\n0,1\n")
     (tmp_path / "one.toml").write_text("jobs = 1\n")
     (tmp_path / "trusting.toml").write_text("trust-profile = true\n")
     return tmp_path
@@ -73,24 +72,6 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     assert document["limit"]["machine"] == "box0"
     assert document["machines"] == {"box0": 1}
     assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *asked[:-1]).out
-
-
-def test_a_plan_of_twenty_operators_fits_a_terminal() -> None:
-    """In 24 lines of 80 columns: machines, subtasks, cost, bound and limit; the rest with -v."""
-    operators = [Operator(f"operator-{i}", ipt=2000 + 900 * i, payload=100) for i in range(20)]
-    operators[0] = replace(operators[0], rate=1000.0)
-    streams = [Stream(f"operator-{max(0, i - 2)}", f"operator-{i}") for i in range(1, 20)]
-    devices = [Device(f"machine-{i}", mips=10 + i, cores=8) for i in range(5)]
-    result = plan(
-        StreamGraph.of("twenty", operators, streams),
-        cluster=Cluster.of(devices),
-        rate=2100,
-        budget=Budget(evaluations=2000),
-    )
-    lines = str(result).splitlines()
-    assert len(result.machines) == 5
-    assert len(lines) + 1 <= 24  # and what to do next
-    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(
@@ -165,8 +146,6 @@ def svg_words(path: Path) -> str:
     ("arguments", "message"),
     [
         (["--rate", "5"], "needs either offers or a cluster, and neither is given"),
-        (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "exclude each other"),
-        (["--rate", "0", "--offers", "offers.toml"], "--rate is '0'; it must be above 0"),
         (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "name must end in .png"),
         (["--rate", "5", "--offers", "offers.toml", "-o", "out.svg"], "name a folder, or a report"),
         (["--rate", "5", "--offers", "offers.toml", "--budget", "0 s"], "the budget is 0.0 s"),
@@ -177,40 +156,6 @@ def test_bad_requests_are_refused(
     folder: Path, refusal: Callable, arguments: list[str], message: str
 ) -> None:
     assert message in refusal("plan", "graph.json", *arguments)
-
-
-GRAPH = (
-    '{"name": "g", "operators": [{"name": "v", "ipt": 3e6, "rate": 1000, "max_parallelism": 2}]}'
-)
-
-
-@pytest.mark.parametrize(
-    ("offers", "message"),
-    [
-        ("price = 0.1\nmips = 1000", "'v' needs at least 1500 MIPS, and the fastest core has 1000"),
-        ("price = 0.1\nat_most = 1", "need 3000 MIPS of CPU, most of it 'v', and all machines"),
-        ("price = 0.1\nat_least = 3\nat_most = 2", "at_least is 3 and at_most is 2"),
-        ("price = 0", "price is 0; it must be > 0"),
-    ],
-)
-def test_offers_that_cannot_do_are_refused_in_one_line(
-    folder: Path, refusal: Callable, offers: str, message: str
-) -> None:
-    """The line names the offer, or the resource, the operator and the largest rate."""
-    (folder / "one.json").write_text(GRAPH)
-    (folder / "bad.toml").write_text(f"[[offers]]\nname = 'a'\n{offers}\n")
-    asked = ("--rate", "1000", "--offers", "bad.toml", "--evaluations", "2000", "-o", "out")
-    told = refusal("plan", "one.json", *asked)
-    assert message in told
-    assert "MIPS" not in told or "a plan was found for up to" in told
-
-
-def test_the_parallelism_of_a_plan_is_at_most_the_maximum(folder: Path, run: Callable) -> None:
-    """However many machines that takes, and whatever the graph itself says."""
-    (folder / "one.json").write_text(GRAPH)
-    (folder / "fast.toml").write_text("[[offers]]\nname = 'a'\nprice = 1\nmips = 2000\n")
-    asked = ("--rate", "1000", "--offers", "fast.toml", "--evaluations", "2000", "--json")
-    assert json.loads(run("plan", "one.json", *asked).out)["parallelism"] == {"v": 2}
 
 
 def test_a_plan_is_written_whole_or_not_at_all(folder: Path, refusal: Callable) -> None:

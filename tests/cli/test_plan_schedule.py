@@ -1,4 +1,4 @@
-"""``plan --schedule``: its answer, its files, and options that would have no effect."""
+"""``plan --schedule``: its answer, its files."""
 
 import json
 from collections.abc import Callable
@@ -58,34 +58,6 @@ def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -
     assert "<svg" in Path("made/schedule.svg").read_text()
 
 
-def test_a_restart_may_take_no_time(run: Callable, words: list[str]) -> None:
-    """Without the setting it takes five seconds, for which the tuples of a falling rate wait."""
-    Path("day.csv").write_text("time,rate\n0,4e4\n3600,5e3\n7200,5e3\n")
-
-    def latest() -> float:
-        answer = run(*words, "--schedule", "--policy", "ds2", "--json")
-        return float(json.loads(answer.out)["policies"][0]["latest"])
-
-    assert latest() == pytest.approx(5, abs=1)
-    with Path("hourly.toml").open("a") as file:
-        file.write("restart = '0 s'\n")
-    assert latest() == 0
-
-
-@pytest.mark.parametrize(
-    ("further", "told"),
-    [
-        (["--policy", "ds2"], "--policy has no effect without --schedule; add it"),
-        (["--schedule", "--quantile", "0.9"], "--quantile and --schedule exclude each other"),
-        (["--schedule", "--policy", "ds3"], "there is no policy 'ds3'; did you mean 'ds2'?"),
-    ],
-)
-def test_what_would_have_no_effect_is_refused(
-    refusal: Callable, words: list[str], further: list[str], told: str
-) -> None:
-    assert told in refusal(*words, *further)
-
-
-def test_a_schedule_needs_a_trace(refusal: Callable, words: list[str]) -> None:
-    asked = ("plan", "graph.json", "--rate", "5000", "--offers", "offers.toml", "--schedule")
-    assert "--schedule has no effect without --trace; add it" in refusal(*asked)
+def test_a_policy_that_there_is_not_is_refused(refusal: Callable, words: list[str]) -> None:
+    told = refusal(*words, "--schedule", "--policy", "ds3")
+    assert "there is no policy 'ds3'; did you mean 'ds2'?" in told

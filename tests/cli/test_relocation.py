@@ -44,12 +44,3 @@ def test_place_and_simulate_tell_people_what_moves(run: Callable, tasks: str) ->
     for told in (placed, run("simulate", tasks, "new.json", "--devices", "2", *way).out):
         assert "d0 → d1" in told
         assert "takes 3 s and pays off after 2 passes" in " ".join(told.split())
-
-
-def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tasks: str) -> None:
-    document = json.loads(Path("present.json").read_text())
-    document["assignment"]["add"] = "old"
-    Path("present.json").write_text(json.dumps(document))
-    answer = json.loads(run("place", tasks, *FEW, *moving(passes=1), "--json").out)
-    assert [move["source"] for move in answer["relocation"]["moved"]] == ["old"]
-    assert answer["relocation"]["before"] is None

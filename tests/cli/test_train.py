@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import stub_model
-from histories import history
 from stub_model import model
 
 from streamplace.api import training
-from streamplace.io.weights import read_tensors, read_weights, write_weights
+from streamplace.io.weights import read_weights
 from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
 from streamplace.model.arrays import Longs
@@ -206,50 +205,9 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
     assert Path("begun/best.safetensors").exists()
 
 
-def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str) -> None:
-    last = Path("made/last.safetensors")
-    for content, complaint in (
-        (last.read_bytes()[:-5], "is not a complete file of streamplace weights"),
-        (Path(weights).read_bytes(), "is not a checkpoint that this streamplace can resume"),
-    ):
-        last.write_bytes(content)
-        answer = run(*STUB, "--out", "made", "--epochs", "1", "--resume")
-        assert answer.status == 2
-        assert complaint in answer.err
-
-
 def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
     answer = run("place", graph, "--placer", f"stub:weights={weights}", "--json")
     assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
-
-
-def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: str) -> None:
-    placer = f"stub:weights={weights}"
-    answer = run(
-        "compare", data, "--placers", f"single,{placer}", "--reference", "single", "--json"
-    )
-    table = json.loads(answer.out)["rates"]["10000"]["placers"]
-    assert table[placer]["equal_to"]["single"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (
-            lambda path: path.write_bytes(path.read_bytes()[:-9]),
-            "is not a complete file of streamplace weights",
-        ),
-        (
-            lambda path: write_weights(path, {**read_weights(path).document, "model": "other"}, {}),
-            "contains weights of 'other', not of 'stub'",
-        ),
-    ],
-)
-def test_bad_weights_end_in_one_line(
-    refusal: Callable, weights: str, graph: str, spoil: Callable, complaint: str
-) -> None:
-    spoil(Path(weights))
-    assert complaint in refusal("place", graph, "--placer", f"stub:weights={weights}")
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
@@ -273,16 +231,4 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         "stopped; 2 epochs saved in x/\n"
         "continue with: streamplace train stub --data b.jsonl --out x --resume\n"
     )
-    assert len(history(Path("x"))) == 2
-    check_same_when_resumed(run)
-
-
-def check_same_when_resumed(run: Callable) -> None:
-    """The run in x goes on to be what an uninterrupted run is."""
     assert run(*STUB, "--out", "x", "--resume").status == 0
-    assert run(*STUB, "--out", "whole").status == 0
-    assert history(Path("x")) == history(Path("whole"))
-    for name in ("best.safetensors", "last.safetensors"):
-        mine, whole = (read_tensors(Path(run_of, name))[1] for run_of in ("x", "whole"))
-        assert all((mine[key] == whole[key]).all() for key in mine.keys() | whole.keys())
-    assert not list(Path("x").glob(".streamplace-*"))
