@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.drawing.style import LIMIT
-
 FEW = ("--evaluations", "500", "--devices", "2")
 
 
@@ -53,12 +51,6 @@ def test_a_comparison_judges_by_the_objective_and_never_mixes_two(
     assert single["mean"] == pytest.approx(4.8)
     assert single["of_best"][0] >= 1
     assert "× best" in run("compare", tasks, *words).out
-
-
-def test_a_drawing_marks_the_critical_chain(run: Callable, tasks: str) -> None:
-    run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
-    run("draw", tasks, "p.json", "--devices", "2", "-o", "p.svg")
-    assert Path("p.svg").read_text().count(LIMIT) > 2
 
 
 def test_devices_alone_say_what_they_carry(run: Callable) -> None:

@@ -168,14 +168,6 @@ def test_a_plan_counts_what_each_of_its_subtasks_takes_at_any_rate(
     assert split.ipt == pytest.approx((0.2 - 0.1) / 100 * 2.5e9, rel=0.01)
 
 
-def test_a_source_with_too_few_partitions_gets_no_more_subtasks(shop: Shop) -> None:
-    """Nothing ever arrived for the second one."""
-    flink = shop(pending=0.0)
-    source = flink.vertices["v0"]
-    source.shares, source.lags = (1.0, 0.0), (lambda _: 0.0,)
-    assert advised(flink).plan.graph.operators.max_parallelism.tolist()[0] == 2
-
-
 def test_popular_keys_fill_one_subtask(shop: Shop) -> None:
     """Today's machines carry less for it, and a note says that no machines help."""
 
@@ -193,22 +185,6 @@ def test_popular_keys_fill_one_subtask(shop: Shop) -> None:
     assert 0.97 * full == pytest.approx(uneven.carried.value, rel=0.01)
     for other in (even, advice(0.9, 0.1, rate="1x")):
         assert not any("one subtask of" in one for one in other.notes)
-
-
-def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Shop) -> None:
-    """And today's machines carry what they do, whatever speed is given."""
-    flink = shop()
-    for v, metric in (("v0", "numBytesOut"), ("v1", "numBytesIn")):
-        flink.vertices[v].rates = {**flink.vertices[v].rates, metric: 5.6e8}
-    advice = advised(flink, "1x")
-    assert advice.carried is not None
-    assert advice.carried.value >= advice.flow.rate
-    assert any(
-        "card" in note and "give their speed (nic in --settings)" in note for note in advice.notes
-    )
-    slow = advised(flink, "1x", cards={"": "100 Mbps"})
-    assert slow.carried is not None
-    assert slow.carried.value == pytest.approx(slow.flow.rate)
 
 
 def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:

@@ -9,28 +9,6 @@ from lazy_flink import Shop, Vertex, advised, rates
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.steady import steady_profile
-from streamplace.errors import SettingError
-
-
-def test_pending_records_that_grow_are_offered_too(shop: Shop) -> None:
-    """What waits for the source grows by what it does not read of what arrives."""
-    advice = advised(shop(blocked=1.0, pending=50.0))
-    assert advice.flow.offered == pytest.approx(150)
-    assert advice.rate == pytest.approx(300)
-    assert " wait, 50 more per second." in " ".join(str(advice).split())
-
-
-def test_a_source_without_cpu_left_may_be_offered_more(shop: Shop) -> None:
-    """It is busy all the time and not back-pressured, so what it emits is not what arrives."""
-    flink = shop()
-    busy = {"accumulateBusyTimeMs": 1960.0, "Source__src.numRecordsOut": 5000.0}
-    flink.vertices["v0"].rates = {**flink.vertices["v0"].rates, **busy}
-    with pytest.raises(SettingError, match="give --rate in tuples/s"):
-        advised(flink, "2x")
-    advice = advised(flink, "6000")
-    assert advice.flow.offered is None
-    text = " ".join(str(advice).split())
-    assert "an unknown rate offered (it is busy 98 % of the time)" in text
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])

@@ -12,8 +12,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from command_lines import settings_file
-from fake_flink import FakeFlink, InTurn, failure, healthy, job, jobs
+from fake_flink import FakeFlink, InTurn, healthy, job, jobs
 from watched_jobs import OLD
 
 from streamplace.engines.flink.layout import Layout
@@ -74,59 +73,6 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
     assert record.rounds[0].capacity == pytest.approx((0.97 * 104.0, 180.0))
     assert record.decisions == ()
-
-
-def test_a_watch_that_looks_needs_no_settings_of_the_job_manager(
-    run: Callable, flink: FakeFlink
-) -> None:
-    """As behind a gateway, of a Flink whose jobs do not say which scheduler runs them."""
-    running, ended = (
-        {key: fact for key, fact in one.items() if key != "schedulerType"}
-        for one in (RUNNING, ENDED)
-    )
-    flink.answers |= {
-        f"GET /jobs/{OLD}": InTurn(*[running] * 4, ended),
-        "GET /jobmanager/config": failure("forbidden", status=403),
-    }
-    answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
-    assert (answer.status, answer.out) == (0, ""), answer.err
-    assert "a move would pay" in answer.err
-
-
-def test_a_watch_waits_for_a_job_that_is_suspended(run: Callable, flink: FakeFlink) -> None:
-    """Its JobManager has lost the leadership; the next one goes on with the job."""
-    suspended = [job("shop", "SUSPENDED", {})] * 2
-    flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[RUNNING] * 3, *suspended, *[RUNNING] * 2, ENDED)
-    answer = run("flink", "watch", "--rest", flink.url)
-    assert (answer.status, answer.out) == (0, ""), answer.err
-    waits, last = answer.err.splitlines()[-2:]
-    assert f"job {OLD} is suspended until a JobManager takes it over; trying again" in waits
-    assert last == f"job {OLD} is CANCELED"
-
-
-def test_a_watched_job_is_measured_on_the_devices_that_are_given(
-    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """As 'flink move' does: by a cluster file, or with speeds of network cards."""
-    seen: list[tuple[Any, Any]] = []
-
-    def measure(own: modelling.JobModeller, *_: object) -> JobModel:
-        seen.append((own.improver.engine.cards, own.improver.cluster))
-        return MODEL
-
-    monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
-    file = tmp_path / "cluster.toml"
-    file.write_text('bandwidth = "1 Gbps"\n[[devices]]\nname = "dev-0"\n')
-    watch = ("flink", "watch", "--rest", flink.url)
-    for option in (("--cluster", str(file)), settings_file(tmp_path, nic="dev-0=10 Gbps")):
-        flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[RUNNING] * 4, ENDED)
-        assert run(*watch, *option).status == 0
-    (cards, cluster), (given, none) = seen
-    assert (cards, cluster.devices.name) == ({}, ("dev-0",))
-    assert (given, none) == ({"dev-0": "10 Gbps"}, None)
-    answer = run(*watch, "--cluster", str(file), *option)
-    assert answer.status == 2
-    assert "nic.toml and --cluster exclude each other; drop one" in answer.err
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(

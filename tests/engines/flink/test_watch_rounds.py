@@ -24,7 +24,6 @@ from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.deciding import (
     Guards,
     LayoutOption,
-    QuietHours,
     RateJudge,
     WatchChoice,
 )
@@ -391,14 +390,6 @@ def test_a_job_that_cannot_be_measured_is_tried_again_now_and_then(scene: Scene)
     assert scene.measured == 5
 
 
-def test_a_try_that_cannot_be_measured_is_judged_by_its_rate(scene: Scene) -> None:
-    carries = {ONE: 100.0, OTHER: 90.0}
-    rounds = scene.rounds()
-    scene.passes(rounds, offered=300.0, carries=carries, factors={OTHER: 2.0}, backlog=1e9)
-    scene.passes(rounds, unmeasured=FlinkError("no metrics"))
-    assert (scene.visited, scene.where) == ([OTHER, ONE], ONE)
-
-
 def test_what_arrived_before_is_remembered_by_the_next_process(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -420,15 +411,6 @@ def test_what_arrived_before_is_remembered_by_the_next_process(
     assert 2 <= whole <= 20
     assert move_of(1) == whole
     assert move_of(whole) - whole in (0, 1)  # one look tells nothing of lag
-
-
-def test_guards_keep_what_would_pay_from_being_done(scene: Scene) -> None:
-    rounds = scene.rounds(quiet=(QuietHours.of("08:00-18:00"),))
-    scene.passes(rounds)
-    last = scene.passes(rounds, offered=150.0)[-1]
-    assert "a move would pay" in last
-    assert "nothing is moved between 08:00 and 18" in last
-    assert scene.visited == []
 
 
 def test_checkpoints_fail_until_one_completes(scene: Scene) -> None:
