@@ -99,20 +99,15 @@ class Watched:
     """A job on two of four TaskManagers that takes checkpoints, and watches of it.
 
     It is a move, too: of ``program``, by ``rest``, which starts the job again wherever it should.
-
-    Attributes
-    ----------
-    starts
-        Jobs that were started again, with the layouts in which they had lost something.
-    runs
-        Jobs that the watch tells to have been started, and their layouts.
     """
 
     monkeypatch: pytest.MonkeyPatch
     flink: FakeFlink = field(init=False)
     program: Program = field(default_factory=lambda: Program(Path("a.jar")))
     told: list[str] = field(default_factory=list)
+    # Jobs that were started again, with the layouts in which they had lost something.
     starts: list[tuple[str, Layout]] = field(default_factory=list)
+    # Jobs that the watch tells to have been started, and their layouts.
     runs: list[tuple[str, Layout]] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -44,16 +44,10 @@ JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 
 @dataclass
 class Moves:
-    """A cluster with a job, and what moves it as ``FlinkMove`` does.
-
-    Attributes
-    ----------
-    is_killed
-        Whether the watch is killed when the job is stopped.
-    """
+    """A cluster with a job, and what moves it as ``FlinkMove`` does."""
 
     states: dict[str, str] = field(default_factory=lambda: {OLD: "RUNNING"})
-    is_killed: bool = False
+    is_killed: bool = False  # whether the watch is killed when the job is stopped
     failure: StreamplaceError | None = None
     starts: int = 0
     journals: list[Any] = field(default_factory=list)

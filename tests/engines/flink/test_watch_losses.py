@@ -48,44 +48,20 @@ class LosingFlink(FakeFlink):
     """A cluster with a job that is moved: it runs only while all that it is placed on are there.
 
     The watch that moves it may be killed at any request, and then asks and writes nothing more.
-
-    Parameters
-    ----------
-    first, places
-        The job, and where it runs.
-
-    Attributes
-    ----------
-    managers
-        TaskManagers that are left.
-    states
-        Job → state; all but the first are started from the savepoint.
-    places
-        Job → where it was placed.
-    losses
-        Kind of a request → TaskManager that is lost when it is answered next.
-    checkpoint
-        Last one of the first job; empty if it takes none.
-    restored
-        Job → savepoint or checkpoint that it was started from.
-    ends
-        State in which jobs are that were cancelled.
-    given
-        Settings with which jars were uploaded last.
-    kill_at
-        Number of the request at which the watch is killed; none if negative.
-    kills_late
-        Whether that request is carried out first.
     """
 
     def __init__(self, first: str, places: Places, *managers: str) -> None:
         super().__init__(healthy())
-        self.managers = [*managers]
+        self.managers = [*managers]  # TaskManagers that are left
+        # Job → state, and where it was placed; all but the first are started from the savepoint.
         self.states, self.places = {first: "RUNNING"}, {first: places}
+        # Kind of a request → TaskManager that is lost when it is answered next.
         self.losses: dict[str, str] = {}
+        # The first job, its last checkpoint if it takes any, and the state of cancelled ones.
         self.first, self.checkpoint, self.ends = first, "", "CANCELED"
-        self.restored: dict[str, str] = {}
-        self.given: Mapping[str, str] = {}
+        self.restored: dict[str, str] = {}  # job → savepoint or checkpoint that it started from
+        self.given: Mapping[str, str] = {}  # settings with which jars were uploaded last
+        # Number of the request at which the watch is killed, and whether that is carried out first.
         self.kill_at, self.kills_late = -1, False
         self.is_dead = False
         self._ways: dict[str, Places] = {}

@@ -43,18 +43,13 @@ DEVICES = Cluster.of([Device(f"d{i}") for i in range(3)])
 
 @dataclass(frozen=True)
 class Measured:
-    """An engine whose measurements are known.
-
-    Attributes
-    ----------
-    asked
-        Cards, cluster and earlier windows that were given, measurement by measurement.
-    """
+    """An engine whose measurements are known."""
 
     rest: Any
     measurements: Iterator[Measurement]
     cards: Mapping[str, str] = field(default_factory=dict)
     tell: Callable[[str], None] = print
+    # Cards, cluster and earlier windows that were given, measurement by measurement.
     asked: list[Any] = field(default_factory=list)
 
     def measure(self, job: str, seconds: float, **given: Any) -> Measurement:

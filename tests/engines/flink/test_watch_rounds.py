@@ -46,37 +46,22 @@ DAY = 86_400.0
 
 @dataclass
 class Scene:
-    """A job of one operator that is watched: its cluster, what measures it, and what moves it.
-
-    Attributes
-    ----------
-    offered
-        Tuples/s that arrive.
-    factors
-        Layout → what the model predicts, relative to what it carries. While the job is held back,
-        predictions are scaled to its rate, and the model may contradict that.
-    reports
-        Whether its sources report what waits for them.
-    takes
-        Seconds that a measurement takes.
-    broken
-        Raised by the next looks; then by measurements and moves, for as long as they are there.
-    ends
-        What comes of its moves.
-    lasting
-        Layout → what it sustains, as a multiple of what its sources read; 1 for the others.
-    """
+    """A job of one operator that is watched: its cluster, what measures it, and what moves it."""
 
     log: WatchLog
     carries: Mapping[str, float] = field(default_factory=lambda: CARRIES)
-    offered: float | Callable[[float], float] = 50.0
+    offered: float | Callable[[float], float] = 50.0  # tuples/s that arrive
+    # Layout → what the model predicts, relative to what it carries. While the job is held back,
+    # predictions are scaled to its rate, and the model may contradict that.
     factors: Mapping[str, float] = field(default_factory=dict)
-    reports: bool = False
-    takes: float = 0.0
+    reports: bool = False  # whether its sources report what waits for them
+    takes: float = 0.0  # seconds that a measurement takes
+    # Raised by the next looks; then by measurements and moves, for as long as they are there.
     broken: list[Exception] = field(default_factory=list)
     unmeasured: Exception | None = None
     unmoved: Exception | None = None
-    ends: str = MOVED
+    ends: str = MOVED  # what comes of its moves
+    # Layout → what it sustains, as a multiple of what its sources read; 1 for the others.
     lasting: Mapping[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     where: str = ONE
