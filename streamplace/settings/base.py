@@ -25,15 +25,13 @@ class FieldKind:
     form: Literal["one", "several", "flag", "file"] = "one"
     given: OptionField | None = None  # how the field is given, other than in Python
 
-    def option(
-        self, flag: str, help: str, group: str = WHAT, *, key: str = "", python: bool = True
-    ) -> Self:
+    def option(self, flag: str, help: str, group: str = WHAT, *, key: str = "") -> Self:
         """Values of this kind, given as an option or in a settings file."""
-        return replace(self, given=OptionField(flag, help, group, key, python))
+        return replace(self, given=OptionField(flag, help, group, key))
 
-    def key(self, help: str, name: str = "", *, python: bool = True) -> Self:
+    def key(self, help: str, name: str = "") -> Self:
         """Values of this kind, given in a settings file."""
-        return self.option("", help, key=name, python=python)
+        return self.option("", help, key=name)
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
         schema = core_schema.no_info_plain_validator_function(self.convert)
@@ -89,12 +87,6 @@ class VerbSettings(BaseModel):
     def kind(cls, name: str) -> FieldKind:
         """Kind of a field."""
         return next(mark for mark in cls.model_fields[name].metadata if isinstance(mark, FieldKind))
-
-    @classmethod
-    def keywords(cls) -> set[str]:
-        """Fields that are keywords of the function of the verb."""
-        options = cls.options()
-        return {name for name in cls.model_fields if name not in options or options[name].python}
 
     @property
     def given(self) -> Mapping[str, Any]:

@@ -54,7 +54,6 @@ class CompareSettings(AtRates, OfDataSet, OnDevices, UnderRules, SearchLimits):
             "--dry-run",
             "Try some graphs, and print the number of placements and an estimate of their time.",
             HOW_LONG,
-            python=False,
         ),
     ] = False
 

@@ -144,13 +144,6 @@ def placer_of(placer: "str | Placer", weights: FilePath | None = None) -> "Place
     return with_weights(chosen, Path(weights))
 
 
-def seed_of(seed: int) -> int:
-    """Convert a seed to a plain integer."""
-    if isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0:
-        return int(seed)
-    raise wrong("seed", seed, "a whole number, 0 or more")
-
-
 def path_of(argument: str, path: FilePath) -> Path:
     """Path of a file or folder."""
     if is_path(path):

@@ -15,7 +15,6 @@ class OptionField:
     help: str
     group: str = WHAT
     key: str = ""  # in a settings file, if it is not the name of the field
-    python: bool = True  # whether the function of the verb has a keyword for it
 
     @property
     def words(self) -> list[str]:

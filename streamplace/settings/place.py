@@ -59,34 +59,26 @@ class PlaceSettings(
     relocation: Annotated[Relocation | None, RELOCATION] = None
     present: Annotated[
         Placement | None,
-        PRESENT.key(
-            "Current placement: the objective includes the cost of moving.", "from", python=False
-        ),
+        PRESENT.key("Current placement: the objective includes the cost of moving.", "from"),
     ] = None
     passes: Annotated[
         float | None,
         number(0, inf, "a number above 0").key(
-            "Passes until the next change, which share the cost of moving.", python=False
+            "Passes until the next change, which share the cost of moving."
         ),
     ] = None
     startup: Annotated[
         float | None,
-        TIME.key(
-            "Time that a moved operator takes to start, if the problem has none.", python=False
-        ),
+        TIME.key("Time that a moved operator takes to start, if the problem has none."),
     ] = None
     split: Annotated[
         str | None,
-        TEXT.option("--split", "Use only the graphs of this split, such as test.", python=False),
+        TEXT.option("--split", "Use only the graphs of this split, such as test."),
     ] = None
-    limit: Annotated[int | None, COUNT.key("Place only the first graphs.", python=False)] = None
-    jobs: Annotated[int | None, COUNT.key("Processes; one per core.", python=False)] = None
-    on: Annotated[
-        str | None, TEXT.key("Compute on Ray: 'ray', 'auto' or an address.", python=False)
-    ] = None
-    dry_run: Annotated[
-        bool, FLAG.key("Try some graphs, and estimate the time of all.", python=False)
-    ] = False
+    limit: Annotated[int | None, COUNT.key("Place only the first graphs.")] = None
+    jobs: Annotated[int | None, COUNT.key("Processes; one per core.")] = None
+    on: Annotated[str | None, TEXT.key("Compute on Ray: 'ray', 'auto' or an address.")] = None
+    dry_run: Annotated[bool, FLAG.key("Try some graphs, and estimate the time of all.")] = False
 
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""

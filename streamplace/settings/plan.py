@@ -168,7 +168,6 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         FLAG.option(
             "--schedule",
             "Find the cheapest sequence of plans for --trace, and a bound for every controller.",
-            python=False,
         ),
     ] = False
     policies: Annotated[
@@ -184,11 +183,11 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         float, Field(validate_default=True), TIME.key("Time between two decisions.")
     ] = "5 min"  # type: ignore[assignment]
     terms: Annotated[MoveTerms | None, FieldKind(_terms)] = None
-    move_price: Annotated[
-        float, TIME.key("Price of a move, as time of running both plans.", python=False)
-    ] = 1800.0
-    lag: Annotated[float, TIME.key("Time by which tuples may be late.", python=False)] = 60.0
-    restart: Annotated[float, TIME.key("Time for which a move stops the job.", python=False)] = 5.0
+    move_price: Annotated[float, TIME.key("Price of a move, as time of running both plans.")] = (
+        1800.0
+    )
+    lag: Annotated[float, TIME.key("Time by which tuples may be late.")] = 60.0
+    restart: Annotated[float, TIME.key("Time for which a move stops the job.")] = 5.0
     offers: Offered = None
     cluster: Annotated[
         Cluster | None,
@@ -220,7 +219,6 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
             "--keep",
             "Keep the parallelism of this operator, as of one whose program sets it. May be "
             "repeated.",
-            python=False,
         ),
     ] = ()
     budget: Annotated[

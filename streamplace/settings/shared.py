@@ -79,19 +79,15 @@ class OnDevices(VerbSettings):
     ] = None
     devices: Annotated[
         int | None,
-        COUNT.option("--devices", "Number of equal devices d0…  [default: 5]", WHERE, python=False),
+        COUNT.option("--devices", "Number of equal devices d0…  [default: 5]", WHERE),
     ] = None
     mips: Annotated[
         str | None,
-        QUANTITY.option(
-            "--mips", "Speed of every device.  [default: 2500 MIPS]", WHERE, python=False
-        ),
+        QUANTITY.option("--mips", "Speed of every device.  [default: 2500 MIPS]", WHERE),
     ] = None
     bandwidth: Annotated[
         str | None,
-        QUANTITY.option(
-            "--bandwidth", "Bandwidth of every link.  [default: 1000 Mbps]", WHERE, python=False
-        ),
+        QUANTITY.option("--bandwidth", "Bandwidth of every link.  [default: 1000 Mbps]", WHERE),
     ] = None
 
     def check(self) -> None:
@@ -131,7 +127,6 @@ class WhatIfs(VerbSettings):
             "--set",
             "What if: set a number of the graph, as in kafka.rate=100k or "
             "'parse->sink.selectivity=0.5'. May be repeated.",
-            python=False,
         ),
     ] = ()
     scale: Annotated[
@@ -139,7 +134,6 @@ class WhatIfs(VerbSettings):
         texts("OPERATOR=FACTOR").option(
             "--scale",
             "What if: multiply the CPU per tuple of an operator, as in enrich=2. May be repeated.",
-            python=False,
         ),
     ] = ()
 
@@ -188,7 +182,6 @@ class SearchLimits(VerbSettings):
             "--evaluations",
             "Maximum number of steps of the search. Results then do not depend on the machine.",
             HOW_LONG,
-            python=False,
         ),
     ] = None
     seed: Annotated[

@@ -45,7 +45,6 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
             "--from",
             "The current placement: lists the moves, their time, and when they pay off.",
             key="from",
-            python=False,
         ),
     ] = None
     startup: Annotated[
@@ -55,7 +54,6 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
             "Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
             "not specify it.",
             HOW_LONG,
-            python=False,
         ),
     ] = None
     preset: Annotated[
@@ -64,7 +62,6 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
             "--preset",
             "Simulate one pass by the rules of a paper (short for --objective "
             "makespan:preset=NAME).",
-            python=False,
         ),
     ] = None
     engine: Annotated[
@@ -72,7 +69,6 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
         FLAG.option(
             "--engine",
             "Also simulate with queues, which gives latencies and transients.",
-            python=False,
         ),
     ] = False
     duration: Annotated[

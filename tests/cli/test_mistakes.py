@@ -171,7 +171,7 @@ def test_a_mistake_is_answered_with_a_remedy(refusal: Callable, line: str, answe
 def test_what_place_prints_for_machines_is_a_placement(
     run: Callable, graph: str, objective: str
 ) -> None:
-    """For simulate, draw and export, which answer as for the file that -o writes."""
+    """For simulate, which answers as for the file that -o writes."""
     asked = ("place", graph, "--objective", objective, "--evaluations", "50", "-o", "p.json")
     Path("printed.json").write_text(run(*asked, "--json").out)
     answers = [
@@ -179,12 +179,6 @@ def test_what_place_prints_for_machines_is_a_placement(
         for name in ("p.json", "printed.json")
     ]
     assert answers[0] == answers[1] != ""
-    assert run("draw", graph, "printed.json", "-o", "drawing.svg").status == 0
-    exported = [
-        run("export", name, "--graph", graph, "--to", "csv").out
-        for name in ("p.json", "printed.json")
-    ]
-    assert exported[0] == exported[1] != ""
 
 
 def test_a_wrong_model_is_told_before_missing_packages(
