@@ -51,11 +51,11 @@ class MoveTerms:
     price: float = 1800.0
     # Seconds from a decision until the machines of the new plan are ready; both plans cost.
     delay: float = 60.0
-    outage: float = 5.0  # seconds for which the job then stands still
+    interruption: float = 5.0  # seconds for which the job then stands still
     lag: float = 60.0  # seconds that tuples may be late
 
     def __post_init__(self) -> None:
-        for name in ("price", "delay", "outage", "lag"):
+        for name in ("price", "delay", "interruption", "lag"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise SettingError(f"{name} is {value:g} s; it must be 0 or more")

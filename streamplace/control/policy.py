@@ -20,7 +20,7 @@ class PlanChoice:
     price: Floats  # [K, K] of a move between two plans, in money
     seconds: float  # between two decisions
     delay: float  # seconds until a move stops the job
-    outage: float  # seconds for which it does
+    interruption: float  # seconds for which it does
     lag: float  # seconds that tuples may be late
 
     def __len__(self) -> int:

@@ -1,8 +1,8 @@
 """Replays: a policy decides along a trace, and a queue says how late tuples become.
 
 All that arrives waits in one queue, which the running plan empties at its capacity. Moves take
-their time: after the delay the job stands still for the outage, then the new plan runs. Both plans
-cost while a move is under way.
+their time: after the delay the job stands still for the interruption, then the new plan runs. Both
+plans cost while a move is under way.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     terms = day.terms
     cost, price = frozen(day.cost.copy()), frozen(day.price.copy())
     capacity = frozen(day.rated_capacity.copy())
-    choice = PlanChoice(cost, price, day.slots.seconds, terms.delay, terms.outage, terms.lag)
+    choice = PlanChoice(cost, price, day.slots.seconds, terms.delay, terms.interruption, terms.lag)
     policy, run = make(choice), _Run(day)
     for slot in range(len(day.slots)):
         run.pass_slot(slot)
@@ -91,7 +91,7 @@ class _Run:
         if self.is_moving or target == self.level:
             return
         self._target = target
-        self._ready, self._down = self.day.terms.delay, self.day.terms.outage
+        self._ready, self._down = self.day.terms.delay, self.day.terms.interruption
         self.moves += 1
         self.move_cost += float(self.day.price[self.level, target])
 

@@ -41,7 +41,7 @@ def cheapest_levels(day: ControlDay) -> Ints:
     """Plan of each slot [T] such that costs and moves together are least.
 
     A plan must carry every slot in which it runs; one to which the job has just moved must also
-    work off what waited during the outage before the slot ends.
+    work off what waited during the interruption before the slot ends.
     """
     stay, come = _slot_costs(day)
     best = stay[0].copy()
@@ -62,7 +62,7 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
     """[T, K] cost of each slot on each plan, if it ran before and if the job moves to it now."""
     cost = np.broadcast_to(day.cost * day.hours, day.carried.shape)
     stay = np.where(day.carries, cost, np.inf)
-    left = max(0.0, 1 - day.terms.outage / day.slots.seconds)
+    left = max(0.0, 1 - day.terms.interruption / day.slots.seconds)
     rested = day.rated * left >= 1 - TOLERANCE
     rested[:, -1] |= ~rested.any(axis=1)
     return stay, np.where(rested, cost, np.inf)

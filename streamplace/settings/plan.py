@@ -251,7 +251,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         """What a move takes."""
         from streamplace.control.day import MoveTerms
 
-        given = MoveTerms(self.move_price, outage=self.restart, lag=self.lag)
+        given = MoveTerms(self.move_price, interruption=self.restart, lag=self.lag)
         return given if self.terms is None else self.terms
 
     def of_plans(self) -> "PlanSettings":

@@ -72,7 +72,7 @@ rates = st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1
 @given(rates, st.sampled_from([0.0, 600.0, 7200.0, 40_000.0]))
 def test_no_sequence_of_plans_costs_less(values: list[float], price: float) -> None:
     """Nor is any below the bound, for which plans are as cheap as their rates are high."""
-    day = day_of(np.array(values), MoveTerms(price=price, outage=0.0, lag=0.0))
+    day = day_of(np.array(values), MoveTerms(price=price, interruption=0.0, lag=0.0))
     least = min(every_cost(day))
     assert day.total(cheapest_levels(day)) == pytest.approx(least)
     assert lower_bound(day) <= least * (1 + 1e-9)
@@ -87,7 +87,7 @@ def test_the_lag_counts_once_in_a_long_window() -> None:
 def test_a_plan_that_has_just_started_also_works_off_what_waited() -> None:
     """20 of 20 tuples/s leave nothing for a restart of ten minutes, so it moves an hour before."""
     values = np.array([10.0] * 5 + [20.0] * 2)
-    levels = cheapest_levels(day_of(values, MoveTerms(price=0.0, outage=600.0)))
+    levels = cheapest_levels(day_of(values, MoveTerms(price=0.0, interruption=600.0)))
     assert levels.tolist() == [0] * 4 + [1] * 3
 
 
@@ -160,7 +160,7 @@ def test_flinks_rule_goes_down_where_catching_up_is_also_possible(
 
 def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     """A move after the first slot: a minute of both plans, then half a minute of standstill."""
-    terms = MoveTerms(price=HOUR, delay=60.0, outage=30.0, lag=10.0)
+    terms = MoveTerms(price=HOUR, delay=60.0, interruption=30.0, lag=10.0)
     found = replay(day_of(np.full(4, 10.0), terms, 300.0), "up", lambda _: Always(1))
     assert found.moves == 1
     assert found.machine_cost == pytest.approx((390 * 1.0 + 900 * 2.0) / HOUR)
@@ -218,7 +218,7 @@ def test_each_policy_is_replayed_once(policies: str | list[str], names: list[str
 
 def test_until_its_machines_are_ready_the_plan_before_works() -> None:
     """A policy that goes down in time costs less than if the bound did not know this."""
-    terms = MoveTerms(price=0.0, delay=60.0, outage=5.0, lag=32.0)
+    terms = MoveTerms(price=0.0, delay=60.0, interruption=5.0, lag=32.0)
     day = day_of(np.array([19.0, 12.9, 5.0, 5.0]), terms, 150.0)
     least, moved = (np.ceil(bound - 1e-9) for bound in (day.least, day.least_moved))
     day = replace(day, least=least, least_moved=moved)
@@ -331,9 +331,9 @@ def played(
 
     Every rate is known when its slot begins, as the ratio assumes.
     """
-    terms = MoveTerms(price=price, delay=0.0, outage=0.0, lag=0.0)
+    terms = MoveTerms(price=price, delay=0.0, interruption=0.0, lag=0.0)
     plans = day_of(CAPACITIES, terms, costs=costs)
-    choice = PlanChoice(plans.cost, plans.price, HOUR, terms.delay, terms.outage, terms.lag)
+    choice = PlanChoice(plans.cost, plans.price, HOUR, terms.delay, terms.interruption, terms.lag)
     chooser = cast("Any", POLICIES["work-function"].make(choice))
     after = chooser._forecast.after
     chooser._forecast.after = lambda rate: np.concatenate(([rate], after(rate)[1:]))

@@ -46,7 +46,7 @@ class WorkFunctionPolicy:
 
     def __init__(self, plans: PlanChoice) -> None:
         self._plans = plans
-        self._forecast = NeedForecast(plans.seconds, max(0.0, plans.lag - plans.outage))
+        self._forecast = NeedForecast(plans.seconds, max(0.0, plans.lag - plans.interruption))
         self._hours = plans.seconds / 3600.0
         self._lengths = self._period_hours()
         self._work: Floats | None = None

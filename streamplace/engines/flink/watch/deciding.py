@@ -421,7 +421,7 @@ class RateJudge:
         terms, costs = self.terms, np.array(cost)
         price = terms.price / HOUR * (costs[:, None] + costs[None, :]) / 2
         np.fill_diagonal(price, 0.0)
-        return PlanChoice(costs, price, self.seconds, terms.delay, terms.outage, terms.lag)
+        return PlanChoice(costs, price, self.seconds, terms.delay, terms.interruption, terms.lag)
 
 
 def _observation(past: WatchRound, now: WatchRound, at: float) -> SlotObservation:
