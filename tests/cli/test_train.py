@@ -1,7 +1,6 @@
 import itertools
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -43,22 +42,6 @@ def data(run: Callable, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(PLACERS, "_found", {**PLACERS._found, "stub": placer})
     assert run("generate", "branched", *SIZE, "-o", "b.jsonl").status == 0
     return "b.jsonl"
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the first test that needs a trained stub leaves it to the others."""
-    return tmp_path_factory.mktemp("trained") / "made"
-
-
-@pytest.fixture
-def weights(run: Callable, data: str, kept: Path) -> str:
-    """Weights of a stub that was trained for an epoch."""
-    if not kept.exists():
-        assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
-        Path("made").rename(kept)
-    shutil.copytree(kept, "made")
-    return "made/best.safetensors"
 
 
 def test_json_says_what_training_came_to(run: Callable, data: str) -> None:
@@ -191,7 +174,8 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
     assert list(found.tensors) == ["weight"]
 
 
-def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weights: str) -> None:
+def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str) -> None:
+    assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "holds a run already; continue it with --resume" in again.err
     Path("five.toml").write_text("limit = 5\n")
@@ -203,11 +187,6 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
     begun = run(*STUB, "--out", "begun", "--epochs", "1", "--resume")  # never stopped before
     assert begun.status == 0
     assert Path("begun/best.safetensors").exists()
-
-
-def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
-    answer = run("place", graph, "--placer", f"stub:weights={weights}", "--json")
-    assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(

@@ -347,21 +347,15 @@ class Guards:
         for hours in self.quiet:
             if hour in hours:
                 return f"nothing is moved between {hours}"
-        if (left := self.pause(failures) - since_move) > 0:
+        pause = self.least_seconds  # it doubles with each move that has brought nothing
+        if failures:
+            pause = min(DAY_SECONDS, max(pause, BACKOFF_SECONDS) * 2.0 ** min(failures, 9))
+        if (left := pause - since_move) > 0:
             return f"the last move is too recent (for {duration(left)} more)"
         is_down = choice.target is not None and choice.target.machines < machines
         if is_down and watched < self.least_seconds:
             return f"it has been watched for {duration(watched)} only"
         return ""
-
-    def pause(self, failures: int) -> float:
-        """Seconds from one move to the next, after so many that have brought nothing."""
-        if not failures:
-            return self.least_seconds
-        return min(
-            DAY_SECONDS,
-            max(self.least_seconds, BACKOFF_SECONDS) * 2.0 ** min(failures, 9),
-        )
 
 
 @dataclass(slots=True)
