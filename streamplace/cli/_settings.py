@@ -20,8 +20,8 @@ SIMULATED = (
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def settings_of(model: type[VerbSettings], *, file: bool = True) -> Decorator:
-    """Options of the fields, and ``--settings`` if a file has them too, passed on as ``asked``."""
+def settings_of(model: type[VerbSettings]) -> Decorator:
+    """Options of the fields, and ``--settings`` if some have none, passed on as ``asked``."""
     options = model.options()
     flags = {name: option for name, option in options.items() if option.flag}
     keys = sorted(
@@ -51,7 +51,7 @@ def settings_of(model: type[VerbSettings], *, file: bool = True) -> Decorator:
             help=f"TOML file of options and of {', '.join(keys)}.",
         )
         generated = [_option(model, name) for name in flags]
-        added = (from_file, *reversed(generated)) if file else reversed(generated)
+        added = (from_file, *reversed(generated)) if keys else reversed(generated)
         made: Any = wrapper
         made.__name__, made.__doc__ = function.__name__, function.__doc__
         made.__click_params__ = getattr(function, "__click_params__", [])

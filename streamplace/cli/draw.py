@@ -19,7 +19,7 @@ class DrawSettings(ObjectiveSettings, OnDevices):
 @verb("draw", "", "draw graph.json placement.json -o placement.svg")
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1)
-@settings_of(DrawSettings, file=False)
+@settings_of(DrawSettings)
 @common("File to write: a drawing (.svg, .png or .pdf), or a report (.html).")
 def command(
     graph: Path,

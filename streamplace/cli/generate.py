@@ -91,7 +91,7 @@ class InShards(VerbSettings):
     "generate recipe recipe.toml -o graphs.jsonl.gz",
 )
 @click.argument("file", type=FILE)
-@settings_of(InShards, file=False)
+@settings_of(InShards)
 @common(WHERE)
 def recipe(file: Path, asked: InShards, as_json: bool, output: Path | None) -> None:
     """Generate the data set that the TOML file FILE describes, with the seed that it names."""
@@ -110,7 +110,7 @@ def _family_command(family: "Family") -> click.Command:
         _write(family.name, parameters, seed, output, as_json, asked)
 
     run.__doc__ = family.summary
-    shards = settings_of(InShards, file=False)
+    shards = settings_of(InShards)
     example = EXAMPLES.get(family.name) or _example(family)
     made = verb(family.name, family.summary, example)(shards(SEED(common(WHERE)(run))))
     for option in options(family.parameters):
