@@ -14,7 +14,6 @@ import click
 
 from streamplace.model.messages import counted as counted
 from streamplace.model.messages import printable
-from streamplace.progress import Ticker as Ticker
 from streamplace.progress import heartbeat
 from streamplace.progress import progress as progress
 from streamplace.progress import waiting as spinner
@@ -127,13 +126,9 @@ def print_report(report: "Report") -> None:
     """Print the sentences and tables of a report; its details with ``-v`` only."""
     from streamplace.display.console import print_parts
 
-    print_parts(console(), report.all_parts if is_verbose() else report.main_parts)
-
-
-def is_verbose() -> bool:
-    """Whether the running command was given ``-v``."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(VERBOSE))
+    is_verbose = context is not None and context.meta.get(VERBOSE)
+    print_parts(console(), report.all_parts if is_verbose else report.main_parts)
 
 
 def with_command(
@@ -167,15 +162,6 @@ def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:
     from streamplace.display.report import Report, Sheet
 
     print_report(Report((Sheet(tuple(head), tuple(map(tuple, rows))),)))
-
-
-def print_about(graph: "StreamGraph") -> None:
-    """Print what operators do with ``-v``, if they are described."""
-    from streamplace.display.report import Detail, Report
-    from streamplace.display.sheets import operators_sheet
-
-    if any(graph.operators.about):
-        print_report(Report((Detail(operators_sheet(graph.operators)),)))
 
 
 def say_doubts(graph: "StreamGraph") -> None:

@@ -1,6 +1,5 @@
 """``streamplace flink``: measurement, placement and checks of jobs on a running Flink."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from streamplace.cli._options import (
     writes,
 )
 from streamplace.cli._output import (
-    print_about,
     print_file,
     print_json,
     print_line,
@@ -31,7 +29,7 @@ from streamplace.cli._output import (
     say_written,
     waiting,
 )
-from streamplace.cli._process import hung_up
+from streamplace.cli._process import interruptible
 from streamplace.cli._settings import settings_of
 from streamplace.model.messages import counted
 from streamplace.settings.flink import (
@@ -96,29 +94,23 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     The devices are called dev-0, dev-1, …. Each takes about 250 MB of memory. When a TaskManager
     ends, the cluster ends, unless --keep is given.
     """
-    import signal
-
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.local.session import check_port, local_cluster
 
     if port is not None:
         check_port(port)
     flink = find_flink(flink_home)
-    for one in (signal.SIGINT, signal.SIGTERM):  # shells let background jobs ignore SIGINT
-        signal.signal(one, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which is what nohup asks for
-        signal.signal(signal.SIGHUP, hung_up)
     try:
-        say(f"starting Flink {flink.version} with {devices} TaskManagers")
-        with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
-            print_line(cluster.url)
-            for device in cluster.devices if keep else ():
-                say(f"TaskManager {device} is process {cluster.processes[device].pid}")
-            say("ready; Ctrl-C stops it")
-            cluster.watch(say if keep else None)
+        with interruptible():
+            say(f"starting Flink {flink.version} with {devices} TaskManagers")
+            with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
+                print_line(cluster.url)
+                for device in cluster.devices if keep else ():
+                    say(f"TaskManager {device} is process {cluster.processes[device].pid}")
+                say("ready; Ctrl-C stops it")
+                cluster.watch(say if keep else None)
     except KeyboardInterrupt:
-        with suppress(OSError):  # the terminal was closed
-            say("stopped")
+        say("stopped")
 
 
 @verb(
@@ -231,6 +223,8 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     command prints what it could not measure, and compares the model's prediction for the current
     placement with the measured rate.
     """
+    from streamplace.display.report import Detail, Report
+    from streamplace.display.sheets import operators_sheet
     from streamplace.engines.flink.measure.graph import measured_graph
     from streamplace.engines.flink.measure.steady import steady_profile
     from streamplace.engines.flink.rest.client import only_job
@@ -252,7 +246,8 @@ def profile_(asked: FlinkProfileSettings, output: Path | None, as_json: bool) ->
     else:
         where = "" if output is None else f" → {output}"
         say(f"{graph.n_operators} operators, {digits(graph.source_rate, 6)} tuples/s{where}")
-        print_about(graph)
+        if any(graph.operators.about):
+            print_report(Report((Detail(operators_sheet(graph.operators)),)))
     _tell(seen, graph)
 
 
