@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from planning_cases import pipeline
 
-from streamplace import plan
+from streamplace import Offer, plan
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
 from streamplace.planning.result import FILES
@@ -38,7 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_graph(pipeline(), tmp_path / "graph.json")
     (tmp_path / "offers.toml").write_text(OFFERS)
     (tmp_path / "one.toml").write_text("jobs = 1\n")
-    (tmp_path / "trusting.toml").write_text("trust-profile = true\n")
     return tmp_path
 
 
@@ -116,25 +115,9 @@ def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Cal
     assert "The plan does not carry the largest rates of" in text
 
 
-def test_a_graph_that_contradicts_its_measurement_is_refused(folder: Path, run: Callable) -> None:
-    """It is planned when it is trusted; where the model is off by less, that is told."""
-
-    def planned(error: float, *options: str) -> Any:
-        facts = {"consistency error": error, "cpu of a": "from busy time"}
-        write_graph(replace(pipeline(), attributes=facts), folder / "graph.json")
-        asked = ("--rate", "500", "--offers", "offers.toml", "--evaluations", "2000")
-        return run("plan", "graph.json", *asked, *options)
-
-    refused = planned(0.6)
-    assert refused.status == 2
-    assert "use the profile nevertheless with trust-profile" in refused.err
-    for answer in (planned(0.6, "--settings", "trusting.toml"), planned(0.2)):
-        assert answer.status == 0
-        told = [line for line in answer.err.splitlines() if line.startswith(("warning", "note"))]
-        assert told[0].startswith("warning: the model is off by +")
-        assert told[1] == "note: cpu of a: from busy time"
+def test_a_graph_that_contradicts_its_measurement_is_refused() -> None:
     with pytest.raises(ProblemError, match="the model is off by"):
-        plan(replace(pipeline(), attributes={"consistency error": 0.6}), offers="offers.toml")
+        plan(replace(pipeline(), attributes={"consistency error": 0.6}), offers=[Offer("a", 1.0)])
 
 
 def svg_words(path: Path) -> str:
