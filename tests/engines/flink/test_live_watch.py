@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,9 +20,15 @@ from streamplace.io.store import Store
 from streamplace.io.watches import read_records
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
-ROUNDS = 20_000
-"""Of work per tuple, which take about 20 microseconds."""
 SPREAD = {"src": ["dev-0"], "work": ["dev-0", "dev-1", "dev-2"]}
+GRAPH = {
+    "name": "watched",
+    "operators": [
+        {"name": "src", "rate": 100, "payload": 100},
+        {"name": "work", "rounds": 20_000, "parallelism": 3},  # 20 microseconds per tuple
+    ],
+    "streams": [{"from": "src", "to": "work", "partitioning": "rebalance"}],
+}
 COLD = """
 import dataclasses
 from streamplace.settings.flink import FlinkWatchSettings
@@ -34,11 +40,6 @@ from streamplace.__main__ import main
 main()
 """
 """The command line, without the minutes until a job is warm."""
-
-
-def command(*arguments: str) -> list[str]:
-    """Command line of a watch that accepts a job that is not warm."""
-    return [sys.executable, "-c", COLD, "flink", "watch", *arguments]
 
 
 @contextmanager
@@ -54,42 +55,25 @@ def watching(line: Sequence[str], told: Path) -> Iterator[subprocess.Popen[bytes
             process.wait()
 
 
-def await_words(told: Path, words: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+def await_words(told: Path, words: str) -> None:
     """Wait until a watch has told something."""
     deadline = time.monotonic() + 240
     while words not in told.read_text():
         assert time.monotonic() < deadline, told.read_text()
-        meanwhile()
         time.sleep(0.02)
-
-
-def job_of(
-    jar: Path, rate: float, rounds: int, parallelism: int, partitioning: str = "rebalance"
-) -> Program:
-    """A source, and work on what it sends."""
-    work = {"name": "work", "rounds": rounds, "parallelism": parallelism}
-    graph = {
-        "name": "watched",
-        "operators": [{"name": "src", "rate": rate, "payload": 100}, work],
-        "streams": [{"from": "src", "to": "work", "partitioning": partitioning}],
-    }
-    return Program(jar, "GraphJob", [json.dumps(graph)])
-
-
-def acting(rest: Rest, flink: Flink, saved: Path, *more: str) -> list[str]:
-    """Command line of a watch that moves a job when that pays."""
-    options = ["--apply", "--policy", "ds2", "--every", "10", *more]
-    home = str(flink.home)
-    given = settings_file(saved.parent, seconds=2, least_time=0, flink_home=home)
-    return command("--rest", rest.url, *options, "--savepoints", saved.as_uri(), *given)
 
 
 def test_a_watch_that_is_killed_in_a_move_finishes_it_once(
     rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
     """A job that needs one TaskManager leaves the others; the next watch finds the journal."""
-    job = apply(rest, flink, job_of(graph_jar, 100, ROUNDS, 3), Layout(SPREAD))
-    line = acting(rest, flink, tmp_path / "saved")
+    program = Program(graph_jar, "GraphJob", [json.dumps(GRAPH)])
+    job = apply(rest, flink, program, Layout(SPREAD))
+    line = [
+        *(sys.executable, "-c", COLD, "flink", "watch", "--rest", rest.url, "--apply"),
+        *("--policy", "ds2", "--every", "10", "--savepoints", (tmp_path / "saved").as_uri()),
+        *settings_file(tmp_path, seconds=2, least_time=0, flink_home=str(flink.home)),
+    ]
     first, second = tmp_path / "first", tmp_path / "second"
     with watching(line, first):
         await_words(first, "stopping job")
