@@ -13,8 +13,6 @@ from streamplace.display.report import duration
 if TYPE_CHECKING:
     from streamplace.evaluate.scan import Estimate
 
-SOME_FAILED = 1
-"""Exit status of a command that failed for some graphs."""
 MOST_NAMED = 20
 
 
@@ -45,11 +43,11 @@ class FailedGraphs:
 
     @property
     def status(self) -> int:
-        """Exit status; also prints the number of failed graphs, if any."""
+        """Exit status: 1 if some failed, whose number is printed."""
         if not self.graphs:
             return 0
         say(f"{counted(len(self.graphs), 'graph')} failed")
-        return SOME_FAILED
+        return 1
 
 
 def print_estimate(estimate: "Estimate", as_json: bool) -> None:

@@ -26,8 +26,6 @@ MOST_LINES = 12
 """Most lines about epochs without a terminal."""
 SILENT_S = 60.0
 """Seconds after which a long epoch logs its step."""
-RECENT = 5
-"""Number of last epochs whose times predict the others'."""
 
 
 class Display(TrainingProgress):
@@ -63,10 +61,10 @@ class Display(TrainingProgress):
 
 
 def _time_left(history: "History", epochs: int) -> str:
-    """Estimate the remaining time for all epochs from the last ones."""
-    left = epochs - len(history.epochs)
-    last = [epoch.seconds for epoch in history.epochs[-RECENT:]]
-    return f", about {duration(ceil(left * sum(last) / len(last)))} left" if left else ""
+    """Estimate the remaining time from the mean of the epochs so far."""
+    done = [epoch.seconds for epoch in history.epochs]
+    left = epochs - len(done)
+    return f", about {duration(ceil(left * sum(done) / len(done)))} left" if left else ""
 
 
 def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]:
