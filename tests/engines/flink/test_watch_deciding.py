@@ -121,11 +121,6 @@ def test_what_was_measured_replaces_what_was_predicted() -> None:
     assert others[0].carries == pytest.approx((77.6, 80.0, 82.4))
 
 
-def test_of_cpu_that_was_not_measured_no_prediction_is_sure() -> None:
-    one = replace(A, is_counted=False)
-    assert (one.sure, tried(one, 80).sure) == (0.0, pytest.approx(77.6))
-
-
 @pytest.mark.parametrize(
     ("facts", "rate"),
     [
@@ -205,14 +200,12 @@ OFFICE = Guards(300.0, (QuietHours.of("08:00-18:00"),))
         (OFFICE, {}, UP, "nothing is moved between 08:00 and 18:00"),
         (OFFICE, {"since_move": 100.0}, BACK, ""),  # a try ends when it is measured
         (Guards(), {"since_move": 100.0}, UP, "the last move is too recent (for 3 min 20 s more)"),
-        (Guards(0.0), {"since_move": 100.0}, UP, ""),
         # moves that have brought nothing are followed by longer and longer pauses
         (Guards(0.0), {"since_move": 599.0, "failures": 1}, UP, "too recent (for 1 s more)"),
         (Guards(0.0), {"since_move": 601.0, "failures": 1}, UP, ""),
         (Guards(0.0), {"since_move": 80_000.0, "failures": 20}, UP, "too recent"),
         (Guards(0.0), {"since_move": 86_401.0, "failures": 20}, UP, ""),
         (Guards(), {"watched": 60.0}, DOWN, "it has been watched for 1 min only"),
-        (Guards(), {"watched": 60.0}, UP, ""),
     ],
 )
 def test_guards_say_why_nothing_is_moved(
