@@ -11,7 +11,6 @@ from lazy_flink import (
     OFFERS,
     SETTINGS,
     Shop,
-    ShopFlink,
     Vertex,
     advised,
     rates,
@@ -34,21 +33,10 @@ def program_plan(splitters: int) -> PlannedProgram:
     return PlannedProgram({"v1": "split"}, {"v1": splitters}, set())
 
 
-@pytest.fixture
-def usual_flink(shop: Shop) -> ShopFlink:
-    """The cluster of the job on which there is usual advice."""
-    return shop()
-
-
-@pytest.fixture
-def usual(usual_flink: ShopFlink) -> Advice:
-    """Advice on twice the rate of the job, with the usual offers."""
-    return advised(usual_flink)
-
-
-def test_advice_is_the_truth(usual: Advice) -> None:
+def test_advice_is_the_truth_and_changes_nothing(shop: Shop) -> None:
     """Rate, CPU, key groups, today's cost, the plan's and its bound, and what changing takes."""
-    advice = usual
+    flink = shop()
+    advice = advised(flink)
     assert advice.flow.rate == pytest.approx(100)
     assert advice.flow.offered == pytest.approx(100)
     assert advice.rate == pytest.approx(200)
@@ -68,6 +56,9 @@ def test_advice_is_the_truth(usual: Advice) -> None:
     assert advice.catch_up == pytest.approx(
         advice.interruption * 200 / (advice.plan.at_least - 200)
     )
+    assert all(request.startswith("GET ") for request, _ in flink.asked)
+    for path, most in {"/jobs/job/plan": 1, "/jobs/job/checkpoints": 1, "/taskmanagers": 3}.items():
+        assert flink.requests("GET").count(path) <= most
 
 
 def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
@@ -84,15 +75,6 @@ def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
     assert advised(shop(groups=("a", "a", "b")), machines=offers).plan.slots.shared == 1
 
 
-def test_advice_reads_and_changes_nothing(usual: Advice, usual_flink: ShopFlink) -> None:
-    """Everything that is asked is asked by GET, and what does not change only a few times."""
-    flink = usual_flink
-    assert all(request.startswith("GET ") for request, _ in flink.asked)
-    assert flink.requests("GET").count("/jobs/job/plan") == 1
-    assert flink.requests("GET").count("/jobs/job/checkpoints") == 1
-    assert flink.requests("GET").count("/taskmanagers") <= 3
-
-
 def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
     """Each subtask gets a copy of every tuple, so fewer subtasks would get fewer tuples."""
     flink = shop()
@@ -104,8 +86,9 @@ def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
     assert any(note.endswith("so the plan keeps the parallelism of 'out'") for note in advice.notes)
 
 
-def test_the_report_says_it_in_words(usual: Advice) -> None:
+def test_the_report_says_it_in_words(shop: Shop) -> None:
     """On 24 lines of 80; what is not known is in notes."""
+    usual = advised(shop())
     text = " ".join(str(usual).split())
     assert not any("alone" in note for note in usual.notes)
     for words in (
