@@ -7,23 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from problems import fork_join
 
-ASSIGNED = json.dumps({"assignment": dict.fromkeys(fork_join().operators.name, "d0")})
 TABLES = {
-    "table.csv": "operator,device\na,d0\n",
-    "nothing.json": "",
     "two.json": '{"operators": []}\n{"operators": []}\n',
-    "one-device.toml": '[[device]]\nname = "d0"\n',
     "edges.json": '{"name": "e", "operators": [{"name": "a", "rate": 1}, {"name": "b"}], '
     '"streams": [{"source": "a", "to": "b"}]}',
-    "silent.json": '{"name": "s", "operators": [{"name": "a", "rate": 0}]}',
-    "edge.json": ASSIGNED.replace("d0", "edge"),
     "other.json": '{"graph": "shop", "assignment": {"kafka": "d0"}}',
     "two.toml": 'devices = [{name = "d0"}, {name = "d1"}]\n',
-    "apart.toml": 'exlocate = [["b0s1", "b0s2"]]\n',
     "p.txt": "",
-    "p.json": "{}",
     "never.toml": 'from = "present.json"\npasses = 0\n',
     "typo.toml": "pases = 5\n",
     "no-slot.toml": "slot = '0 s'\n",
@@ -48,28 +39,15 @@ FILES = [
     ("simulate placement.json graph.json", "is a placement, not a graph; give the gr"),
     ("simulate graph.json graph.json", "graph.json: is a graph, not a placement"),
     ("place two.json", "holds several JSON documents; write each on one line of a .jsonl"),
-    ("place table.csv", "is not valid JSON: expected value at line 1 column 1; make a g"),
-    ("place nothing.json", "nothing.json: is empty, and no valid JSON; make a graph with"),
     (
         "place graph.json --cluster graph.json",
         "graph.json: is JSON, but a TOML file is expected here; correct the path",
     ),
-    (
-        "place graph.json --cluster one-device.toml",
-        "device is not a known field; did you mean 'devices'?",
-    ),
     ("place edges.json", "streams[0].source is not a known field; did you mean 'from'?"),
-    ("place silent.json", "neither input streams nor a rate above 0, so no tuples reach"),
     ("export placement.json --to storm -o graph.json", "graph.json: cannot create the folder"),
     ("export placement.json --to csv -o .", "it is a directory; name a file"),
     ("place graph.json -o out.txt", "the name must end in .json for a placement"),
     ("export p.txt --to csv", "p.txt: is not a placement file that can be read"),
-    ("export p.json --to csv", "p.json: assignment is missing"),
-    (
-        "simulate graph.json edge.json",
-        "on the unknown device 'edge'; the cluster has 'd0', 'd1', 'd2', 'd3', 'd4'; give the "
-        "cluster that the placement is for (--cluster)",
-    ),
     (
         "simulate graph.json other.json",
         "other.json: is a placement of graph 'shop', not of 'fork-join': operator 'src' is",
@@ -83,17 +61,13 @@ FILES = [
 VALUES = [
     ("place . --devices 0", "--devices is '0'; it must be a whole number, 1 or more"),
     ("place graph.json --placer magic", "there is no placer 'magic'"),
-    ("compare set.jsonl --placers single=metis", "the alias 'single' is the name of a placer"),
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
-    ("place graph.json --placer random:k=3", "has no option 'k'"),
     ("place graph.json --budget -1", "--budget: time '-1' must be between 0"),
     ("place graph.json --rate -5", "rate '-5' must be above 0"),
-    ("place graph.json --bandwidth 1000", "no unit; write '1000 Mbps' or '1000 b"),
     ("plan graph.json --rate 5.. --offers o.toml", "or a range from a lower to a higher rate"),
     ("plan graph.json --rate 5 --headroom x", "a percentage: 0.2 or 20%"),
     ("place graph.json --scale sink", "--scale is 'sink'; write it as in --scale enrich=2"),
     ("place graph.json --scale sink=x", "--scale sink=x: 'x' is not a number; write sink=2"),
-    ("place tasks.json --objective energy", "no device states its power"),
     ("place tasks.json --objective latency --placer exact", "places for throughput"),
     ("place tasks.json --require 'throughput>1'", "cannot be read"),
     ("place tasks.json --require 'throughput>=2'", "100.0 % at best"),
@@ -107,11 +81,6 @@ VALUES = [
     ),
 ]
 COMBINATIONS = [
-    (
-        "export placement.json --to csv --constraints apart.toml",
-        "must not share a device",
-    ),
-    ("simulate graph.json placement.json --engine --duration 0", "duration is 0"),
     (
         "simulate graph.json placement.json --preset giph --objective energy",
         "--objective energy simulates none",
@@ -139,7 +108,6 @@ COMBINATIONS = [
         "plan graph.json --trace day.csv --schedule --offers offers.toml --settings early.toml",
         "lag in early.toml: time '-1 s' must be between 0 and",
     ),
-    ("flink advise --rate 2x -o graph.json", "cannot create the folder: graph.json is a file"),
     (
         "flink move --placement placement.json --tries 2",
         "--tries is for a job that is measured; drop it or --placement",
@@ -149,10 +117,6 @@ COMBINATIONS = [
         "from in never-ends.toml has no effect without 'passes' in a file for --settings; add it",
     ),
     ("place graph.json --rate 10k --rate 20k", "--rate is given twice; drop one"),
-    (
-        "simulate tasks.json present.json --from present.json --objective throughput",
-        "is not measured in seconds",
-    ),
 ]
 
 
