@@ -8,6 +8,7 @@ from typing import Any
 from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
 from streamplace.engines.flink.measure.cluster import finite
 from streamplace.engines.flink.measure.sources import SourceFlow
+from streamplace.engines.flink.move.interruption import Interruption
 from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted, listed
 from streamplace.model.objects import Displayed
@@ -84,7 +85,7 @@ class Advice(Displayed):
     carried: RateInterval | None
     operators: tuple[OperatorLoad, ...]  # CPU and parallelism of every operator
     plan: PlanResult  # the cheapest plan that was found, with its bound
-    interruption: float  # seconds for which changing stops the job
+    interruption: Interruption  # seconds for which changing stops the job
     # Shell commands that change the job, line by line; empty if nothing should change.
     commands: tuple[str, ...]
     # Sentences on missing measurements and on costs that the advice leaves out.
@@ -104,7 +105,7 @@ class Advice(Displayed):
         """
         at_least = self.plan.at_least
         spare = (self.plan.carries if at_least is None else at_least) - self.rate
-        backlog = self.interruption * self.rate + (self.flow.pending or 0.0)
+        backlog = self.interruption.value * self.rate + (self.flow.pending or 0.0)
         return backlog / spare if spare > 0 else None
 
     def report(self) -> Report:
@@ -147,7 +148,7 @@ class Advice(Displayed):
             "operators": [asdict(operator) for operator in self.operators],
             "plan": self.plan.to_json(),
             "gain": self.gain,
-            "outage": self.interruption,
+            "outage": self.interruption.value,
             "catch_up": self.catch_up,
             "commands": list(self.commands),
             "notes": list(self.notes),
@@ -258,7 +259,7 @@ def _change(advice: Advice) -> Iterator[str]:
     if not advice.commands:
         yield "Today's machines carry the rate and cost no more than the plan: change nothing."
         return
-    text = f"Changing stops the job once, for about {duration(advice.interruption)}"
+    text = f"Changing stops the job once, for {advice.interruption}"
     if advice.catch_up is None:
         yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
     else:

@@ -165,9 +165,7 @@ def advise(
         carried,
         _operator_loads(seen, plan),
         plan,
-        expected_interruptions(
-            rest, found.id, (seen.name, [*seen.tasks], [*seen.edges])
-        ).cold.value,
+        expected_interruptions(rest, found.id, (seen.name, [*seen.tasks], [*seen.edges])).cold,
         change,
         (*_notes(rest, found, machines, plan), *doubts, told),
         settings.folder,
