@@ -11,10 +11,9 @@ violators solves in linear time.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
 
 import numpy as np
 
@@ -297,7 +296,6 @@ def coordinates(
         for i in range(len(rows)) if forth else reversed(range(len(rows))):
             sides = (before, after) if last else (before,) if forth else (after,)
             _settle(rows[i], distances[i], sides, x, n_boxes)
-    _straighten(rows, distances, before, after, x)
     return np.array(x)
 
 
@@ -348,57 +346,3 @@ def _settle(
     for v, distance, value in zip(row, distances, pooled(wanted, weights), strict=True):
         offset += distance
         x[v] = value + offset
-
-
-def _straighten(
-    rows: Rows, distances: list[list[float]], before: Rows, after: Rows,
-    x: list[float],
-) -> None:  # fmt: skip
-    """Align nodes of a line without forks and joins, where there is enough space."""
-    low: dict[int, tuple[int, float]] = {}
-    high: dict[int, tuple[int, float]] = {}
-    for row, distance in zip(rows, distances, strict=True):
-        for u, v, least in zip(row, row[1:], distance[1:], strict=False):
-            low[v], high[u] = (u, least), (v, least)
-    lines = _lines(rows, before, after)
-    for _ in range(2):
-        for line in lines:
-            for run, least, most in _runs(line, low, high, x):
-                at = min(max(sum(x[v] for v in run) / len(run), least), most)
-                for v in run:
-                    x[v] = at
-
-
-def _runs(
-    line: list[int],
-    low: dict[int, tuple[int, float]],
-    high: dict[int, tuple[int, float]],
-    x: list[float],
-) -> Iterator[tuple[list[int], float, float]]:
-    """Cut a line into parts whose nodes can all have one coordinate, with its range."""
-    run: list[int] = []
-    least, most = -inf, inf
-    for v in line:
-        lowest = x[low[v][0]] + low[v][1] if v in low else -inf
-        highest = x[high[v][0]] - high[v][1] if v in high else inf
-        if run and max(least, lowest) > min(most, highest):
-            yield run, least, most
-            run, least, most = [], -inf, inf
-        run.append(v)
-        least, most = max(least, lowest), min(most, highest)
-    yield run, least, most
-
-
-def _lines(rows: Rows, before: Rows, after: Rows) -> Rows:
-    """Maximal paths of at least two nodes, without other streams in between."""
-    lines = []
-    for row in rows:
-        for v in row:
-            if len(before[v]) == 1 and len(after[before[v][0]]) == 1:
-                continue
-            line = [v]
-            while len(after[line[-1]]) == 1 and len(before[after[line[-1]][0]]) == 1:
-                line.append(after[line[-1]][0])
-            if len(line) > 1:
-                lines.append(line)
-    return lines
