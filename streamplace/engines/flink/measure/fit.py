@@ -76,7 +76,7 @@ PER_TUPLE = Prior(1e-6, 1.7, 2.0)
 
 A_WAKE = 100e-6
 """Most core seconds that are there at any rate for each wake-up, of the operators of two jobs at
-several rates: 36 to 97 µs (docs/assets/costs-by-rate.jsonl)."""
+several rates: 36 to 97 µs (docs/assets/costs-by-rate.jsonl, by benchmarks/costs_by_rate.py)."""
 
 
 class Observation(NamedTuple):

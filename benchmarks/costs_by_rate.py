@@ -1,0 +1,264 @@
+"""CPU of jobs at several rates, by subtask and by kind of thread: what a tuple costs, and what not.
+
+    python benchmarks/costs_by_rate.py --minutes 25
+    python benchmarks/costs_by_rate.py --check
+
+Protocol: two TaskManagers of this machine, parallelism 2, as many slots, Java's first compiler
+alone, the rates in random order, every job started anew for each, watched for 15 s after a warm-up
+of 25 s; runs in which another process takes more than a tenth of the machine are left out. A line
+of ``assets/costs-by-rate.jsonl`` is appended after each run, so that a stopped command goes on.
+``--check`` measures nothing: it fits each job at one rate and compares what that predicts at higher
+rates with what was measured there: of operators, and of whole clusters but for compilers, as plans
+charge them: operators, threads that send and receive, and a constant for Java.
+"""
+
+import random
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import quote
+
+import click
+from flink_jobs import JOBS, ROOT, SOURCES, UNSEEN
+from measured_rows import append_row, read_rows
+
+from streamplace.engines.flink.cpu.threads import (
+    COMPILERS,
+    NETWORK,
+    OBSERVATION,
+    ThreadLoad,
+    cores_by_kind,
+    java_itself,
+    kind_of,
+)
+from streamplace.engines.flink.local.dist import find_flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure.fit import Observation, constant_cores
+from streamplace.engines.flink.measure.sampling import JobWindows
+from streamplace.engines.flink.measure.streams import (
+    BYTES_OF_A_TUPLE,
+    remote_shares,
+    sending_cost,
+)
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.errors import StreamplaceError
+
+RATES = (1_000, 2_000, 4_000, 8_000, 16_000)
+FILE = ROOT / "docs/assets/costs-by-rate.jsonl"
+PARALLELISM = 2
+SETTINGS: dict[str, str | int | float] = {
+    "taskmanager.numberOfTaskSlots": PARALLELISM,
+    "metrics.fetcher.update-interval": 1000,
+    "taskmanager.load-balance.mode": "SLOTS",
+    "env.java.opts.taskmanager": "-XX:TieredStopAtLevel=1",
+}
+WARM_UP, SECONDS = 25.0, 15.0
+MOST_OTHERS = 0.1
+ASSUMED_BYTES = 100.0
+"""Payload of a tuple, which the runs do not tell."""
+FITTED = {"nexmark-q3", "riot-etl", "word-count", "meter readings", "payment rules"}
+"""Jobs whose runs the priors come from; the others judge them."""
+NAMES = (*sorted(FITTED), *UNSEEN)
+Row = dict[str, Any]
+
+
+@click.command()
+@click.option("--minutes", type=float, default=25.0, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--check", is_flag=True, help="Compare predictions with the runs of the file.")
+def main(minutes: float, seed: int, check: bool) -> None:
+    """Measure the CPU of jobs at several rates."""
+    if check:
+        click.echo(checked(read_rows(FILE)))
+        return
+    deadline = time.monotonic() + 60 * minutes
+    done = {(row["job"], row["offered"]) for row in read_rows(FILE)}
+    todo = [(name, rate) for name in NAMES for rate in RATES if (name, rate) not in done]
+    random.Random(seed).shuffle(todo)
+    flink = find_flink(None)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        local_cluster(flink, ("one", "two"), settings=SETTINGS) as cluster,
+    ):
+        jar = Path(folder) / "jobs.jar"
+        build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
+        uploaded = cluster.rest.upload(jar)
+        for name, rate in todo:
+            if time.monotonic() > deadline:
+                break
+            try:
+                row = run(cluster.rest, uploaded, name, rate)
+            except StreamplaceError as error:
+                click.echo(f"{name} at {rate}/s: {error}", err=True)
+                continue
+            click.echo(f"{name} at {rate}/s: {sum(map(len, row['threads'].values()))}", err=True)
+            append_row(FILE, row)
+
+
+def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
+    """Measure a job at one rate."""
+    job = {**JOBS, **UNSEEN}[name]
+    request = {
+        "entryClass": job.entry,
+        "programArgsList": job.arguments(rate),
+        "parallelism": PARALLELISM,
+    }
+    started = str(rest.post(f"/jars/{quote(jar, safe='')}/run", request)["jobid"])
+    try:
+        rest.wait_running(started)
+        time.sleep(WARM_UP)
+        before, began = idle_seconds(), time.monotonic()
+        windows = JobWindows(rest, started)
+        windows.add(SECONDS)
+        idle, seconds = idle_seconds() - before, time.monotonic() - began
+        seen = windows.last()
+    finally:
+        rest.cancel(started)
+    subtasks = [
+        {
+            "task": one.vertex, "number": one.number, "device": one.device,
+            "read": one.read, "wrote": one.wrote, "cores": cpu.cores,
+            "own": cpu.thread.cores if cpu.thread else None,
+        }
+        for own in seen.subtasks.values()
+        for one, cpu in own
+    ]  # fmt: skip
+    return {
+        "job": name,
+        "offered": rate,
+        "tasks": {
+            task.id: {
+                "name": task.name,
+                "in": seen.activity[task.id].records_in,
+                "out": seen.activity[task.id].records_out,
+                "generated": seen.activity[task.id].rates.get(windows.generated.get(task.id, "")),
+            }
+            for task in windows.tasks
+        },
+        "edges": [[edge.source, edge.target, edge.partitioning] for edge in windows.edges],
+        "subtasks": subtasks,
+        "threads": {
+            device: [[load.name, round(load.cores, 6)] for load in loads if load.cores > 1e-5]
+            for device, loads in seen.cluster.loads.items()
+        },
+        "kinds": {device: cores_by_kind(own) for device, own in seen.cluster.loads.items()},
+        "idle": idle / seconds,
+    }
+
+
+def checked(rows: list[Row]) -> str:
+    """Errors of the CPU that a fit at one rate predicts for higher ones, as Markdown."""
+    text = "| jobs | fitted at | asked at | median error | largest | without a fixed part "
+    text += "| cluster: median error | largest |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    known = {(row["job"], row["offered"]): row for row in rows}
+    for kind, jobs in (("of the prior", sorted(FITTED)), ("others", list(UNSEEN))):
+        for low in RATES[:3]:
+            for high in RATES[RATES.index(low) + 1 :]:
+                pairs = [
+                    (known[job, low], known[job, high])
+                    for job in jobs
+                    if {(job, low), (job, high)} <= known.keys()
+                ]
+                if not pairs:
+                    continue
+                errors = [predicted(one, other) / cores(other) - 1 for one, other in pairs]
+                plain = [
+                    predicted(one, other, is_fitted=False) / cores(other) - 1
+                    for one, other in pairs
+                ]
+                sizes = [abs(error) for error in errors]
+                whole = [predicted_total(one, other) / total(other) - 1 for one, other in pairs]
+                text += (
+                    f"| {len(pairs)} {kind} | {low:,} | {high:,} | {median(sizes):.0%} | "
+                    f"{max(errors, key=abs):+.0%} | {median(map(abs, plain)):.0%} | "
+                    f"{median(map(abs, whole)):.0%} | {max(whole, key=abs):+.0%} |\n"
+                )
+    return text
+
+
+def cores(row: Row) -> float:
+    """Cores of all subtasks of a job, with what is charged to them."""
+    return float(sum(one["cores"] for one in row["subtasks"]))
+
+
+def total(row: Row) -> float:
+    """Cores of all threads of a cluster, but for compilers."""
+    threads = [thread for own in row["threads"].values() for thread in own]
+    counted = ((kind_of(name), taken) for name, taken, *_ in threads)
+    return float(sum(taken for kind, taken in counted if kind not in (COMPILERS, OBSERVATION)))
+
+
+def predicted_total(row: Row, other: Row) -> float:
+    """Cores of all threads at the rates of another row, by a fit to one."""
+    kinds = {
+        device: cores_by_kind(ThreadLoad(name, taken) for name, taken, *_ in own)
+        for device, own in row["threads"].items()
+    }
+    found = sending_cost(
+        Observation(remote(row, device), one.get(NETWORK, 0.0)) for device, one in kinds.items()
+    )
+    assert found is not None
+    network = sum(found.fixed + found.per_byte * remote(other, device) for device in kinds)
+    return predicted(row, other) + network + len(kinds) * java_itself(kinds.values())
+
+
+def remote(row: Row, device: str) -> float:
+    """Bytes that a device exchanges per second, if all tuples are of `ASSUMED_BYTES`."""
+    places: dict[str, list[str]] = {task: [] for task in row["tasks"]}
+    for one in row["subtasks"]:
+        places[one["task"]].append(one["device"])
+    crossing = sum(
+        row["tasks"][target]["in"]
+        * remote_shares(Counter(places[source]), Counter(places[target])).get(device, 0.0)
+        for source, target, kind in row["edges"]
+        if kind != "forward"
+    )
+    return (ASSUMED_BYTES + BYTES_OF_A_TUPLE) * crossing
+
+
+def taken_in(row: Row, task: str) -> float:
+    """Tuples/s that a task processed."""
+    facts = row["tasks"][task]
+    generated = facts["generated"]
+    return float(facts["in"] if generated is None else generated)
+
+
+def observed(row: Row, task: str) -> list[Observation]:
+    """Rate and CPU of the subtasks of a task."""
+    is_source = row["tasks"][task]["generated"] is not None
+    own = [one for one in row["subtasks"] if one["task"] == task]
+    counts = [one["wrote" if is_source else "read"] for one in own]
+    if not sum(counts):
+        counts = [1.0] * len(own)
+    whole = taken_in(row, task)
+    return [
+        Observation(whole * count / sum(counts), one["cores"], one["wakes"])
+        for count, one in zip(counts, own, strict=True)
+    ]
+
+
+def predicted(row: Row, other: Row, *, is_fitted: bool = True) -> float:
+    """Cores at the rates of another row, by a fit to one, or as if all of them were per tuple."""
+    ids = {facts["name"]: task for task, facts in other["tasks"].items()}
+    total = 0.0
+    for task, facts in row["tasks"].items():
+        seen, rate = observed(row, task), taken_in(row, task)
+        whole = sum(one.cores for one in seen)
+        fixed = constant_cores(whole, rate, seen if is_fitted else [], len(seen))
+        asked = taken_in(other, ids[facts["name"]])
+        total += fixed + (whole - fixed) * (asked / rate if rate > 0 else 0.0)
+    return total
+
+
+def idle_seconds() -> float:
+    """Idle core seconds of the machine since its start."""
+    numbers = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    return (int(numbers[3]) + int(numbers[4])) / 100
+
+
+if __name__ == "__main__":
+    main()
