@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.learn.models.pilot.model import LOOKS, WALKS
+from streamplace.learn.models.pilot.options import LOOKS, WALKS
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

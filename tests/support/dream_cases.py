@@ -9,13 +9,13 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream.graphs import FeatureScale, GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.model import AllocatorConfig, GraphAllocatorConfig
 from streamplace.learn.models.dream.module import (
     DecisionsSoFar,
     Encoded,
     EncoderDecoder,
     built_module,
 )
+from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]

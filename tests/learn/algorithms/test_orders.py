@@ -12,7 +12,7 @@ from strategies import problems
 
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import ORDERS, decision_order
-from streamplace.learn.models.dream.model import AllocatorConfig
+from streamplace.learn.models.dream.options import AllocatorConfig
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))

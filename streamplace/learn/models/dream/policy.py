@@ -24,8 +24,8 @@ from streamplace.learn.models.dream.graphs import (
     Graphs,
     padded_orders,
 )
-from streamplace.learn.models.dream.model import AllocatorConfig
 from streamplace.learn.models.dream.module import Encoded, EncoderDecoder, built_module
+from streamplace.learn.models.dream.options import AllocatorConfig
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.tensors.draws import below, uniform

@@ -27,7 +27,6 @@ from streamplace.learn.models.pilot.features import (
     PilotFeatures,
     features_of,
 )
-from streamplace.learn.models.pilot.model import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.network import (
     PilotHeads,
     PilotNetwork,
@@ -38,6 +37,7 @@ from streamplace.learn.models.pilot.network import (
     places_after,
     rollouts,
 )
+from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.policy_learner import (

@@ -17,7 +17,6 @@ from streamplace.learn.models.pilot.features import (
     features_of,
     on_walk,
 )
-from streamplace.learn.models.pilot.model import PilotConfig
 from streamplace.learn.models.pilot.network import (
     PilotNetwork,
     heads_of,
@@ -27,6 +26,7 @@ from streamplace.learn.models.pilot.network import (
     rollouts,
     shapes,
 )
+from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
 

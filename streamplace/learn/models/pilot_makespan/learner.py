@@ -28,8 +28,8 @@ from streamplace.learn.models.pilot_makespan.features import (
     before_of,
     features_of,
 )
-from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.network import network_of, new_record, rollouts
+from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.placing import (
     FEATURES,
     NOISE,

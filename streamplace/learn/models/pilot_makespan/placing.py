@@ -16,7 +16,6 @@ from streamplace.learn.models.pilot_makespan.features import (
     before_of,
     staying,
 )
-from streamplace.learn.models.pilot_makespan.model import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.network import (
     PilotMakespanNetwork,
     network_of,
@@ -24,6 +23,7 @@ from streamplace.learn.models.pilot_makespan.network import (
     rollouts,
     shapes,
 )
+from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.model.arrays import Bools, Floats, Singles
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
