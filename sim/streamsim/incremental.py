@@ -139,6 +139,26 @@ def value(instance: Instance, state: LoadState) -> float:
     return _filled(instance, state)
 
 
+@inlined_kernel
+def peak_after(instance: Instance, state: LoadState, v: int, to: int) -> float:
+    """Load of the fullest resource if operator v were on device ``to``."""
+    old = state.placement[v]
+    move(instance, state, v, to)
+    worst = peak(state)
+    move(instance, state, v, old)
+    return worst
+
+
+@inlined_kernel
+def value_after(instance: Instance, state: LoadState, v: int, to: int) -> float:
+    """Relative throughput if operator v were on device ``to``."""
+    old = state.placement[v]
+    move(instance, state, v, to)
+    reached = value(instance, state)
+    move(instance, state, v, old)
+    return reached
+
+
 @borrowing_kernel
 def fullest(state: LoadState) -> int:
     """Index of the fullest leaf: a resource, or ``len(loads) + v`` for the core of operator v."""

@@ -240,14 +240,6 @@ def instance_of(
     )
 
 
-def pass_seconds(instance: Instance) -> float:
-    """Length of one pass: the time in which the fastest source generates one tuple."""
-    fastest = float(instance.rate.max(initial=0.0))
-    if fastest <= 0:
-        raise ValueError("no operator generates tuples; give a source a rate")
-    return 1.0 / fastest
-
-
 def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
     """Return an instance with ``level`` times the constant loads added to the loads.
 

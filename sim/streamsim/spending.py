@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
-from streamsim.instance import Instance, pass_seconds, writable
+from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
 from streamsim.loads import slowdown, wire_between
 
@@ -17,6 +17,11 @@ class Spent(NamedTuple):
     core_seconds: Floats  # [B, D]
     link_seconds: Floats  # [B] latencies included, transfers one after another
     remote_bytes: Floats  # [B] over links
+
+
+def pass_seconds(instance: Instance) -> float:
+    """Length of one pass: the time in which the fastest source generates one tuple."""
+    return float(1.0 / instance.rate.max())
 
 
 def spent(instance: Instance, placements: ArrayLike) -> Spent:

@@ -15,6 +15,7 @@ SETTINGS = st.builds(
     Settings,
     duration=st.just(6.0),
     warm_up=st.sampled_from([0.0, 2.0]),
+    iterations=st.integers(1, 3),
     capacity=st.floats(1, 200),
     policy=st.sampled_from(["dynamic", "uniform", "weighted"]),
 )
@@ -46,7 +47,7 @@ def test_no_tuple_is_lost_or_made_and_queues_and_resources_keep_to_their_limits(
     At every tick, 0 ≤ queued + in transit ≤ capacity, and utilisation ≤ 1.
     """
     instance, (placement,) = case(seed, cluster)
-    whole = Settings(6.0, 0.1, how.capacity, how.policy, 0.0)
+    whole = Settings(6.0, 0.1, how.iterations, how.capacity, how.policy, 0.0)
     run = trace(instance, placement, whole)
     admitted = (run.admitted * 0.1).cumsum()
     assert admitted + run.backlog == pytest.approx(100 * run.seconds)
@@ -67,9 +68,18 @@ def test_no_tuple_is_lost_or_made_and_queues_and_resources_keep_to_their_limits(
 
 @settings(max_examples=20, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_a_batch_is_its_runs_one_by_one(seed: Any, cluster: Any, how: Any) -> None:
+def test_a_batch_is_its_runs_one_by_one_on_any_number_of_threads(
+    seed: Any, cluster: Any, how: Any
+) -> None:
     instance, placements = case(seed, cluster, runs=5)
     batch = simulate(instance, placements, how)
+    for other in (
+        simulate(instance, placements, how),
+        simulate(instance, placements, how, threads=3),
+    ):
+        assert all(
+            np.array_equal(a, b, equal_nan=True) for a, b in zip(batch[:6], other[:6], strict=True)
+        )
     for b, placement in enumerate(placements):
         alone = simulate(instance, placement[None], how)
         assert all(np.array_equal(a[b], c[0]) for a, c in zip(batch[:6], alone[:6], strict=True))

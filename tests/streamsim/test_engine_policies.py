@@ -53,11 +53,15 @@ def test_uniform_shares_give_the_smallest_of_one_nth_over_load(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(8))
 def test_weighted_shares_give_the_smallest_of_share_over_need(seed: int) -> None:
-    """R = min(1, min over v of cap / (Σ over the device of cost · λ_v))."""
+    """R = min(1, min over v of w_v · cap / (Σ over the device of w · cost · λ_v))."""
     instance, placements = cpu_bound(seed)
-    relative = simulate(instance, placements, Settings(policy="weighted", **LONG)).relative
-    cost, rate = instance.seconds[:, 0], instance.input_rate
-    expected = [min(1, (1 / np.bincount(p, cost)[p] / rate).min()) for p in placements]
+    weights = np.random.default_rng(seed).uniform(0.5, 2, instance.n_operators)
+    settings = Settings(policy="weighted", weights=tuple(weights), **LONG)
+    relative = simulate(instance, placements, settings).relative
+    cost = weights * instance.seconds[:, 0]
+    expected = [
+        min(1, (weights / np.bincount(p, cost)[p] / instance.input_rate).min()) for p in placements
+    ]
     assert relative == pytest.approx(expected, abs=1e-3)
 
 
@@ -66,3 +70,11 @@ def test_weighted_shares_count_what_sending_and_receiving_cost() -> None:
     instance = chain(0, 0, rate=100, devices=2, overhead=5e-3)
     runs = simulate(instance, [[0, 1]], Settings(policy="weighted"))
     assert runs.relative == pytest.approx([1])
+
+
+def test_slices_change_nothing_in_the_steady_state() -> None:
+    """Cutting ticks only refines how CPU is shared."""
+    instance, placements = cpu_bound(3)
+    coarse = simulate(instance, placements, Settings(**LONG))
+    fine = simulate(instance, placements, Settings(iterations=4, **LONG))
+    assert fine.relative == pytest.approx(coarse.relative, abs=2e-3)

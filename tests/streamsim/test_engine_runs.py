@@ -11,6 +11,7 @@ from streamsim.engine import (
     Burst,
     Ramp,
     Settings,
+    capacity_warnings,
     observe,
     simulate,
     simulate_every_tick,
@@ -25,9 +26,11 @@ from streamsim.engine.runs import Runs
         ({"dt": 0}, "dt is 0"),
         ({"duration": -1}, "duration is -1"),
         ({"duration": 30.05}, "no whole number of ticks"),
+        ({"iterations": 1.5}, "iterations is 1.5"),
         ({"capacity": 0}, "capacity is 0"),
         ({"policy": "fair"}, "policy is 'fair'; choose one of dynamic, uniform, weighted"),
         ({"warm_up": 30}, "leave something to measure"),
+        ({"weights": (1.0, -1.0)}, "weights are"),
     ],
 )
 def test_impossible_settings_are_refused(wrong: dict[Any, Any], message: str) -> None:
@@ -50,15 +53,28 @@ def test_impossible_placements_are_refused(placements: list[Any], message: str) 
         simulate(chain(0, 0), placements)
 
 
-def test_a_graph_without_sources_is_refused() -> None:
+def test_graphs_without_sources_and_weights_for_another_number_of_operators_are_refused() -> None:
     with pytest.raises(ValueError, match="no operator has a rate"):
         simulate(chain(0, 0, rate=0.0), [[0, 0]])
+    with pytest.raises(ValueError, match="1 weights for 2 operators"):
+        simulate(chain(0, 0), [[0, 0]], Settings(weights=(1.0,)))
 
 
 def test_an_empty_batch_is_an_empty_answer() -> None:
     runs = simulate(chain(0, 0), np.zeros((0, 2), int))
     assert runs.relative.shape == (0,)
     assert runs.device_utilisation.shape == (0, 1)
+
+
+def test_short_queues_are_warned_about() -> None:
+    """Below 2 · rate · dt, or with latency below rate · (2 dt + latency), a hop is throttled."""
+    instance = chain(0, 0, devices=2)
+    assert capacity_warnings(instance, Settings(capacity=20)) == ()
+    (warning,) = simulate(instance, [[0, 1]], Settings(capacity=15)).warnings
+    assert "1 of 1 streams: the stream from operator 0 to operator 1 needs 20;" in warning
+    far = chain(0, 0, devices=2, latency=np.full((2, 2), 0.5))
+    assert capacity_warnings(far, Settings(capacity=69))
+    assert not capacity_warnings(far, Settings(capacity=70))
 
 
 def test_queues_without_a_bound_are_possible() -> None:
@@ -90,18 +106,19 @@ def test_jumping_equals_the_full_run_on_benchmark_graphs(
 
 @given(
     st.integers(0, 10_000),
+    st.integers(1, 3),
     st.floats(5, 100),
     st.sampled_from([0.0, 0.25]),
     st.sampled_from([{}, {0: Ramp(2.0)}, {0: Burst(1.0, 0.5)}, {0: Burst(1.0, 0.5, 3.0, 0.2)}]),
 )
 def test_jumping_equals_the_full_run_on_random_graphs(
-    seed: Any, capacity: Any, delay: Any, generators: Any
+    seed: Any, iterations: Any, capacity: Any, delay: Any, generators: Any
 ) -> None:
-    """With latency, ramps and bursts as well."""
+    """With slices, latency, ramps and bursts as well."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), delay))
     placements = random_placements(rng, instance, 5)
-    how = Settings(20.0, 0.1, capacity, warm_up=5.0, generators=generators)
+    how = Settings(20.0, 0.1, iterations, capacity, warm_up=5.0, generators=generators)
     assert_same(simulate(instance, placements, how), simulate_every_tick(instance, placements, how))
 
 
@@ -132,7 +149,7 @@ def test_observing_measures_the_same_runs() -> None:
 
 
 def test_tuples_that_wait_nowhere_have_no_latency() -> None:
-    """Within a tick; a hop costs one."""
+    """Within a slice; a hop costs a tick."""
     seen = observe(chain(1e-3, 1e-3, 1e-3, devices=3), [[0, 0, 0], [0, 1, 2]])
     assert seen.latency == pytest.approx([0, 0.2])
     assert seen.latency_quantiles == pytest.approx(np.array([[0] * 3, [0.2] * 3]))

@@ -166,7 +166,7 @@ GENERATORS = st.one_of(
 
 
 @given(GENERATORS, st.integers(1, 4))
-def test_finer_ticks_generate_the_same_tuples(generator: Any, cut: Any) -> None:
+def test_finer_slices_generate_the_same_tuples(generator: Any, cut: Any) -> None:
     coarse = generator.tuples(100.0, 0.1, 60)
     fine = generator.tuples(100.0, 0.1 / cut, 60 * cut).reshape(60, cut).sum(axis=1)
     assert (coarse >= 0).all()

@@ -15,13 +15,13 @@ TOLERANCE = 1e-9
 
 
 @borrowing_kernel
-def wander(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> None:
-    """Make moves, and visits that are taken back."""
+def wander(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
+    """Make moves and visits; the largest value seen by a visit."""
+    best = 0.0
     for i in range(len(operators)):
-        v, home = operators[i], state.placement[operators[i]]
-        inc.move(instance, state, v, devices[-1 - i])
-        inc.move(instance, state, v, home)
-        inc.move(instance, state, v, devices[i])
+        best = max(best, inc.value_after(instance, state, operators[i], devices[-1 - i]))
+        inc.move(instance, state, operators[i], devices[i])
+    return best
 
 
 def state_loads(state: inc.LoadState) -> NDArray[np.float64]:
@@ -72,11 +72,13 @@ def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(
         st.integers(0, problem.n_operators - 1), st.integers(0, problem.n_devices - 1)
     )
     for v, to in data.draw(st.lists(moves, max_size=20)):
+        ahead = inc.value_after(instance, state, v, to), inc.peak_after(instance, state, v, to)
         inc.move(instance, state, v, to)
         expected = throughput(instance, state.placement[None])[0]
         worst = bottleneck(resource_loads(instance, state.placement)).load
         assert inc.value(instance, state) == pytest.approx(expected, rel=TOLERANCE)
         assert inc.peak(state) == pytest.approx(worst, rel=TOLERANCE, abs=1e-15)
+        assert ahead == pytest.approx((expected, worst), rel=TOLERANCE, abs=1e-15)
         fresh = fresh_loads(instance, state)
         np.testing.assert_allclose(state_loads(state), fresh, rtol=TOLERANCE, atol=1e-15)
 

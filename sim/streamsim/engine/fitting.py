@@ -40,7 +40,7 @@ class GivenSettings:
         require_seconds("dt", dt, MOST_SECONDS)
         duration = dt if self.duration is None else self.duration
         require_seconds("duration", duration, MOST_SECONDS)
-        Settings(duration, duration if self.dt is None else dt, self.capacity, self.policy)
+        Settings(duration, duration if self.dt is None else dt, 1, self.capacity, self.policy)
 
 
 class Doubt(NamedTuple):
@@ -104,7 +104,7 @@ def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
     dt = asked.dt if asked.dt is not None else time_step(instance, placement, asked)
     if asked.duration is not None:
         fitted = _run(
-            instance, placement, Settings(asked.duration, dt, asked.capacity, asked.policy)
+            instance, placement, Settings(asked.duration, dt, 1, asked.capacity, asked.policy)
         )
         if fitted.doubt is None:
             return fitted
@@ -118,7 +118,7 @@ def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
         fitted = _run(
             instance,
             placement,
-            Settings(ticks * dt, dt, asked.capacity, asked.policy, warm_up=warm * dt),
+            Settings(ticks * dt, dt, 1, asked.capacity, asked.policy, warm_up=warm * dt),
         )
         if fitted.doubt is None or ticks == most:
             return fitted
@@ -134,7 +134,7 @@ def _long_enough(instance: Instance, placement: Ints, asked: GivenSettings) -> f
         if asked.dt is not None:
             works = ceil(works / asked.dt - 1e-9) * asked.dt
         dt = time_step(instance, placement, replace(asked, duration=works))
-        settings = Settings(works, asked.dt or dt, asked.capacity, asked.policy)
+        settings = Settings(works, asked.dt or dt, 1, asked.capacity, asked.policy)
         if _run(instance, placement, settings).doubt is None:
             return works
         works *= 2

@@ -1,4 +1,4 @@
-"""Generators: the number of tuples that a source generates in each tick."""
+"""Generators: the number of tuples that a source generates in each slice of time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Generator(Protocol):
     """Generates tuples for one source; tuples that it cannot emit wait in a backlog."""
 
     def tuples(self, rate: float, step: float, count: int) -> Floats:
-        """Tuples generated in each of ``count`` ticks of ``step`` s, at nominal ``rate`` per s."""
+        """Tuples generated in each of ``count`` slices of ``step`` s, at nominal ``rate`` per s."""
         ...
 
 
@@ -29,7 +29,7 @@ class Constant:
     """
 
     def tuples(self, rate: float, step: float, count: int) -> Floats:
-        """Rate × step in every tick."""
+        """Rate × step in every slice."""
         return np.full(count, rate * step)
 
 
@@ -52,7 +52,7 @@ class Ramp:
         _require(self.start >= 0, "the start of a ramp", self.start, "of at least 0")
 
     def tuples(self, rate: float, step: float, count: int) -> Floats:
-        """Integral of the ramp over each tick; exactly constant once the ramp is over."""
+        """Integral of the ramp over each slice; exactly constant once the ramp is over."""
         edges = np.arange(count + 1) * step
         inside = np.minimum(edges, self.seconds)
         area = self.start * inside + (1 - self.start) * inside**2 / (2 * self.seconds)
@@ -84,7 +84,7 @@ class Burst:
         _require(self.low >= 0, "the low of a burst", self.low, "of at least 0")
 
     def tuples(self, rate: float, step: float, count: int) -> Floats:
-        """Integral of the square wave over each tick."""
+        """Integral of the square wave over each slice."""
         period = self.on + self.off
         whole, rest = np.divmod(np.arange(count + 1) * step, period)
         on = whole * self.on + np.minimum(rest, self.on)
@@ -114,7 +114,7 @@ class Replay:
         _require(min(self.rates) >= 0, "the lowest rate of a replay", min(self.rates), "at least 0")
 
     def tuples(self, rate: float, step: float, count: int) -> Floats:
-        """Integral of the piecewise constant rates over each tick."""
+        """Integral of the piecewise constant rates over each slice."""
         times = np.arange(len(self.rates) + 1) * self.step
         total = np.concatenate(([0.0], np.cumsum(np.asarray(self.rates) * self.step)))
         edges = np.interp(np.arange(count + 1) * step, times, total)
@@ -124,7 +124,7 @@ class Replay:
 def generate(
     sources: Ints, rate: Floats, generators: Mapping[int, Generator], step: float, count: int
 ) -> Floats:
-    """Tuples that each source generates in each tick, ``[len(sources), count]``."""
+    """Tuples that each source generates in each slice, ``[len(sources), count]``."""
     strangers = sorted(set(generators) - set(np.flatnonzero(rate > 0).tolist()))
     if strangers:
         raise ValueError(
@@ -135,14 +135,15 @@ def generate(
     return np.ascontiguousarray(rows, np.float64).reshape(len(sources), count)
 
 
-def constant_from(generated: Floats) -> int:
+def constant_from(generated: Floats, iterations: int) -> int:
     """First tick from which every tick generates exactly the same as the last one."""
-    changes = np.flatnonzero((generated != generated[:, -1:]).any(axis=0))
+    per_tick = generated.reshape(len(generated), -1, iterations)
+    changes = np.flatnonzero((per_tick != per_tick[:, -1:]).any(axis=(0, 2)))
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
 def _tidy(levels: Floats) -> Floats:
-    """Remove the rounding errors of differences, so that equal ticks are exactly equal."""
+    """Remove the rounding errors of differences, so that equal slices are exactly equal."""
     tidy: Floats = np.maximum(np.round(levels, 12), 0.0)
     return tidy
 

@@ -1,4 +1,4 @@
-"""The loop over the ticks of a run: how devices spend CPU, batches, and logs."""
+"""The loop over the ticks and slices of a run: how devices spend CPU, batches, and logs."""
 
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ def write_tick(
 @inlined_kernel
 def spend(
     k: int,
-    tick: int,
+    slice_index: int,
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
@@ -114,7 +114,7 @@ def spend(
             if state.turn[v] != CAPPED:
                 continue
             limit = max(min(plan.share[v] if share < 0.0 else share, left), 0.0)
-            turn = Turn(v, limit, tick)
+            turn = Turn(v, limit, slice_index)
             if wiring.window_of[v] < 0:
                 done = process(turn, instance, wiring, plan, state, totals, stamps)
             else:
@@ -143,17 +143,19 @@ def run_tick(
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
-    """Generate tuples and spend CPU, then let the network move bytes."""
+    """Generate tuples and spend CPU slice by slice, then let the network move bytes."""
     m = len(plan.remote)
-    for s in range(len(wiring.sources)):
-        state.queued[m + s] += wiring.generated[s, tick]
-    if plan.limited:
-        for v in range(len(state.served)):
-            state.served[v] = 0.0
-    for k in range(len(plan.devices)):
-        if plan.turn_start[k] == plan.turn_start[k + 1]:
-            break
-        spend(k, tick, instance, wiring, plan, state, totals, stamps)
+    for i in range(wiring.iterations):
+        slice_index = tick * wiring.iterations + i
+        for s in range(len(wiring.sources)):
+            state.queued[m + s] += wiring.generated[s, slice_index]
+        if plan.limited:
+            for v in range(len(state.served)):
+                state.served[v] = 0.0
+        for k in range(len(plan.devices)):
+            if plan.turn_start[k] == plan.turn_start[k + 1]:
+                break
+            spend(k, slice_index, instance, wiring, plan, state, totals, stamps)
     transmit(tick, wiring.dt, plan, state, totals, stamps)
 
 

@@ -207,7 +207,7 @@ def _trace_of(
     per_tuple = source_equivalents(instance)
     arrived = log.taken @ per_tuple
     order = np.argsort(instance.stream_index)
-    generated = wiring.generated.sum(axis=0)
+    generated = wiring.generated.reshape(len(wiring.sources), settings.ticks, -1).sum(axis=(0, 2))
     backlog = log.backlog.sum(axis=1)
     with np.errstate(invalid="ignore"):
         latency = log.delay[:, 0] @ per_tuple / arrived

@@ -50,7 +50,7 @@ def process(
         return 0.0, 0.0, outcome
     stamp = (0.0, 0.0)
     if stamps is not None:
-        stamp = drawn(v, take, waiting, turn.tick, wiring, state, stamps)
+        stamp = drawn(v, take, waiting, turn.slice_index, wiring, state, stamps)
     draw(v, take, waiting, wiring, state)
     emit(v, take, stamp, instance, wiring, plan, state, stamps)
     count_served(v, take, plan, state, totals)

@@ -27,11 +27,11 @@ class Plan(NamedTuple):
     devices: Ints  # [D] devices in use, in order of first appearance, then the idle ones
     turn_start: Indices  # [D + 1] turns of the k-th device: turns[turn_start[k]:turn_start[k + 1]]
     turns: Indices  # [N] operators, topological within a device
-    budget: Floats  # [D] core seconds per tick of the k-th device for tuples
-    constant: Floats  # [D] core seconds per tick that its operators use at any rate
+    budget: Floats  # [D] core seconds per slice of the k-th device for tuples
+    constant: Floats  # [D] core seconds per slice that its operators use at any rate
     cost: Floats  # [N] core seconds per input tuple, sending included
     send_cost: Floats  # [N] core seconds for sending, per output tuple
-    most: Floats  # [N] tuples per tick that the subtasks of an operator can process
+    most: Floats  # [N] tuples per slice that the subtasks of an operator can process
     limited: bool  # whether ``most`` is finite for any operator
     share: Floats  # [N] core seconds that an operator may use per turn
 
@@ -51,17 +51,17 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     remote, wire, delay = _remote_streams(instance, placement, wiring.dt, wiring.ticks)
     devices, turn_start, turns = _turns(instance, placement)
     cost, send_cost = _costs(instance, placement, remote, wiring.window_of)
-    dt = wiring.dt
+    per_slice = wiring.slice_seconds
     taken = np.zeros(len(devices) if len(instance.constant) else 0)
     write_constants(instance, placement, taken)
-    budget = instance.cores[devices] * dt
+    budget = instance.cores[devices] * per_slice
     constant = np.zeros(len(devices))
     if len(taken):
         constant = np.minimum(taken[devices], 1.0) * budget
         budget -= constant
     weighed = _full_costs(instance, placement, remote, send_cost) if wiring.policy == 2 else cost
     share = _shares(wiring, weighed, turn_start, turns, budget)
-    most = _most(instance, placement, dt, taken)
+    most = _most(instance, placement, per_slice, taken)
     link_start, link_streams = _links(instance, placement, remote)
     return Plan(
         placement,
@@ -176,8 +176,8 @@ def _full_costs(instance: Instance, placement: Ints, remote: Ints, send_cost: Fl
 
 
 @kernel
-def _most(instance: Instance, placement: Ints, dt: float, taken: Floats) -> Floats:
-    """Tuples per tick that the subtasks of an operator can process; infinite without a limit.
+def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) -> Floats:
+    """Tuples per slice that the subtasks of an operator can process; infinite without a limit.
 
     Subtasks are limited by their cores, if the device has more, and by their largest rate. 0 if
     constant loads exceed the device or core.
@@ -186,7 +186,7 @@ def _most(instance: Instance, placement: Ints, dt: float, taken: Floats) -> Floa
     for v in range(len(placement)):
         seconds = instance.seconds[v, instance.device_type[placement[v]]]
         if instance.parallelism[v] < instance.cores[placement[v]] and seconds > 0.0:
-            most[v] = instance.parallelism[v] * dt / seconds
+            most[v] = instance.parallelism[v] * per_slice / seconds
         if len(taken):
             constant = core_constant(instance, v, placement[v])
             most[v] *= max(1.0 - constant, 0.0)
@@ -194,7 +194,7 @@ def _most(instance: Instance, placement: Ints, dt: float, taken: Floats) -> Floa
                 most[v] = 0.0
         if len(instance.max_rate):
             rate = instance.parallelism[v] * instance.max_rate[v]
-            most[v] = min(most[v], rate * dt)
+            most[v] = min(most[v], rate * per_slice)
     return most
 
 
@@ -202,7 +202,7 @@ def _most(instance: Instance, placement: Ints, dt: float, taken: Floats) -> Floa
 def _shares(
     wiring: Wiring, cost: Floats, turn_start: Indices, turns: Indices, budget: Floats
 ) -> Floats:
-    """Equal shares of each device's budget, or shares in proportion to the costs."""
+    """Equal shares of each device's budget, or shares in proportion to weight × cost."""
     share = np.empty(len(turns))
     for k in range(len(budget)):
         mine = turns[turn_start[k] : turn_start[k + 1]]
@@ -210,7 +210,7 @@ def _shares(
         for v in mine:
             share[v] = 1.0
             if wiring.policy == 2:
-                share[v] = cost[v]
+                share[v] = wiring.weights[v] * cost[v]
             total += share[v]
         for v in mine:
             share[v] *= budget[k] / total if total > 0 else 0.0

@@ -88,7 +88,9 @@ def backlog_repeats(
     v = wiring.sources[s]
     if wiring.inlet_start[v + 1] - wiring.inlet_start[v] > 1:
         return False
-    came = wiring.generated[s, wiring.ticks - 1] * period
+    came = 0.0
+    for i in range(wiring.generated.shape[1] - wiring.iterations, wiring.generated.shape[1]):
+        came += wiring.generated[s, i] * period
     return bool(now > then and now > came * (1.0 + 1e-9))
 
 

@@ -1,5 +1,6 @@
 """Runs: simulate many placements, and measure their throughput and whether they have settled."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,12 @@ class Runs(NamedTuple):
     repeats_from: Floats  # [B] seconds after which every tick provably repeats, or nan
     drift: Floats  # [B, N] imbalance of an operator's input, as a share of its full rate
     grown: Floats  # [B, M] tuples by which streams have grown, in the caller's order
+    warnings: tuple[str, ...]
 
 
-def simulate(instance: Instance, placements: ArrayLike, settings: Settings | None = None) -> Runs:
+def simulate(
+    instance: Instance, placements: ArrayLike, settings: Settings | None = None, *, threads: int = 1
+) -> Runs:
     """Simulate every placement on its own, from an empty cluster.
 
     Parameters
@@ -40,6 +44,8 @@ def simulate(instance: Instance, placements: ArrayLike, settings: Settings | Non
         Device of every operator.
     settings : Settings, optional
         Duration, time steps, queues and policy.
+    threads : int
+        Number of threads; results do not depend on it.
 
     Examples
     --------
@@ -51,20 +57,21 @@ def simulate(instance: Instance, placements: ArrayLike, settings: Settings | Non
     >>> simulate(instance, [[0, 1]], Settings(capacity=20)).relative.round(6).tolist()
     [0.5]
     """
-    return _simulate(instance, placements, settings, jump=True)
+    return _simulate(instance, placements, settings, threads, jump=True)
 
 
 def simulate_every_tick(
-    instance: Instance, placements: ArrayLike, settings: Settings | None = None
+    instance: Instance, placements: ArrayLike, settings: Settings | None = None, *, threads: int = 1
 ) -> Runs:
     """Simulate like `simulate`, but without skipping ticks that repeat; slower, equal results."""
-    return _simulate(instance, placements, settings, jump=False)
+    return _simulate(instance, placements, settings, threads, jump=False)
 
 
 def _simulate(
     instance: Instance,
     placements: ArrayLike,
     settings: Settings | None,
+    threads: int,
     *,
     jump: bool,
 ) -> Runs:
@@ -72,7 +79,17 @@ def _simulate(
     wiring = wire(instance, settings)
     batch = check_placements(instance, placements)
     sums = no_sums(instance, wiring, len(batch))
-    run_batch(instance, wiring, batch, jump, sums)
+    if threads == 1:
+        run_batch(instance, wiring, batch, jump, sums)
+    else:
+        parts = np.array_split(np.arange(len(batch)), threads)
+        with ThreadPoolExecutor(threads) as pool:
+            jobs = [
+                pool.submit(run_batch, instance, wiring, batch[i], jump, rows(sums, i))
+                for i in (slice(p[0], p[-1] + 1) for p in parts if len(p))
+            ]
+            for job in jobs:
+                job.result()
     return runs_of(instance, wiring, settings, sums)
 
 
@@ -90,10 +107,15 @@ def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
     )
 
 
+def rows(sums: Sums, which: slice) -> Sums:
+    """Views of some rows."""
+    return Sums(*(column[which] for column in sums))
+
+
 def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) -> Runs:
     """Rates and utilisations from sums over the measured window."""
     seconds = settings.measured_seconds
-    generated = wiring.generated[:, wiring.warm_ticks :].sum(axis=1)
+    generated = wiring.generated[:, wiring.warm_ticks * wiring.iterations :].sum(axis=1)
     throughput = (sums.taken * source_equivalents(instance)).sum(axis=1) / seconds
     grown = sums.closing - sums.opening
     m = instance.n_streams
@@ -112,6 +134,7 @@ def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) 
         repeats_from=np.where(sums.repeating < 0, np.nan, sums.repeating * settings.dt),
         drift=_drifts(instance, wiring, each, sums.taken / seconds, sums.emitted / seconds),
         grown=grown[:, np.argsort(instance.stream_index)],
+        warnings=capacity_warnings(instance, settings),
     )
 
 
@@ -200,3 +223,36 @@ def _drifts(
             for e in range(instance.out_start[v], instance.out_end[v]):
                 arriving[instance.port[e]] += instance.selectivity[e] * leaves
     return drift
+
+
+def capacity_warnings(instance: Instance, settings: Settings) -> tuple[str, ...]:
+    """Warn about streams whose given capacity is too small for their full rate over a link.
+
+    Tuples stay in the stream from their emission until the receiver's next turn, and for the
+    latency, so a remote stream needs a capacity of rate · (2 dt + latency) tuples.
+
+    Examples
+    --------
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[1000, 0], seconds=[[0], [0]], source=[0], target=[1],
+    ...                           device_type=[0], seconds_per_byte=[[0]])
+    >>> import textwrap
+    >>> print(textwrap.fill(*capacity_warnings(instance, Settings(capacity=150)), width=92))
+    capacity 150 is too small for 1 of 1 streams: the stream from operator 0 to operator 1 needs
+    200; raise capacity or lower dt
+    >>> capacity_warnings(instance, Settings(capacity=200))
+    ()
+    """
+    if settings.capacity is None:
+        return ()
+    needed = instance.tuples * (2 * settings.dt + instance.latency.max(initial=0.0))
+    short = np.flatnonzero(needed > settings.capacity * (1 + 1e-9))
+    if not len(short):
+        return ()
+    worst = short[np.argmax(needed[short])]
+    return (
+        f"capacity {settings.capacity:g} is too small for {len(short)} of {len(needed)} streams:"
+        f" the stream from operator {instance.source[worst]} to operator"
+        f" {instance.target[worst]} needs {needed[worst]:g};"
+        " raise capacity or lower dt",
+    )

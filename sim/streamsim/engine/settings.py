@@ -20,17 +20,21 @@ class Settings:
         Simulated seconds, a whole number of ticks.
     dt : float
         Length of a tick in seconds.
+    iterations : int
+        Slices per tick; they cut generation and CPU sharing, not the network.
     capacity : float or None
         Tuples that one stream may hold: queued, waiting to be sent and in flight together. With
         None, every stream may hold the tuples at full rate of several ticks, of its latency and of
         an advance of a window; see `streamsim.engine.plan.capacities`.
     policy : {"dynamic", "uniform", "weighted"}
         How a device shares its CPU: work-conserving round robin, equal fixed shares, or fixed
-        shares in proportion to the costs of operators.
+        shares in proportion to weight × cost.
     warm_up : float or None
         Seconds before the measured window, a whole number of ticks; None is a third of the run.
     generators : mapping from operator to Generator
         Generators of sources; by default `Constant`.
+    weights : tuple of float or None
+        A weight per operator for the weighted policy; None is 1 for all.
 
     Examples
     --------
@@ -44,16 +48,20 @@ class Settings:
 
     duration: float = 30.0
     dt: float = 0.1
+    iterations: int = 1
     capacity: float | None = None
     policy: Policy = "dynamic"
     warm_up: float | None = None
     generators: Mapping[int, Generator] = field(default_factory=dict)
+    weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         """Reject values that no run can have."""
         require_seconds("dt", self.dt)
         require_seconds("duration", self.duration)
         _require_whole_ticks("duration", self.duration, self.dt)
+        if self.iterations < 1 or self.iterations != int(self.iterations):
+            raise ValueError(f"iterations is {self.iterations}; give a whole number of at least 1")
         if self.capacity is not None and not 0 < self.capacity <= inf:
             raise ValueError(f"capacity is {self.capacity}; give a number of tuples above 0")
         if self.policy not in get_args(Policy):
@@ -61,6 +69,8 @@ class Settings:
                 f"policy is {self.policy!r}; choose one of {', '.join(get_args(Policy))}"
             )
         self._check_warm_up()
+        if self.weights is not None and not all(0 <= w < inf for w in self.weights):
+            raise ValueError(f"weights are {self.weights}; give finite numbers of at least 0")
 
     def _check_warm_up(self) -> None:
         if self.warm_up is None:
@@ -81,6 +91,11 @@ class Settings:
     def warm_ticks(self) -> int:
         """Ticks before the measured window."""
         return self.ticks // 3 if self.warm_up is None else round(self.warm_up / self.dt)
+
+    @property
+    def slice_seconds(self) -> float:
+        """Length of a slice in seconds."""
+        return self.dt / self.iterations
 
     @property
     def measured_seconds(self) -> float:

@@ -29,8 +29,8 @@ class Stamps(NamedTuple):
     pipe: Floats  # [2, longest delay, M]
     panes: Floats  # [2, K, panes]
     held: Floats  # [2, K]
-    head: Ints  # [S] tick in which the oldest tuples of a backlog were generated
-    served: Floats  # [S] tuples of that tick that left the backlog
+    head: Ints  # [S] slice in which the oldest tuples of a backlog were generated
+    served: Floats  # [S] tuples of that slice that left the backlog
     delay: Floats  # [2, N] Σ tuples · latency of an operator's input since the last tick
 
 
@@ -59,9 +59,9 @@ def blend(size: float, mean: float, added: float, other: float) -> float:
 
 
 @inlined_kernel
-def middle(wiring: Wiring, tick: int) -> float:
-    """Time in the middle of a tick, the stamp of everything that happens in it."""
-    return (tick + 0.5) * wiring.dt
+def middle(wiring: Wiring, slice_index: int) -> float:
+    """Time in the middle of a slice, the stamp of everything that happens in it."""
+    return (slice_index + 0.5) * wiring.slice_seconds
 
 
 @inlined_kernel
@@ -69,17 +69,17 @@ def drawn(
     v: int,
     take: float,
     waiting: float,
-    tick: int,
+    slice_index: int,
     wiring: Wiring,
     state: EngineState,
     stamps: Stamps,
 ) -> Pair:
     """Mean stamps of ``take`` of the ``waiting`` tuples of an operator; also add their latency."""
-    now = middle(wiring, tick)
+    now = middle(wiring, slice_index)
     if wiring.joins[v]:
         generated, admitted = _oldest(v, now, wiring, state, stamps)
     else:
-        generated, admitted = _mixed(v, take, waiting, tick, wiring, state, stamps)
+        generated, admitted = _mixed(v, take, waiting, slice_index, wiring, state, stamps)
     stamps.delay[0, v] += take * (now - generated)
     stamps.delay[1, v] += take * (now - admitted)
     return generated, admitted
@@ -108,21 +108,21 @@ def _mixed(
     v: int,
     take: float,
     waiting: float,
-    tick: int,
+    slice_index: int,
     wiring: Wiring,
     state: EngineState,
     stamps: Stamps,
 ) -> Pair:
     """Mean stamps of tuples drawn from all queues in proportion to their lengths."""
     m = len(state.sending)
-    now = middle(wiring, tick)
+    now = middle(wiring, slice_index)
     generated = 0.0
     admitted = 0.0
     for i in range(wiring.inlet_start[v], wiring.inlet_start[v + 1]):
         inlet = wiring.inlets[i]
         part = state.queued[inlet] / waiting
         if inlet >= m:
-            generated += part * _from_backlog(inlet - m, part * take, tick, wiring, stamps)
+            generated += part * _from_backlog(inlet - m, part * take, slice_index, wiring, stamps)
             admitted += part * now
         else:
             generated += part * stamps.queued[0, inlet]
@@ -131,18 +131,20 @@ def _mixed(
 
 
 @inlined_kernel
-def _from_backlog(source: int, amount: float, tick: int, wiring: Wiring, stamps: Stamps) -> float:
+def _from_backlog(
+    source: int, amount: float, slice_index: int, wiring: Wiring, stamps: Stamps
+) -> float:
     """Remove the oldest ``amount`` tuples of a backlog; return their mean generation time."""
     left = amount
     total = 0.0
     while left > 0.0:
         head = stamps.head[source]
         available = wiring.generated[source, head] - stamps.served[source]
-        if available > left or head >= tick:
+        if available > left or head >= slice_index:
             stamps.served[source] += left
             return (total + left * middle(wiring, head)) / amount
         total += available * middle(wiring, head)
         left -= available
         stamps.head[source] = head + 1
         stamps.served[source] = 0.0
-    return total / amount if amount > 0.0 else middle(wiring, tick)
+    return total / amount if amount > 0.0 else middle(wiring, slice_index)

@@ -1,4 +1,4 @@
-"""State: where tuples are between two ticks, turns of operators, totals so far; sets of joins.
+"""State: where tuples are between two slices, turns of operators, totals so far; sets of joins.
 
 A join takes sets of one tuple from every port, as many from each.
 """
@@ -25,19 +25,19 @@ class EngineState(NamedTuple):
     sending: Floats  # [M] waiting for the link
     flying: Floats  # [M] in flight
     pipe: Floats  # [longest delay, M] in flight, by tick of arrival
-    served: Floats  # [N] tuples taken in during this tick
-    turn: Ints  # [N] outcome of the last turn of this tick, or CAPPED after a wake-up
+    served: Floats  # [N] tuples taken in during this slice
+    turn: Ints  # [N] outcome of the last turn of this slice, or CAPPED after a wake-up
     panes: Floats  # [K, panes] tuples taken in per advance of a window, a ring
     held: Floats  # [K] results of the window that are not yet released
     advanced: Floats  # [K] number of advances of the window
 
 
 class Turn(NamedTuple):
-    """A turn of operator v in a tick, with at most ``limit`` core seconds."""
+    """A turn of operator v in a slice, with at most ``limit`` core seconds."""
 
     v: int
     limit: float
-    tick: int
+    slice_index: int
 
 
 class Totals(NamedTuple):

@@ -37,28 +37,30 @@ def process_window(
     A window does not advance while earlier results wait for space downstream. Once an advance is
     overdue, its operator takes nothing in, so that back-pressure reaches its inputs.
     """
-    v, limit, tick = turn
+    v, limit, slice_index = turn
     k = wiring.window_of[v]
     out = release(v, limit, instance, wiring, plan, state, stamps)
-    while state.held[k] <= 0.0 and is_due(k, tick, instance, wiring, state):
+    while state.held[k] <= 0.0 and is_due(k, slice_index, instance, wiring, state):
         advance(k, instance, wiring, state, stamps)
         left = limit - out * plan.send_cost[v]
         out += release(v, left, instance, wiring, plan, state, stamps)
     totals.emitted[k] += out
     spent = out * plan.send_cost[v]
-    if is_due(k, tick, instance, wiring, state):
+    if is_due(k, slice_index, instance, wiring, state):
         return out, spent, BLOCKED
-    left_turn = Turn(v, limit - spent, tick)
+    left_turn = Turn(v, limit - spent, slice_index)
     take, seconds, outcome = take_in(left_turn, instance, wiring, plan, state, stamps)
     count_served(v, take, plan, state, totals)
     return out + take, spent + seconds, outcome
 
 
 @inlined_kernel
-def is_due(k: int, tick: int, instance: Instance, wiring: Wiring, state: EngineState) -> bool:
-    """Whether the next advance of a window is due by the start of this tick."""
+def is_due(
+    k: int, slice_index: int, instance: Instance, wiring: Wiring, state: EngineState
+) -> bool:
+    """Whether the next advance of a window is due by the start of this slice."""
     due = (state.advanced[k] + 1.0) * instance.windows[k, 2]
-    return bool(due <= (tick + 1e-6) * wiring.dt)
+    return bool(due <= (slice_index + 1e-6) * wiring.slice_seconds)
 
 
 @inlined_kernel
@@ -130,7 +132,7 @@ def take_in(
     if take <= 0.0:
         return 0.0, 0.0, outcome
     if stamps is not None:
-        fresh: Pair = drawn(v, take, waiting, turn.tick, wiring, state, stamps)
+        fresh: Pair = drawn(v, take, waiting, turn.slice_index, wiring, state, stamps)
         for c in range(2):
             mean = stamps.panes[c, k, pane]
             stamps.panes[c, k, pane] = blend(state.panes[k, pane], mean, take, fresh[c])

@@ -29,17 +29,20 @@ class Wiring(NamedTuple):
     joins: Bools  # [N] whether an operator takes sets of one tuple from every port
     senders: Indices  # [M + S] sender to the inlet at the same index; for backlogs the source
     sources: Ints  # [S] operators that generate
-    generated: Floats  # [S, ticks] tuples
+    generated: Floats  # [S, slices] tuples
     constant_from: int  # first tick from which generated tuples no longer change
     window_of: Ints  # [N] row of `Instance.windows`, or -1
     panes: Ints  # [K] advances that a window spans
+    weights: Floats  # [N]
 
     policy: int  # 0 dynamic, 1 uniform, 2 weighted
     capacity: float  # tuples per stream, or 0 if capacities follow from the rates
-    peak: float  # most tuples that a source generates in a tick, as a multiple of its rate
+    peak: float  # most tuples that a source generates in a slice, as a multiple of its rate
     ticks: int
     warm_ticks: int
+    iterations: int
     dt: float
+    slice_seconds: float
 
 
 def wire(instance: Instance, settings: Settings) -> Wiring:
@@ -62,8 +65,8 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
         sources,
         instance.rate,
         settings.generators,
-        settings.dt,
-        settings.ticks,
+        settings.slice_seconds,
+        settings.ticks * settings.iterations,
     )
     return Wiring(
         out_start=instance.out_start.astype(np.uint32),
@@ -76,15 +79,18 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
         senders=np.concatenate((instance.source, sources))[inlets].astype(np.uint32),
         sources=sources,
         generated=generated,
-        constant_from=constant_from(generated),
+        constant_from=constant_from(generated, settings.iterations),
         window_of=_window_of(instance),
-        panes=_panes(instance, settings.dt),
+        panes=_panes(instance, settings.slice_seconds),
+        weights=_weights(instance, settings),
         policy=_POLICIES[settings.policy],
         capacity=0.0 if settings.capacity is None else float(settings.capacity),
-        peak=_peak(generated, instance.rate[sources] * settings.dt),
+        peak=_peak(generated, instance.rate[sources] * settings.slice_seconds),
         ticks=settings.ticks,
         warm_ticks=settings.warm_ticks,
+        iterations=int(settings.iterations),
         dt=float(settings.dt),
+        slice_seconds=settings.slice_seconds,
     )
 
 
@@ -106,8 +112,19 @@ def check_placements(instance: Instance, placements: object) -> Ints:
     return np.array(given, np.int32, order="C")
 
 
+def _weights(instance: Instance, settings: Settings) -> Floats:
+    if settings.weights is None:
+        return np.ones(instance.n_operators)
+    if len(settings.weights) != instance.n_operators:
+        raise ValueError(
+            f"there are {len(settings.weights)} weights for {instance.n_operators} operators;"
+            " give one per operator"
+        )
+    return np.array(settings.weights, np.float64)
+
+
 def _peak(generated: Floats, nominal: Floats) -> float:
-    """Largest multiple of the nominal rate that a source generates in a tick, at least 1."""
+    """Largest multiple of the nominal rate that a source generates in a slice, at least 1."""
     fed = nominal > 0
     most = generated[fed].max(axis=1, initial=0.0) / nominal[fed]
     return float(most.max(initial=1.0))
@@ -119,12 +136,12 @@ def _window_of(instance: Instance) -> Ints:
     return rows
 
 
-def _panes(instance: Instance, dt: float) -> Ints:
+def _panes(instance: Instance, slice_seconds: float) -> Ints:
     for row in instance.windows:
-        if row[2] < dt * (1 - 1e-9):
+        if row[2] < slice_seconds * (1 - 1e-9):
             raise ValueError(
                 f"the window of operator {int(row[0])} advances every {row[2]:g} s, which is"
-                f" shorter than a tick of {dt:g} s; use a smaller dt"
+                f" shorter than a slice of {slice_seconds:g} s; use a smaller dt or more iterations"
             )
     ratio = instance.windows[:, 1] / instance.windows[:, 2]
     return np.maximum(np.floor(ratio + 1e-9), 1).astype(np.int32)

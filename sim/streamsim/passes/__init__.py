@@ -1,11 +1,12 @@
 """One pass: the time that one set of tuples takes through a placed graph.
 
 `compile_pass` takes an `Instance` and gives a `Pass`: the work of every operator and the bytes of
-every stream for one tuple of the fastest source. Then::
+every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
 
-    makespans(one_pass, placements[B, N], rules) -> seconds [B]
-    schedule(one_pass, placement[N], rules)      -> times of all events, and critical chain
-    bounds(one_pass, allowed[N, D])              -> lower bounds of the makespan
+    makespans(one_pass, placements[B, N], rules)      -> seconds [B]
+    schedule(one_pass, placement[N], rules)           -> times of all events, and critical chain
+    bounds(one_pass, allowed[N, D])                   -> lower bounds of the makespan
+    synchronous_makespans(one_pass, placements[B, N]) -> seconds [B], in lock-step
 
 An operator is ready when all its inputs have arrived, but not before its release time. A core is
 never idle while an operator is ready on its device, unless the rules hold an order, and an operator
@@ -22,6 +23,7 @@ from streamsim.passes.compiling import compile_pass, link_records, stream_record
 from streamsim.passes.line import Conflict, conflict, lines, merged_order
 from streamsim.passes.makespans import makespans
 from streamsim.passes.schedule import Schedule, schedule
+from streamsim.passes.synchronous import synchronous_makespans
 
 __all__ = [
     "Bounds",
@@ -44,5 +46,6 @@ __all__ = [
     "merged_order",
     "schedule",
     "stream_records",
+    "synchronous_makespans",
     "upward_rank",
 ]

@@ -1,10 +1,10 @@
-"""Compiling an instance to one pass: work, bytes and ranks of one tuple of the fastest source."""
+"""Compiling an instance to one pass: work, bytes and ranks of σ seconds' worth of tuples."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints, Longs, Records
-from streamsim.instance import Instance, pass_seconds
+from streamsim.instance import Instance
 from streamsim.jit import kernel
 from streamsim.passes.compiled import DEVICE, LINK, OPERATOR, STREAM, Pass, records
 from streamsim.passes.sending import fixed_seconds, sending_seconds
@@ -14,18 +14,21 @@ from streamsim.platform import Platform
 def compile_pass(
     instance: Instance,
     *,
+    seconds: float | None = None,
     message: ArrayLike | None = None,
     release: ArrayLike | None = None,
     priority: ArrayLike | None = None,
     streams: Records | None = None,
     links: Records | None = None,
 ) -> Pass:
-    """Compile the work and bytes of the σ seconds in which the fastest source emits one tuple.
+    """Compile the work and bytes of σ seconds' worth of tuples.
 
     w(v, c) = σ · λ(v) · s(v, c) core seconds, and σ · traffic(e) bytes on stream e.
 
     Parameters
     ----------
+    seconds
+        σ; by default the time of one tuple of the fastest source.
     message
         A number per stream, in the caller's order, shape [M]: streams of one operator with the same
         number carry one output, which some networks send once. By default every stream carries an
@@ -36,7 +39,7 @@ def compile_pass(
         Priorities for the queue of that name, shape [N]; by default the upward rank
         (`upward_rank`).
     streams
-        `stream_records`, if there are any already; ``message`` is then ignored.
+        `stream_records` for the same σ, if there are any already; ``message`` is then ignored.
     links
         `link_records`, if there are any already.
 
@@ -52,11 +55,11 @@ def compile_pass(
     >>> one_pass.work.ravel().tolist(), one_pass.streams["size"].tolist()
     ([0.001, 0.005], [20000.0])
     """
-    span = pass_seconds(instance)
+    span = _span(instance) if seconds is None else float(seconds)
     n = instance.n_operators
     compiled = Pass(
         operators=_operators(instance),
-        streams=stream_records(instance, message) if streams is None else streams,
+        streams=stream_records(instance, span, message) if streams is None else streams,
         devices=_devices(instance),
         links=link_records(instance) if links is None else links,
         work=np.ascontiguousarray((span * instance.input_rate)[:, None] * instance.seconds),
@@ -94,9 +97,11 @@ def _devices(instance: Instance) -> Records:
     )
 
 
-def stream_records(instance: Instance, message: ArrayLike | None = None) -> Records:
-    """Streams of a pass, which do not depend on the platform."""
-    span = pass_seconds(instance)
+def stream_records(
+    instance: Instance, seconds: float | None = None, message: ArrayLike | None = None
+) -> Records:
+    """Streams of a pass of σ seconds, which do not depend on the platform."""
+    span = _span(instance) if seconds is None else seconds
     size, tuples = span * instance.traffic, span * instance.tuples
     first, more = _shared_outputs(instance, _by_source(instance, message), size, tuples)
     return records(
@@ -120,6 +125,14 @@ def link_records(platform: Platform | Instance) -> Records:
         link=platform.seconds_per_byte,
         seconds_per_byte=np.maximum(platform.seconds_per_byte, cards),
     )
+
+
+def _span(instance: Instance) -> float:
+    """Seconds in which the fastest source emits one tuple."""
+    fastest = float(instance.rate.max(initial=0.0))
+    if fastest <= 0:
+        raise ValueError("no operator generates tuples; give a source a rate, or seconds")
+    return 1.0 / fastest
 
 
 def _per_operator(values: ArrayLike, n: int) -> Floats:

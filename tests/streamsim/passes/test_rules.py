@@ -41,10 +41,11 @@ def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
     assert makespans(by_byte, [[0, 1]])[0] == 1 + (4 * 0.5 + 2 * 4 * 0.25) + 1
 
 
-def test_a_pass_lets_the_fastest_source_emit_one_tuple() -> None:
+def test_a_pass_lets_the_fastest_source_emit_one_tuple_or_runs_for_given_seconds() -> None:
     instance = tasks([1, 1], [(0, 1)])._replace(rate=np.array([4.0, 0.0]))
     faster = instance._replace(input_rate=np.array([4.0, 8.0]))
     assert compile_pass(faster).work.ravel().tolist() == [1, 2]
+    assert compile_pass(faster, seconds=0.5).work.ravel().tolist() == [2, 4]
 
 
 #: Two operators on one device feed two each, which have devices of their own.
@@ -162,7 +163,8 @@ def test_streams_that_differ_cannot_carry_one_output() -> None:
         compile_pass(instance, message=[0, 0])
 
 
-def test_a_graph_without_sources_is_refused() -> None:
+def test_a_graph_without_sources_needs_seconds() -> None:
     silent = tasks([1, 1], [(0, 1)])._replace(rate=np.zeros(2))
-    with pytest.raises(ValueError, match="give a source a rate"):
+    with pytest.raises(ValueError, match="give a source a rate, or seconds"):
         compile_pass(silent)
+    assert compile_pass(silent, seconds=1).work.sum() == 2
