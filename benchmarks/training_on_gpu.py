@@ -2,12 +2,14 @@
 
 Checks: rewards, memories and gradients beside those of the CPU, captured steps beside eager ones,
 and that one seed gives one result. Measures: problems/s by batch, on the GPU and on one thread of
-the CPU. Every result is printed and written as soon as it is there; ``streamplace train dream
---device cuda`` trains.
+the CPU. Trains `dream` from nothing on fresh graphs, each time for so many seconds, and prints the
+mean throughput of greedy placements against the seconds of training, for validation graphs and for
+the 630 test graphs at both rates. Every result is printed and written as soon as it is there.
 """
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,10 +21,13 @@ import numpy as np
 import torch
 from streamsim import throughput as simulated
 
-from streamplace import Cluster, Problem
+from streamplace import Cluster, Problem, read_graphs
+from streamplace.cores import available_cores
 from streamplace.families.branched import Branched, branched
+from streamplace.io.weights import write_weights
 from streamplace.learn.config import Preset
 from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.shards import (
     BatchShard,
@@ -31,17 +36,28 @@ from streamplace.learn.shards import (
     gradient_of,
     one_thread,
     seed_of,
+    shards,
+    thread_workers,
 )
 from streamplace.learn.tensors.draws import child
 from streamplace.learn.tensors.memory import Outlines, random_placements
 from streamplace.learn.tensors.rewards import Costs, throughput
 from streamplace.learn.training_loop import built
 
+DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
 RATES = (1e4, 2e4)
 FIVE = Cluster.uniform(5)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "single precision": {},
+    "tf32": {"tf32": True, "learning_rate": 5e-3},
+    "no memory": {"replayed": 0, "exploration": 0.0, "on_policy": 12, "baseline": "others"},
+    "batch 256": {"batch": 256},
+}
+"""What differs from `BASE`; ``--settings`` reads others from a file."""
 BASE: dict[str, Any] = {
     "batch": 512,
     "learning_rate": 3e-3,
+    "final_learning_rate": 1e-5,
     "on_policy": 8,
     "replayed": 1,
     "places": 2,
@@ -76,15 +92,24 @@ def problems_of(seed: int, copies: int) -> tuple[Problem, ...]:
     return tuple(Problem(graph.at_rate(rate), FIVE) for graph in graphs for rate in RATES)
 
 
+def test_problems(rate: float) -> tuple[Problem, ...]:
+    """The test graphs of the standard benchmark."""
+    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
+    return tuple(Problem(graph.at_rate(rate), FIVE) for graph in graphs)
+
+
 def learner_of(
-    setting: dict[str, Any], problems: tuple[Problem, ...], device: str
+    setting: dict[str, Any],
+    problems: tuple[Problem, ...],
+    device: str,
+    validation: tuple[Problem, ...] = (),
 ) -> tuple[ConstructiveLearner, dict[str, Any]]:
     """A learner with other options than the preset's, and these options."""
     options = {**BASE, **setting}
     preset = MODELS["dream"].presets["fast"]
     model = {k: v for k, v in options.items() if k in type(preset.model).model_fields}
     changed = Preset(preset.model.model_copy(update=model), preset.training)
-    task = LearningTask(problems, (), options["seed"], device=device)
+    task = LearningTask(problems, validation, options["seed"], device=device)
     learner = built(MODELS["dream"], task, changed)
     assert isinstance(learner, ConstructiveLearner)
     return learner, options
@@ -108,13 +133,17 @@ class Training:
         self.parameters = list(learner.module.parameters())
         self.adam = torch.optim.Adam(self.parameters, options["learning_rate"])
 
-    def step(self) -> int:
-        """One step; the number of its problems."""
+    def step(self, done: float) -> int:
+        """One step, when this share of the training is done; the number of its problems."""
         shard = next(self.shards)
         gradient = gradient_of(self.learner, shard).per_problem(len(shard.rows))
         for parameter, tensor in zip(self.parameters, gradient.tensors, strict=True):
             parameter.grad = tensor
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        first, last = self.options["learning_rate"], self.options["final_learning_rate"]
+        rate = last + (first - last) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
+        for group in self.adam.param_groups:
+            group["lr"] = rate
         self.adam.step()
         return len(shard.rows)
 
@@ -124,6 +153,22 @@ def waited(device: str) -> float:
     if device == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()
+
+
+class Judge:
+    """Mean throughput of greedy placements of some problems."""
+
+    def __init__(self, problems: tuple[Problem, ...], device: str) -> None:
+        self.problems, self.device = problems, device
+        self.prepared: Any = None
+
+    def of(self, learner: ConstructiveLearner) -> float:
+        """Mean, by the simulator."""
+        if self.prepared is None or self.module is not learner.module:
+            self.prepared, self.module = learner.policy.on(self.problems), learner.module
+        rows = self.prepared.greedy()
+        pairs = zip(self.problems, rows, strict=True)
+        return float(np.mean([simulated(p.instance, row[None])[0] for p, row in pairs]))
 
 
 def check_rewards(device: str, results: Results) -> None:
@@ -182,7 +227,7 @@ def check_seed(device: str, results: Results, problems: tuple[Problem, ...]) -> 
     for _ in range(2):
         training = Training(*learner_of({"batch": 64, "fresh": 640}, problems, device))
         for _ in range(25):
-            training.step()
+            training.step(0.1)
         weights.append(torch.cat([p.detach().flatten() for p in training.parameters]).cpu())
     results.add("one seed", equal=bool(torch.equal(*weights)), norm=float(weights[0].norm()))
 
@@ -200,11 +245,11 @@ def measure(device: str, results: Results, problems: tuple[Problem, ...], batch:
         }
     )
     for _ in range(steps):
-        training.step()
+        training.step(0.0)
     middle = waited(device)
     count, memory = 0, 0.0
     while count < 3 or waited(device) - middle < 2.0:
-        count += sum(training.step() for _ in range(max(1, steps // 3)))
+        count += sum(training.step(0.0) for _ in range(max(1, steps // 3)))
     seconds = waited(device) - middle
     if device == "cuda":
         memory = torch.cuda.max_memory_allocated() / 2**30
@@ -221,17 +266,114 @@ def measure(device: str, results: Results, problems: tuple[Problem, ...], batch:
     )
 
 
+def measure_threads(results: Results, problems: tuple[Problem, ...]) -> None:
+    """Problems per second of all cores beside the GPU."""
+    learner = learner_of({"fresh": 5120}, problems, "cpu")[0]
+    cores = available_cores()
+    with thread_workers(learner, "cpu") as workers:
+        begun, count = 0.0, 0
+        for step, rows in enumerate(batches(learner.sizes, 32 * cores, 0, 0)):
+            begun = begun if step else time.perf_counter()
+            workers.gradient(shards(rows, cores, 0, 0, step))
+            count += len(rows)
+            if time.perf_counter() - begun > 3:
+                break
+    results.add(
+        "speed",
+        device=f"cpu, {cores} threads",
+        problems_per_s=round(count / (time.perf_counter() - begun)),
+    )
+
+
+def profile(results: Results, problems: tuple[Problem, ...], batch: int) -> None:
+    """Kernels of a replayed step, by time."""
+    training = Training(*learner_of({"batch": batch, "fresh": 20 * batch}, problems, "cuda"))
+    for _ in range(40):
+        training.step(0.0)
+    kinds = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=kinds) as run:
+        begun = waited("cuda")
+        for _ in range(20):
+            training.step(0.0)
+        seconds = waited("cuda") - begun
+    found = [e for e in run.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA]
+    found.sort(key=lambda e: -e.self_device_time_total)
+    results.add(
+        "profile",
+        batch=batch,
+        ms_per_step=seconds * 50,
+        busy_ms=sum(e.self_device_time_total for e in found) / 20e3,
+        kernels=sum(e.count for e in found) / 20,
+    )
+    for event in found[:22]:
+        took, count = event.self_device_time_total / 20e3, event.count / 20
+        print(f"{took:8.3f} ms {count:7.1f} {event.key[:80]}", flush=True)
+
+
+def train(
+    name: str,
+    setting: dict[str, Any],
+    problems: tuple[Problem, ...],
+    judges: dict[str, Judge],
+    *,
+    device: str,
+    seconds: float,
+    results: Results,
+    folder: Path,
+    points: int,
+) -> None:
+    """Train for so many seconds, captures included, and judge from time to time."""
+    torch.backends.cuda.matmul.allow_tf32 = bool(setting.pop("tf32", False))
+    learner, options = learner_of(setting, problems, device)
+    training = Training(learner, options)
+    spent, count, steps, marks = 0.0, 0, 0, list(np.linspace(0, 1, points + 1)[1:])
+    begun = waited(device)
+    while True:
+        count += training.step(spent / seconds)
+        steps += 1
+        if steps % 10 == 0:
+            spent += waited(device) - begun
+            begun = time.perf_counter()
+        if spent / seconds >= marks[0]:
+            final = len(marks) == 1
+            marks.pop(0)
+            some = judges if final else {k: v for k, v in judges.items() if not k.startswith("t")}
+            values = {key: round(judge.of(learner), 5) for key, judge in some.items()}
+            results.add(
+                "curve",
+                setting=name,
+                seconds=round(spent, 1),
+                steps=steps,
+                problems=count,
+                **values,
+            )
+            if final:
+                break
+            begun = waited(device)
+    document = {"model": "dream", **learner.spec(), "training": {"setting": name, **options}}
+    write_weights(
+        folder / f"{name.replace(' ', '-')}.safetensors",
+        document,
+        {k: v.astype(np.float16) for k, v in arrays_of(learner.module).items()},
+    )
+
+
 def main() -> None:
-    """Check and measure."""
+    """Check, measure, train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of every training")
+    parser.add_argument("--limit", type=float, default=280.0, help="of the whole script")
+    parser.add_argument("--settings", type=Path, help="JSON: settings by name")
     parser.add_argument("--batches", type=int, nargs="*", default=[32, 512, 1024])
+    parser.add_argument("--points", type=int, default=5)
     parser.add_argument("--skip", nargs="*", default=[])
     asked = parser.parse_args()
-    results = Results(asked.out)
+    begun, results = time.perf_counter(), Results(asked.out)
     card = torch.cuda.get_device_name() if asked.device == "cuda" else "CPU"
     results.add("begun", card=card, torch=torch.__version__)
+    settings = json.loads(asked.settings.read_text()) if asked.settings else SETTINGS
     problems = problems_of(seed=10, copies=5)
     results.add("problems", count=len(problems))
     checks: dict[str, Callable[[], None]] = {
@@ -239,6 +381,8 @@ def main() -> None:
         "steps": partial(check_steps, asked.device, results),
         "seed": partial(check_seed, asked.device, results, problems),
         "cpu": partial(measure, "cpu", results, problems, 32),
+        "threads": partial(measure_threads, results, problems),
+        "profile": partial(profile, results, problems, 512),
     }
     for batch in asked.batches:
         checks[f"speed {batch}"] = partial(measure, asked.device, results, problems, batch)
@@ -250,6 +394,30 @@ def main() -> None:
                 check()
             except Exception as fault:
                 results.add("failed", check=name, fault=f"{type(fault).__name__}: {fault}"[:2000])
+        judges = {"validation": Judge(problems_of(seed=77, copies=4), asked.device)}
+        for rate in RATES:
+            judges[f"test {rate:g}"] = Judge(test_problems(rate), asked.device)
+        results.add("judges")
+        for name, setting in settings.items():
+            seconds = setting.pop("seconds", asked.seconds)
+            left = asked.limit - (time.perf_counter() - begun)
+            if left < seconds + 8:
+                results.add("no time", setting=name, left=round(left))
+                continue
+            try:
+                train(
+                    name,
+                    setting,
+                    problems,
+                    judges,
+                    device=asked.device,
+                    seconds=seconds,
+                    results=results,
+                    folder=asked.out,
+                    points=asked.points,
+                )
+            except Exception as fault:
+                results.add("failed", setting=name, fault=f"{type(fault).__name__}: {fault}"[:2000])
 
 
 if __name__ == "__main__":
