@@ -122,7 +122,7 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         {
             "task": one.vertex, "number": one.number, "device": one.device,
             "read": one.read, "wrote": one.wrote, "cores": cpu.cores,
-            "own": cpu.thread.cores if cpu.thread else None,
+            "own": cpu.thread.cores if cpu.thread else None, "wakes": cpu.wakes,
         }
         for own in seen.subtasks.values()
         for one, cpu in own
@@ -142,7 +142,11 @@ def run(rest: Rest, jar: str, name: str, rate: int) -> Row:
         "edges": [[edge.source, edge.target, edge.partitioning] for edge in windows.edges],
         "subtasks": subtasks,
         "threads": {
-            device: [[load.name, round(load.cores, 6)] for load in loads if load.cores > 1e-5]
+            device: [
+                [load.name, round(load.cores, 6), round(load.wakes, 2)]
+                for load in loads
+                if load.cores > 1e-5
+            ]
             for device, loads in seen.cluster.loads.items()
         },
         "kinds": {device: cores_by_kind(own) for device, own in seen.cluster.loads.items()},
