@@ -13,6 +13,7 @@ from streamplace.cli._output import (
     print_json,
     print_line,
     say,
+    say_notes,
     say_report,
     verbose,
     waiting,
@@ -152,10 +153,10 @@ def _improve(
     )
     with waiting(f"watching in windows of {asked.seconds:g} s"):
         proposal = improver.propose(job)
-    for note in proposal.measured.notes:
-        if isinstance(note, Remedy):
-            say(f"note: {note}")
-        else:
+    notes = proposal.measured.notes
+    say_notes(note for note in notes if isinstance(note, Remedy))
+    for note in notes:
+        if not isinstance(note, Remedy):
             LOG.info("note: %s", note)
     for sentence in proposal.sentences():
         say(sentence)
