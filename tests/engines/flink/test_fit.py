@@ -51,17 +51,32 @@ def test_noise_of_one_rate_is_no_slope() -> None:
 def test_a_thread_that_never_sleeps_works_for_its_tuples(
     cores: float, rate: float, wakes: float
 ) -> None:
-    """As where sources are held back; and more wake-ups tell nothing more than the prior does."""
+    """As where sources are held back."""
     assert task_cost([Observation(rate, cores, wakes)]).fixed < 0.15 * cores
-    often = task_cost([Observation(rate, cores, 1e3)])
-    assert often == task_cost([Observation(rate, cores)])
+
+
+@given(st.floats(40e-6, 90e-6), st.floats(20.0, 600.0), st.floats(0.0, 1e-5), st.floats(4.0, 100.0))
+def test_wake_ups_for_several_tuples_tell_what_is_there_at_any_rate(
+    each_wake: float, wakes: float, each: float, batch: float
+) -> None:
+    """So one rate tells the cost at others, up to what is not known of a wake-up."""
+    fixed, rate = each_wake * wakes, batch * wakes
+    cost = task_cost([Observation(rate, fixed + each * rate, wakes)])
+    error = 0.6 * fixed + 0.4 * each * rate + 2 * LEAST_CPU_ERROR
+    assert cost.cores(4 * rate) == pytest.approx(fixed + 4 * each * rate, abs=3 * error)
+
+
+def test_a_thread_that_wakes_up_for_every_tuple_tells_nothing_but_the_prior() -> None:
+    """As of sources that Flink's own limiter of rates holds back."""
+    each = task_cost([Observation(1000.0, 0.02, 1000.0)])
+    assert each == task_cost([Observation(1000.0, 0.02)])
 
 
 def test_what_is_there_at_any_rate_is_no_more_than_wake_ups_cost() -> None:
     """As of a join on a slow TaskManager: 15 µs per tuple where it runs fast (big diamond)."""
     cost = task_cost([Observation(182.0, 0.0067, 22.0)])
-    assert cost.fixed == pytest.approx(22 * 100e-6)
-    assert cost.cores(182.0) == pytest.approx(0.0067, rel=0.02)
+    assert cost.fixed <= 22 * 100e-6
+    assert cost.cores(182.0) == pytest.approx(0.0067, rel=0.05)
 
 
 def test_an_expensive_operator_is_no_fixed_load() -> None:

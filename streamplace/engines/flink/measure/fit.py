@@ -19,10 +19,11 @@ Unknowns are positive and fitted by their logarithms x: the maximum a posteriori
 
 by Gauss–Newton steps, from where either unknown explains all. The prior, exp(x₀) with the scale s
 and t degrees of freedom, decides where only one rate was seen; several rates decide by themselves.
-What is there at any rate is at most what the wake-ups of the threads cost. The tails are heavy for
-what a tuple costs, because few operators cost a hundred times as much as the others; taking that
-for a part at any rate would promise any rate. If there are several maxima, the unknowns are their
-mean, weighted by the probability around each.
+What is there at any rate follows the wake-ups of the threads, where they are fewer than tuples: a
+thread that wakes up for every tuple does so at its rate. The tails are heavy for what a tuple
+costs, because few operators cost a hundred times as much as the others; taking that for a part at
+any rate would promise any rate. If there are several maxima, the unknowns are their mean, weighted
+by the probability around each.
 """
 
 import logging
@@ -74,9 +75,11 @@ PER_TUPLE = Prior(1e-6, 1.7, 2.0)
 """Core seconds per tuple, of the same; among others, there are models asked for each tuple."""
 
 
-A_WAKE = 100e-6
-"""Most core seconds that are there at any rate for each wake-up, of the operators of two jobs at
-several rates: 36 to 97 µs (docs/assets/costs-by-rate.jsonl, by benchmarks/costs_by_rate.py)."""
+A_WAKE, MOST_OF_A_WAKE = Prior(60e-6, 0.7), 100e-6
+"""Core seconds that are there at any rate for each wake-up of threads that take several tuples, and
+the most of them: 36 to 97 µs (docs/assets/costs-by-rate.jsonl, by benchmarks/costs_by_rate.py)."""
+FEW_WAKES = 10.0
+"""Wake-ups per second that tell nothing: those of timers, beside the work of a busy thread."""
 
 
 class Observation(NamedTuple):
@@ -113,10 +116,12 @@ def task_cost(
     (0.0059, 6.0)
     """
     rows = averaged(observed)
-    wakes = [row.wakes for row in rows]
     most = math.inf
-    if wakes and not any(map(math.isnan, wakes)):
-        most = A_WAKE * max(1.0, *wakes)
+    if rows and not any(math.isnan(row.wakes) for row in rows):
+        most = MOST_OF_A_WAKE * max(1.0, *(row.wakes for row in rows))
+        slept = max(row.wakes * (1 - row.wakes / max(row.tuples, row.wakes, 1.0)) for row in rows)
+        if slept > FEW_WAKES:
+            fixed = A_WAKE._replace(median=A_WAKE.median * slept)
         fixed = fixed._replace(median=min(fixed.median, most))
     factors = np.array([(1.0, row.tuples) for row in rows], np.float64).reshape(-1, 2)
     cores = np.array([row.cores for row in rows], np.float64)
