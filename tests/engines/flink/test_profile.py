@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from lazy_flink import (
@@ -225,6 +226,22 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(
     assert growth is not None
     assert growth > 30
     assert seen.is_limited is falls_behind
+
+
+def test_lag_that_a_source_tells_late_is_known(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a source of Kafka does, from the first record that it reads on a slow TaskManager."""
+    flink = writing_shop(clock)
+    source, metrics = flink.vertices["v0"], flink._metrics
+
+    def told(vertex: str, wanted: str) -> list[dict[str, Any]]:
+        if clock.now > START + 6:
+            source.rates = {**source.rates, "Source__src.pendingRecords": 0.0}
+        return metrics(vertex, wanted)
+
+    monkeypatch.setattr(flink, "_metrics", told)
+    assert profile(flink.rest, "job", 20).flow.pending == 0.0
 
 
 def chained(clock: Clock, *, is_told: bool = True) -> LazyFlink:

@@ -307,9 +307,14 @@ def restarted(job: str) -> FlinkError:
 def _look(rest: Rest, job: str, watch: _Watch) -> None:
     """Read the current counters of a watch; ignore an answer without values."""
     needed = [name for name in watch.wanted if not name.endswith(PENDING)]
-    if not watch.looks and not watch.offered.issuperset(needed):
+    # A source of Kafka tells what is pending from its first record on, which may be late.
+    may_tell = watch.changed is not None and not watch.offered.issuperset(watch.wanted)
+    if may_tell or (not watch.looks and not watch.offered.issuperset(needed)):
         rows = rest.get(watch.path.partition("?")[0])
-        watch.offered = frozenset(row["id"] for row in rows)
+        before = watch.offered
+        watch.offered |= {row["id"] for row in rows}  # Flink may list some only
+        if before and before != watch.offered:
+            watch.previous = None  # more metrics are no change of those that were read
     offered = [name for name in watch.wanted if name in watch.offered]
     if not offered:
         return
@@ -317,8 +322,8 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     rows = rest.get(f"{watch.path}get={query}")
     counters, reporting = _numbers(rows), _reporting(rows)
-    before, change = watch.previous or {}, reporting - watch.reporting
-    has_fallen = any(counters.get(name, math.inf) < before.get(name, 0.0) for name in RISING)
+    known, change = watch.previous or {}, reporting - watch.reporting
+    has_fallen = any(counters.get(name, math.inf) < known.get(name, 0.0) for name in RISING)
     if has_fallen or (reporting and change < 0) or (watch.is_used and change > 0):
         raise restarted(job)
     if counters:
