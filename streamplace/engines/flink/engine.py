@@ -20,13 +20,8 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.engines.flink.measure.fit import Observed
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.profile import JobProfile, rate_seconds, steady_profile
 from streamplace.engines.flink.measure.sources import asked_rate
-from streamplace.engines.flink.measure.steady import (
-    PATIENCE_SECONDS,
-    rate_seconds,
-    steady_profile,
-)
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -37,7 +32,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest, only_job
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
-from streamplace.model.defaults import SPEED
+from streamplace.model.defaults import PATIENCE_SECONDS, SPEED
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.units import Quantity, bandwidth_bps

@@ -7,7 +7,7 @@ from lazy_flink import Clock, Shop, shop_maker
 from moving_cases import MoveCase
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure import sampling, sources, steady
+from streamplace.engines.flink.measure import profile, sampling, sources
 from streamplace.io.store import Store
 
 collect_ignore = ["python"]
@@ -17,7 +17,7 @@ collect_ignore = ["python"]
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
-    for timed in (sampling, steady):
+    for timed in (sampling, profile):
         monkeypatch.setattr(timed, "time", made)
     for module in (sampling, sources, clusters):
         monkeypatch.setattr(module, "processes_of", lambda rest: {})

@@ -7,8 +7,7 @@ import pytest
 from lazy_flink import Shop, Vertex, advised, rates
 
 from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.measure.steady import steady_profile
+from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])

@@ -9,9 +9,8 @@ from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates, shop_vertic
 
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.profile import profile, steady_profile
 from streamplace.engines.flink.measure.sources import source_flow
-from streamplace.engines.flink.measure.steady import steady_profile
 from streamplace.engines.flink.rest.client import FlinkError
 
 

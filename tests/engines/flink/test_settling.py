@@ -19,8 +19,8 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import sources
+from streamplace.engines.flink.measure.profile import VARYING_SECONDS
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
-from streamplace.engines.flink.measure.steady import VARYING_SECONDS
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings

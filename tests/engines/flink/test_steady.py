@@ -27,16 +27,19 @@ from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.graph import measured_graph
-from streamplace.engines.flink.measure.profile import LoadWindow, Present, Usage, profile
-from streamplace.engines.flink.measure.sources import RATE_SECONDS
-from streamplace.engines.flink.measure.steady import (
+from streamplace.engines.flink.measure.profile import (
     LEAST_WINDOWS,
     VARYING_SECONDS,
+    LoadWindow,
+    Present,
+    Usage,
+    profile,
     rate_seconds,
     steady_profile,
     why_unsteady,
     window_of,
 )
+from streamplace.engines.flink.measure.sources import RATE_SECONDS
 from streamplace.io.ledger import errors_for, known_errors
 from streamplace.model.graph import PROFILE_DRIFT
 

@@ -1,4 +1,10 @@
-"""Profiling: rates, CPU, threads and placement of the tasks of a running job, with doubts.
+"""Profiles of steady jobs: rates, CPU, threads and placement of their tasks, with doubts.
+
+A job is measured in adjacent windows until the rate of its sources and its CPU per tuple are
+steady: over the last `STEADY_SECONDS`, the slope of each is within its noise, or changes it by less
+than `STEADY`, and compilers take less than `MOST_COMPILERS` of the CPU. Its profile is that of
+these windows together. When the patience is over, the profile is that of the last windows, and says
+how much may still change.
 
 A subtask that sleeps, waits for an answer or a disk, or has as many asynchronous requests under way
 as it may have, reads no further tuples meanwhile: Flink counts it as busy, and its thread takes no
@@ -23,10 +29,14 @@ are not a multiple of the subtasks of a source. The shares are counted by subtas
 reports its lag, what waits counts, too, because it is input as well.
 """
 
+import logging
 import math
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import mean
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -34,6 +44,7 @@ import numpy as np
 
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import (
+    COMPILERS,
     GARBAGE,
     MEASURED,
     NETWORK,
@@ -49,7 +60,15 @@ from streamplace.engines.flink.cpu.threads import (
 )
 from streamplace.engines.flink.measure.fit import Observation, Observed, constant_cores
 from streamplace.engines.flink.measure.sampling import Activity, JobInterval, JobWindows, sent_by
-from streamplace.engines.flink.measure.sources import SourceFlow, SubtaskFlow, flow_of, together
+from streamplace.engines.flink.measure.sources import (
+    COUNT_ERRORS,
+    ERRORS,
+    RATE_SECONDS,
+    SourceFlow,
+    SubtaskFlow,
+    flow_of,
+    together,
+)
 from streamplace.engines.flink.measure.streams import (
     COMMITTERS,
     NETWORK_KEY,
@@ -62,8 +81,11 @@ from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, sources_of
 from streamplace.engines.flink.rest.settings import USUAL_BUFFER_TIMEOUT
 from streamplace.model.arrays import Floats
+from streamplace.model.defaults import PATIENCE_SECONDS
 from streamplace.model.key_groups import subtask_parts
 from streamplace.model.messages import listed, quoted, shown
+
+LOG = logging.getLogger(__name__)
 
 
 class Remedy(str):
@@ -101,6 +123,21 @@ SHARE_ERRORS = 4.0
 """Minimum difference in standard deviations of the number of tuples."""
 WAITS = 0.2
 """Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
+STEADY_SECONDS, LEAST_WINDOWS = 20.0, 4
+"""Time, and number of windows, over which a job must be steady."""
+STEADY = 0.05
+"""Largest relative change over that time, and variation of a rate, that does not matter."""
+MOST_CHANGE = 0.3
+"""Largest change by which a slope may be noise; a steady job does not vary by more."""
+MOST_COMPILERS = 0.15
+"""Largest share of Java's compilers in the CPU of TaskManagers whose code hardly changes."""
+LEAST_COMPILERS = 0.02
+"""Compilers are ignored below this part of the CPU limit of TaskManagers.
+
+In a job with a low load they continue for minutes, partly with code that serves the profiler.
+"""
+VARYING_SECONDS = 60.0
+"""Duration of each measurement of a varying rate, as of windows that fire once a minute."""
 Shares = Mapping[str, Sequence[float]]
 """Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
 
@@ -582,3 +619,136 @@ def _waits(source: RunningSubtask) -> bool:
     if source.has_ended:
         return True
     return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
+
+
+def rate_seconds(seen: JobProfile) -> float:
+    """For how long the rate of a job has to be measured: longer if that of a source varies.
+
+    It varies if it differs from window to window by more than counting explains. A rate that rises
+    steadily, as that of a job whose code is being compiled, does not.
+    """
+    for source in seen.sources:
+        rates = [one.rates[source.id] for one in seen.windows]
+        if len(rates) < 3 or not any(rates):
+            continue
+        seconds = mean(max(one.seconds, 1.0) for one in seen.windows)
+        spread = math.sqrt(mean((low - high) ** 2 for low, high in pairwise(rates)) / 2)
+        least = max(STEADY, seen.activity[source.id].unsure / seconds)
+        if spread > least * mean(rates) + COUNT_ERRORS * math.sqrt(mean(rates) / seconds):
+            return VARYING_SECONDS
+    return RATE_SECONDS
+
+
+def steady_profile(
+    rest: Rest, job: str, seconds: float = 5.0, patience: float = PATIENCE_SECONDS
+) -> JobProfile:
+    """Measure a running job until it is steady; return its profile of all windows since then.
+
+    ``seconds``: length of a window.
+    ``patience``: seconds after which a job is measured although it is not steady, with what may
+    still change told by the ``drift`` of its profile; 0 for a single window.
+    """
+    windows = JobWindows(rest, job)
+    loads: list[LoadWindow] = []
+    began = time.monotonic()
+    while True:
+        windows.add(seconds)
+        seen = profile_of(windows)
+        seen.check_sources()  # else all further windows would be useless, too
+        loads.append(window_of(seen))
+        last = _last(loads)
+        waited = time.monotonic() - began
+        reason = why_unsteady(last)
+        is_enough = len(loads) >= LEAST_WINDOWS or not patience
+        if not reason or (waited >= patience and is_enough):
+            break
+        LOG.debug("not steady after %.0f s: %s", waited, reason)
+    answer = replace(profile_of(windows, len(last)), windows=tuple(last))
+    answer.flow.log()
+    LOG.debug("measured in %.0f s", waited)
+    if not reason:
+        return answer
+    drift = drift_of(last)
+    answer.doubts.append(
+        Remedy(
+            f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
+            f"{drift:.0%} in the last {sum(one.seconds for one in last):.0f} s; intervals allow "
+            "for that"
+        )
+    )
+    return replace(answer, drift=drift)
+
+
+def window_of(seen: JobProfile) -> LoadWindow:
+    """Rates and CPU of a profile of one window."""
+    compilers, usage = 0.0, {} if seen.present is None else seen.present.usage
+    cores = sum(one.kinds.get(COMPILERS, 0.0) for one in usage.values())
+    if cores > LEAST_COMPILERS * sum(one.share.limit for one in usage.values()):
+        compilers = cores / sum(seen.used.values())
+    return LoadWindow(
+        max((one.seconds for one in seen.activity.values()), default=0.0),
+        {source.id: seen.tuples[source.id] for source in seen.sources},
+        sum(one.cores for one in seen.cpu.values()),
+        compilers,
+        seen.subtasks,
+    )
+
+
+def _last(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
+    """The last windows over which a job must be steady; all, if they are too few."""
+    number, seconds = 0, 0.0
+    for one in reversed(windows):
+        if number >= LEAST_WINDOWS and seconds >= STEADY_SECONDS:
+            break
+        number, seconds = number + 1, seconds + one.seconds
+    return list(windows[-number:])
+
+
+def why_unsteady(windows: Sequence[LoadWindow]) -> str:
+    """Why a job is not steady over some windows; empty if it is.
+
+    >>> rising = [LoadWindow(5.0, {"src": rate}, 0.1) for rate in (100, 120, 140, 160)]
+    >>> why_unsteady(rising)
+    'its rate changed by +46% in 20 s'
+    >>> why_unsteady(rising[-1:] * 4)
+    ''
+    """
+    seconds = sum(one.seconds for one in windows)
+    if len(windows) < LEAST_WINDOWS or seconds < STEADY_SECONDS:
+        return f"it was watched for {seconds:.0f} of {STEADY_SECONDS:.0f} s"
+    compilers = windows[-1].compilers
+    if compilers >= MOST_COMPILERS:
+        return f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
+    rates = [one.rate for one in windows]
+    for what, values in (("rate", rates), ("CPU per tuple", costs_of(windows))):
+        if change := change_of(values):
+            return f"its {what} changed by {change:+.0%} in {seconds:.0f} s"
+    return ""
+
+
+def change_of(values: Sequence[float]) -> float:
+    """Relative change of values of equal windows by their slope; 0 if they are steady.
+
+    >>> change_of([100.0, 103.0, 98.0, 101.0]), round(change_of([50.0, 40.0, 32.0, 26.0]), 2)
+    (0.0, -0.65)
+    """
+    n, middle = len(values), float(np.mean(values)) if len(values) else 0.0
+    if n < LEAST_WINDOWS or middle <= 0:
+        return 0.0
+    x = np.arange(n) - (n - 1) / 2
+    y = np.array(values, np.float64) / middle
+    spread = float(x @ x)
+    slope = float(x @ y) / spread
+    rest = float(((y - 1 - slope * x) ** 2).sum()) / (n - 2)
+    error = (n - 1) * math.sqrt(rest / spread)
+    change = (n - 1) * slope
+    is_noise = abs(change) <= ERRORS * error and abs(change) <= MOST_CHANGE
+    return 0.0 if abs(change) <= STEADY or is_noise else change
+
+
+def drift_of(windows: Sequence[LoadWindow]) -> float:
+    """Relative range of the CPU per tuple of a job over some windows; infinite if it is unknown."""
+    costs = costs_of(windows)
+    if len(costs) < LEAST_WINDOWS or not any(costs):
+        return math.inf
+    return (max(costs) - min(costs)) / mean(costs)
