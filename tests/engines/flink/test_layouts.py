@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Operator, Stream, StreamGraph
-from streamplace.engines.flink.decide.layouts import (
+from streamplace.engines.flink.decide.candidates import (
     MODE_SETTING,
     MODES,
     Mode,

@@ -18,10 +18,10 @@ from streamplace.engines.flink.decide.candidates import (
     Question,
     candidate,
     candidates,
+    even_layout,
     searched,
 )
 from streamplace.engines.flink.decide.improving import JobImprover, Proposal, Trial
-from streamplace.engines.flink.decide.layouts import even_layout
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
     ALL,
