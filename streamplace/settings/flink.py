@@ -454,8 +454,7 @@ class FlinkAdviseSettings(OfProgram, OfMachines, OfJob):
 
     def advice(self, program: "Program | None", folder: Path | None) -> "AdviceSettings":
         """How the job is measured, and machines are planned."""
-        from streamplace.engines.flink.advise.advice import FOLDER
-        from streamplace.engines.flink.advise.advise import AdviceSettings
+        from streamplace.engines.flink.advise.advise import FOLDER, AdviceSettings
         from streamplace.planning.problem import USUAL_BUDGET
 
         return AdviceSettings(

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import pytest
 from fake_flink import FakeFlink, config, failed_by, jobs, task_manager
 
-from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.advise.advise import AdviceSettings
+from streamplace.engines.flink.advise.advise import Advice, AdviceSettings
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine

@@ -39,8 +39,7 @@ from streamplace.model.units import Quantity, bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.advise.advice import Advice
-    from streamplace.engines.flink.advise.advise import AdviceSettings
+    from streamplace.engines.flink.advise.advise import Advice, AdviceSettings
     from streamplace.planning.offers import Catalogue
 
 Placed = Mapping[str, Sequence[str] | str]
@@ -193,11 +192,11 @@ class FlinkEngine:
         settings
             How long the windows are, and how machines are planned.
         """
-        from streamplace.engines.flink.advise.advise import USUAL_SETTINGS, MeasuredJob, advise
+        from streamplace.engines.flink.advise.advise import AdviceSettings, MeasuredJob, advise
 
         asked_rate(rate)  # what is wrong is refused before minutes have passed
         bandwidth_bps(self.bandwidth or 0.0)
-        settings, speed = settings or USUAL_SETTINGS, parsed_mips(self.mips)
+        settings, speed = settings or AdviceSettings(), parsed_mips(self.mips)
         seen, graph = self._profiled(job, settings.seconds)
         cluster = self._machines_of(seen, graph)
         alone = measured_cluster(self.rest, self.mips, self.bandwidth)

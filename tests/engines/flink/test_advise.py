@@ -18,7 +18,7 @@ from lazy_flink import (
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise import fixed
-from streamplace.engines.flink.advise.advice import Advice
+from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.advise.fixed import PlannedProgram
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.streams import SendingCost
@@ -281,13 +281,3 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
     advice = advised(flink, machines=Catalogue.of([Offer("small", 0.1, mips=mips)]))
     assert advice.plan.cluster.overhead_s == pytest.approx(1e-6 * 2500 / mips)
     assert advice.plan.cluster.overhead_s_per_byte == pytest.approx(2e-9 * 2500 / mips)
-
-
-def test_the_adaptive_scheduler_may_run_fewer_subtasks_than_the_program_sets(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For want of slots, or because it was told to; the program is that of the job all the same."""
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
-    settings = replace(SETTINGS, program=Program(Path("shop.jar")))
-    flink = shop(facts={"schedulerType": "Adaptive"})
-    assert advised(flink, settings=settings).plan.parallelism["split"] == 2

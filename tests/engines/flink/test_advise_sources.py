@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from lazy_flink import Shop, Vertex, advised, rates
 
-from streamplace.engines.flink.advise.advice import Advice
+from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from flink_clusters import submitted
 
-from streamplace.engines.flink.advise.advice import Advice
-from streamplace.engines.flink.advise.advise import AdviceSettings
+from streamplace.engines.flink.advise.advise import Advice, AdviceSettings
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster

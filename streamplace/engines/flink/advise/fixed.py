@@ -74,14 +74,11 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     return PlannedProgram(names, fixed, _loose(low, high, fixed.keys()))
 
 
-def fixed_parts(
-    rest: Rest, program: Program, tasks: Sequence[FlinkTask], *, may_differ: bool = False
-) -> FixedParts:
+def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> FixedParts:
     """Find the parts of a running job that its program fixes; Flink may have chained its tasks.
 
     A program that sets another parallelism than the job has is not that of the job, and raises
-    FlinkError, unless the numbers ``may_differ``, because the adaptive scheduler changes them.
-    Operators may share a name and have different numbers.
+    FlinkError. Operators may share a name and have different numbers.
     """
     planned = planned_twice(rest, program)
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
@@ -94,12 +91,12 @@ def fixed_parts(
         own = {task.name, *operators_in(task.name), *map(lasting, task.texts)}
         task_of |= dict.fromkeys(own, task.name)
         for name in own & fixed.keys():
-            if task.parallelism not in fixed[name] and not may_differ:
+            if task.parallelism not in fixed[name]:
                 numbers = " or ".join(map(str, sorted(fixed[name])))
                 raise FlinkError(
                     f"{spot(program.jar)} sets parallelism {numbers} for operator "
                     f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
-                    "arguments that the job was submitted with"
+                    "arguments that the job was submitted with, or leave them out"
                 )
             found.add(task.name)
     loose = {
