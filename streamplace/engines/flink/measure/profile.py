@@ -328,13 +328,7 @@ def profile_of(windows: JobWindows, number: int = 1) -> JobProfile:
     lags = _subtask_flows(seen, tuples)
     present = present_of(windows.job, tasks, edges, seen, windows.processes)
     is_python = bool(windows.devices & windows.processes.keys()) and runs_python()
-    doubts = [
-        *_unreported(tasks, seen.activity, own),
-        *(f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source),
-        *_doubts_of_rates(windows, seen.activity),
-        *_doubts_of_jobs(windows.job, seen),
-        *([UNMEASURED_PYTHON] if is_python else []),
-    ]
+    doubts = [*_doubts(windows, seen, cpu, is_python=is_python)]
     flows = [
         _source_flow(source, seen, tuples[source.id], present, lags.get(source.id, ()))
         for source in sources_of(tasks, edges)
@@ -519,33 +513,25 @@ def _read_by_others(job: str, seen: JobInterval) -> float:
     return sum(one.read for jobs in spread for one in jobs) / (seconds or 1.0)
 
 
-def _unreported(
-    tasks: Sequence[FlinkTask],
-    activity: Mapping[str, Activity],
-    subtasks: Mapping[str, Sequence[RunningSubtask]],
+def _doubts(
+    windows: JobWindows, seen: JobInterval, cpu: Mapping[str, TaskCpu], *, is_python: bool
 ) -> Iterator[str]:
-    """Doubts about tasks of which Flink tells the metrics of some subtasks only.
-
-    ``subtasks``: those of each task; Flink may have dropped the metrics of those that have ended.
-    """
-    for task in tasks:
-        ended = sum(one.has_ended for one in subtasks.get(task.id, ()))
-        number, expected = activity[task.id].reporting, task.parallelism - ended
+    """Sentences on what was not measured, or not where it belongs."""
+    for task in windows.tasks:
+        ended = sum(one.has_ended for one, _ in seen.subtasks.get(task.id, ()))
+        number, expected = seen.activity[task.id].reporting, task.parallelism - ended
         if 0 < number < expected:
             yield Remedy(
                 f"rate and ipt of {task.name}: wrong, because Flink tells the metrics of only "
                 f"{number} of {expected} subtasks; check whether the JobManager reaches "
                 "metrics.internal.query-service.port of all TaskManagers"
             )
-
-
-def _doubts_of_rates(windows: JobWindows, activity: Mapping[str, Activity]) -> Iterator[str]:
-    """Doubts about rates that are not measured, or not at their operators."""
-    if ended := [task.name for task in windows.tasks if task.has_ended]:
-        yield f"rate and ipt of {listed(ended)}: counted as 0, because all input was read before"
+    yield from (f"ipt of {t.name}: {cpu[t.id].source}" for t in windows.tasks if cpu[t.id].source)
+    if read := [task.name for task in windows.tasks if task.has_ended]:
+        yield f"rate and ipt of {listed(read)}: counted as 0, because all input was read before"
     for task in windows.tasks:
         is_chain = task.id in windows.generated and len(task.operators) > 1 and not task.has_ended
-        if is_chain and not _tells(task, activity[task.id], windows.generated[task.id]):
+        if is_chain and not _tells(task, seen.activity[task.id], windows.generated[task.id]):
             yield (
                 f"rate of {task.name}: that of the tuples that leave the chain, because Flink "
                 "does not report how many its first operator emits; rates that are given for "
@@ -556,16 +542,14 @@ def _doubts_of_rates(windows: JobWindows, activity: Mapping[str, Activity]) -> I
             f"{listed(unsure)}: which of the same name is which cannot be told, so a placement may "
             "swap them"
         )
-
-
-def _doubts_of_jobs(job: str, seen: JobInterval) -> Iterator[str]:
-    """Doubts about the CPU of other jobs while one was measured."""
     far = {one.job for one in seen.cluster.subtasks if one.device not in seen.cluster.loads}
-    for other in sorted(far - {job}):
+    for other in sorted(far - {windows.job}):
         yield (
             f"CPU of job {shown(other)} beside this one: counted as 0, because threads of its "
             "TaskManagers cannot be read here"
         )
+    if is_python:
+        yield UNMEASURED_PYTHON
 
 
 def key_shares(

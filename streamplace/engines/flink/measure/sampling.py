@@ -34,9 +34,8 @@ from streamplace.engines.flink.rest.settings import buffer_timeout, shown_settin
 from streamplace.model.messages import shown
 
 UPDATE_SECONDS = 30.0
-"""Maximum wait for metrics that change rarely; one that has not changed by then is idle."""
-SILENCE_SECONDS = 20.0
-"""If Flink reports no metric of a job for this time, it never will: it fetches them twice."""
+"""Maximum wait for metrics; Flink has fetched them thrice by then, so what has not changed is idle.
+"""
 LATE = 0.05
 """Part of a window that may be missing because its ends were noticed late."""
 RISING = ("numRecordsIn", "numRecordsOut", "numBytesIn")
@@ -264,10 +263,10 @@ class Sampler:
                 if time.monotonic() < deadline:
                     _look(self._rest, self._job, watch)
             is_silent = all(self._watches[v].previous is None for v in self._vertices)
-            if is_silent and time.monotonic() >= began + SILENCE_SECONDS:
+            if is_silent and time.monotonic() >= began + UPDATE_SECONDS:
                 raise FlinkError(
                     f"Flink has reported no metrics of job {shown(self._job)} for "
-                    f"{SILENCE_SECONDS:g} s, so nothing can be measured; after the loss of a "
+                    f"{UPDATE_SECONDS:g} s, so nothing can be measured; after the loss of a "
                     "TaskManager it reports none for up to web.timeout (by default 10 min): wait "
                     "that long, or set it to 1 min; otherwise check that "
                     "metrics.fetcher.update-interval is not 0, and that the JobManager reaches "

@@ -245,25 +245,15 @@ def flow_of(
     )
 
 
-def together(
-    flows: Iterable[SourceFlow],
-    error: float = 0.0,
-    sources: Mapping[str, SourceFlow] | None = None,
-    seconds: float = RATE_SECONDS,
-) -> SourceFlow:
-    """What several sources did together.
-
-    ``sources``: those that are named; by default all.
-    """
+def together(flows: Iterable[SourceFlow]) -> SourceFlow:
+    """What several sources did together."""
     every = list(flows)
     pending = [one.pending for one in every if one.pending is not None]
     return SourceFlow(
         math.fsum(one.rate for one in every),
-        error,
         is_limited=any(one.is_limited for one in every),
         keeps_up=all(one.keeps_up for one in every),
-        sources={one.name: one for one in every} if sources is None else sources,
-        seconds=seconds,
+        sources={one.name: one for one in every},
         pending=math.fsum(pending) if len(pending) == len(every) else None,
         growth=math.fsum(one.growth for one in every),
     )
@@ -304,11 +294,11 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         )
         for v, name in running.items()
     }
-    flow = together(
-        flows.values(),
-        math.hypot(*(_error(seen[v], sent) for v, (sent, _) in metrics.items())),
-        {name: flows[v] for v, name in lasting.items() if v in flows},
-        seconds,
+    flow = replace(
+        together(flows.values()),
+        error=math.hypot(*(_error(seen[v], sent) for v, (sent, _) in metrics.items())),
+        sources={name: flows[v] for v, name in lasting.items() if v in flows},
+        seconds=seconds,
     )
     flow.log()
     return flow
