@@ -37,14 +37,12 @@ from streamplace.model.graph import (
 )
 from streamplace.model.operators import Operator
 from streamplace.model.streams import RESCALE, Stream
-from streamplace.model.units import LARGEST, digits
+from streamplace.model.units import LARGEST, UNLIMITED_BPS, digits
 
 LOG = logging.getLogger(__name__)
 ALIKE_PAYLOADS = 0.02
 """Payloads with a smaller relative difference are equal."""
 COPIED = "each of its subtasks gets every tuple of a broadcast stream"
-WIDE = 1e12
-"""Bandwidth in bps if it is unknown, so that only CPU is checked."""
 
 
 def measured_graph(seen: JobProfile, mips: float) -> StreamGraph:
@@ -287,7 +285,7 @@ def _cluster(present: Present, sending: SendingCost | None, mips: float) -> Clus
     cost = cost.slower(slowness(one.share for one in present.usage.values()))
     return cluster_from_tables(
         {
-            "bandwidth": WIDE,
+            "bandwidth": UNLIMITED_BPS,  # it is unknown, so only CPU is checked
             "framing": FRAMING,
             "headroom": HEADROOM,
             "overhead": cost.per_tuple,
