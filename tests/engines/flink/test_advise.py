@@ -1,15 +1,22 @@
-"""Advice on jobs whose truth is known, with a cluster that answers as lazily as Flink does."""
+"""Advice on jobs whose truth is known, and ``streamplace flink advise``.
+
+The cluster answers as lazily as Flink does.
+"""
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_flink import config, failure
+from command_lines import settings_file
+from fake_flink import ANSWERS, FakeFlink, config, failure
 from lazy_flink import (
     CPU,
     OFFERS,
     SETTINGS,
+    Clock,
     Shop,
     Vertex,
     advised,
@@ -20,10 +27,11 @@ from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise import fixed
 from streamplace.engines.flink.advise.advise import Advice
 from streamplace.engines.flink.advise.fixed import PlannedProgram
-from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model import Cluster
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -281,3 +289,209 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
     advice = advised(flink, machines=Catalogue.of([Offer("small", 0.1, mips=mips)]))
     assert advice.plan.cluster.overhead_s == pytest.approx(1e-6 * 2500 / mips)
     assert advice.plan.cluster.overhead_s_per_byte == pytest.approx(2e-9 * 2500 / mips)
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])
+def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    """An empty topic, or a file that was read at the start."""
+    flink = shop()
+    silent = Vertex("Source: more", rates(busy=0.1) | {"Source__more.numRecordsOut": 0})
+    flink.vertices = {"v3": silent, **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    usual = flink._vertex
+    more = {"v3": {"status": status}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | more.get(v, {}))
+    advice = advised(flink)
+    assert advice.rate == pytest.approx(200)
+    assert advice.plan.machines == {"small": 1}
+    assert any("more" in note for note in advice.notes)
+    (more,) = (one for one in advice.operators if one.name == "more")
+    assert more.cpu == 0  # what it takes per second is not what a tuple takes
+
+
+def test_a_source_in_the_old_interface_that_is_silent_now_is_planned_beside_others(
+    shop: Shop,
+) -> None:
+    """Nothing of it changes, as Flink does not count its time; it has sent something before."""
+    flink = shop()
+    times = {"accumulateBusyTimeMs": "NaN", "Source__old.numRecordsOut": 0.0}
+    flink.vertices = {"v3": Vertex("Source: old", rates() | times), **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    flink.counted["v3"] = {"Source__old.numRecordsOut": 600.0}
+    assert advised(flink, "200").plan.machines == {"small": 1}
+
+
+def is_corrected(advice: Advice) -> bool:
+    """Whether all costs were scaled, because the job carries another rate than the model says."""
+    return any("all costs count" in note for note in advice.notes)
+
+
+def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop: Shop) -> None:
+    """Two full subtasks hold one source back at what the model says; half as much again arrives."""
+    flink = shop(process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
+    sent = {"Source__more.numRecordsOut": 100.0, "Source__more.pendingRecords": 50.0}
+    more = rates(0, 100, 0, 100 * 400, busy=0.01, blocked=1.0)
+    flink.vertices["v3"] = Vertex("Source: more", more | sent)
+    heavy = rates(100, 0, 100 * 400, busy=1.94)
+    flink.vertices["v4"] = Vertex("heavy", heavy, [("v3", "HASH")])
+    advice = advised(flink, "400")
+    assert advice.flow.offered == pytest.approx(250)
+    assert not is_corrected(advice)
+
+
+@pytest.mark.parametrize("beside", [0.0, 0.35])
+def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, beside: float
+) -> None:
+    """They take it where the job runs now, and not where it is planned."""
+
+    def profiled(*given: Any, **more: Any) -> JobProfile:
+        seen = steady_profile(*given, **more)
+        assert seen.present is not None
+        taken = dict.fromkeys(("dev-0", "dev-1"), beside) if beside else {}
+        return replace(seen, present=seen.present._replace(beside=taken))
+
+    monkeypatch.setattr("streamplace.engines.flink.engine.steady_profile", profiled)
+    flink = shop(blocked=1.0, process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
+    flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
+    assert is_corrected(advised(flink, "300")) is not bool(beside)
+
+
+def test_a_task_manager_that_was_released_when_its_subtasks_ended_hinders_no_advice(
+    shop: Shop,
+) -> None:
+    """Flink still tells that they ran there; what today's machines carry is not known then."""
+    flink = shop()
+    read = {"v3": Vertex("Source: file", {}, ends=flink.clock.now)}
+    flink.vertices = {**read, **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    subtasks = [{"subtask": i, "attempt": 0, "taskmanager-id": "gone"} for i in range(2)]
+    flink.answers["GET /jobs/job/vertices/v3"] = {"subtasks": subtasks}
+    advice = advised(flink)
+    assert advice.plan.machines == {"small": 1}
+    assert advice.carried is None
+
+
+def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(
+    shop: Shop,
+) -> None:
+    """All of what is offered twice is that of the other source."""
+    flink = shop()
+    sent = {"Source__more.numRecordsOut": 100.0, "Source__more.pendingRecords": -101.0}
+    flink.vertices["v3"] = Vertex("Source: more", rates(0, 100, 0, 100 * 400, busy=0.01) | sent)
+    flink.counted["v3"] = {"Source__more.pendingRecords": 1e6}
+    flink.vertices["v4"] = Vertex("load", rates(100, 0, 100 * 400, busy=0.05), [("v3", "HASH")])
+    advice = advised(flink, "2x")
+    assert advice.rate == pytest.approx(200)
+    assert advice.plan.graph.operators["src"].rate == pytest.approx(200)
+
+
+def test_a_job_of_which_no_cpu_is_known_carries_any_rate(shop: Shop) -> None:
+    """A SourceFunction that is the whole job: Flink does not tell its busy time."""
+    flink = shop()
+    source = rates() | {"Source__src.numRecordsOut": 100.0, "accumulateBusyTimeMs": "NaN"}
+    flink.vertices = {"v0": Vertex("Source: src -> out: Writer", source)}
+    advice = advised(flink)
+    text = " ".join(str(advice).split())
+    assert "it can carry any rate there, as far as is known." in text
+    assert advice.to_json()["current"]["carried"] is None
+
+
+OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder with offers."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "offers.toml").write_text(OFFERS_TOML)
+    (tmp_path / "c.toml").write_text('devices = [{name = "dev-0"}]\n')
+    return tmp_path
+
+
+@pytest.fixture
+def asked(folder: Path, clock: Clock) -> Iterator[tuple[str, ...]]:
+    """Words of the command, for a job on a cluster that is served."""
+    with FakeFlink(ANSWERS).served() as flink:
+        given = ("--offers", "offers.toml", *settings_file(folder, seconds=2))
+        yield ("flink", "advise", "--rest", flink.url, *given)
+
+
+def test_commands_name_the_folder_that_the_plan_is_written_to(
+    folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
+) -> None:
+    printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
+    assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
+    assert "--cluster 'my plans/one/cluster.toml'" in printed.out
+    assert "--placement 'my plans/one/placement.json'" in printed.out
+    assert (folder / "my plans/one/cluster.toml").exists()
+
+
+@pytest.mark.slow
+def test_the_command_prints_advice_and_writes_the_plan(
+    folder: Path, run: Callable[..., Any], asked: tuple[str, ...]
+) -> None:
+    """One JSON document; the placement is one for the planned cluster."""
+    document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
+    printed = run(*asked, "--rate", "1000")
+    assert document["rate"] == pytest.approx(2 * document["offered"])
+    assert document["current"]["machines"] == {"dev": 1}
+    assert document["plan"] == json.loads((folder / "plan/plan.json").read_text())
+    simulated = ("plan/graph.json", "plan/placement.json", "--cluster", "plan/cluster.toml")
+    carried = json.loads(run("simulate", *simulated, "--json").out)
+    assert carried["relative_throughput"] == pytest.approx(1.0)
+    assert "Today: 1 machine that cost 0.1 per hour; " in printed.out
+    assert "notes on what is not known" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rate", "0x", "--offers", "offers.toml"), "it must be above 0"),
+        (("--rate", "fast", "--offers", "offers.toml"), "rate 'fast'"),
+        (("--rate", "2x", "--offers", "offers.toml", "--cluster", "c.toml"), "exclude"),
+        (("--rate", "2x", "--offers", "no.toml"), "no.toml"),
+        (("--rate", "2x", "--rest", "http://127.0.0.1:1"), "no Flink answers"),
+    ],
+)
+def test_bad_input_is_refused_with_its_message(
+    folder: Path, refusal: Callable[..., str], options: tuple[str, ...], message: str
+) -> None:
+    assert message in refusal("flink", "advise", *options)
+
+
+def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
+    """A multiple is refused; a rate is planned for, and the unknown is named."""
+    with pytest.raises(SettingError, match=r"'src' may be offered more.*give --rate in tuples/s"):
+        advised(shop(blocked=1.0))
+    advice = advised(shop(blocked=1.0), "200")
+    assert advice.flow.offered is None
+    text = " ".join(str(advice).split())
+    assert "an unknown rate offered (it is back-pressured 50 % of the time)" in text
+
+
+@pytest.mark.parametrize(
+    ("rate", "facts"),
+    [
+        *((rate, {}) for rate in ("0", "-1", "2xx", "x", "1e99x", "nan")),
+        ("2x", {"mips": "fast"}),
+        ("2x", {"bandwidth": "1 Gbit per second"}),
+    ],
+)
+def test_rates_and_speeds_that_are_none_are_refused_before_anything_is_asked(
+    shop: Shop, rate: str, facts: dict[str, Any]
+) -> None:
+    """Not after the minutes for which the job is watched."""
+    flink = shop()
+    with pytest.raises(StreamplaceError):
+        advised(flink, rate, None, **facts)
+    assert flink.asked == []
+
+
+def test_a_rate_that_nothing_carries_is_refused(shop: Shop) -> None:
+    """The message names the largest rate."""
+    offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
+    with pytest.raises(StreamplaceError, match="a plan was found for up to"):
+        advised(shop(), "100x", offers)
