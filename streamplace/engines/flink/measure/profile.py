@@ -648,11 +648,12 @@ def steady_profile(
             break
         LOG.debug("not steady after %.0f s: %s", waited, reason)
     answer = replace(profile_of(windows, len(last)), windows=tuple(last))
-    answer.flow.log()
     LOG.debug("measured in %.0f s", waited)
     if not reason:
         return answer
-    drift = drift_of(last)
+    costs = costs_of(last)
+    is_known = len(costs) >= LEAST_WINDOWS and any(costs)
+    drift = (max(costs) - min(costs)) / mean(costs) if is_known else math.inf
     answer.doubts.append(
         Remedy(
             f"the job was not steady after {waited:.0f} s: {reason}. Its CPU per tuple varied by "
@@ -728,11 +729,3 @@ def change_of(values: Sequence[float]) -> float:
     change = (n - 1) * slope
     is_noise = abs(change) <= ERRORS * error and abs(change) <= MOST_CHANGE
     return 0.0 if abs(change) <= STEADY or is_noise else change
-
-
-def drift_of(windows: Sequence[LoadWindow]) -> float:
-    """Relative range of the CPU per tuple of a job over some windows; infinite if it is unknown."""
-    costs = costs_of(windows)
-    if len(costs) < LEAST_WINDOWS or not any(costs):
-        return math.inf
-    return (max(costs) - min(costs)) / mean(costs)

@@ -166,17 +166,6 @@ class SourceFlow:
         limits = [one.rate * total / one.arrived for one in self.subtasks if one.is_draining]
         return min(limits, default=None)
 
-    def log(self) -> None:
-        """Log what was found of each source."""
-        for one in self.sources.values():
-            LOG.debug(
-                "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s; "
-                "back-pressured %.3f, one subtask %.3f: %s; sustained by its subtasks %s: %s",
-                *(one.name, one.rate, one.error, one.offered, one.pending, one.growth),
-                *(one.back_pressured, one.most_back_pressured),
-                *(one.why or "not limited", [*one.subtasks], one.sustained),
-            )
-
     def misses(self, other: "SourceFlow", share: float) -> bool:
         """Whether the rate is lower than a share of another, beyond the noise of both."""
         noise = ERRORS * math.hypot(self.error, share * other.error)
@@ -226,7 +215,7 @@ def flow_of(
             why = f"{listed(list(full))} has no CPU left for it"
         elif is_busy and not sees_cpu and rate >= POLLED_RATE * parallelism:
             why = f"it is busy {100 * (busy or 0.0):.0f} % of the time"
-    return SourceFlow(
+    flow = SourceFlow(
         rate,
         math.hypot(_error(seen, metric), counting_error(rate, seen.seconds)),
         is_limited=why is not None,
@@ -243,6 +232,13 @@ def flow_of(
         subtasks=subtasks,
         partitions=seen.partitions,
     )
+    LOG.debug(
+        "source %s: emits %.6g/s ± %.3g, offered %s; lag %s, grows by %.4g/s; "
+        "back-pressured %.3f, one subtask %.3f: %s; sustained by its subtasks %s: %s",
+        *(name, rate, flow.error, flow.offered, lag, flow.growth, blocked, most),
+        *(why or "not limited", [*subtasks], flow.sustained),
+    )
+    return flow
 
 
 def together(flows: Iterable[SourceFlow]) -> SourceFlow:
@@ -294,14 +290,12 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         )
         for v, name in running.items()
     }
-    flow = replace(
+    return replace(
         together(flows.values()),
         error=math.hypot(*(_error(seen[v], sent) for v, (sent, _) in metrics.items())),
         sources={name: flows[v] for v, name in lasting.items() if v in flows},
         seconds=seconds,
     )
-    flow.log()
-    return flow
 
 
 def lag_grows(seen: Activity, pending: str, rate: float) -> bool | None:
