@@ -11,7 +11,6 @@ from streamplace.settings.convert import (
     PLACER,
     PRESENT,
     RELOCATION,
-    TEXT,
     TIME,
     Placement,
     Placer,
@@ -21,6 +20,7 @@ from streamplace.settings.convert import (
 from streamplace.settings.shared import (
     Conditions,
     ObjectiveSettings,
+    OfDataSet,
     OfMeasuredGraph,
     OnDevices,
     SearchLimits,
@@ -36,7 +36,7 @@ OF_DATA_SETS = ("split", "limit", "jobs", "on")
 
 
 class PlaceSettings(
-    ObjectiveSettings, WhatIfs, OnDevices, UnderRules, SearchLimits, OfMeasuredGraph
+    ObjectiveSettings, WhatIfs, OfDataSet, OnDevices, UnderRules, SearchLimits, OfMeasuredGraph
 ):
     """How a graph, or every graph of a data set, is placed."""
 
@@ -71,13 +71,7 @@ class PlaceSettings(
         float | None,
         TIME.key("Time that a moved operator takes to start, if the problem has none."),
     ] = None
-    split: Annotated[
-        str | None,
-        TEXT.option("--split", "Use only the graphs of this split, such as test."),
-    ] = None
-    limit: Annotated[int | None, COUNT.key("Place only the first graphs.")] = None
     jobs: Annotated[int | None, COUNT.key("Processes; one per core.")] = None
-    on: Annotated[str | None, TEXT.key("Compute on Ray: 'ray', 'auto' or an address.")] = None
     dry_run: Annotated[bool, FLAG.key("Try some graphs, and estimate the time of all.")] = False
 
     def check(self) -> None:
