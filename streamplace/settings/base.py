@@ -29,9 +29,9 @@ class FieldKind:
         """Values of this kind, given as an option or in a settings file."""
         return replace(self, given=OptionField(flag, help, group, key))
 
-    def key(self, help: str, name: str = "") -> Self:
-        """Values of this kind, given in a settings file."""
-        return self.option("", help, key=name)
+    def key(self, name: str = "") -> Self:
+        """Values of this kind, given in a settings file, perhaps by another name."""
+        return self.option("", "", key=name)
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
         schema = core_schema.no_info_plain_validator_function(self.convert)

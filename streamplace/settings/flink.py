@@ -87,15 +87,13 @@ def _policies() -> Iterable[str]:
     return POLICIES
 
 
-Window = Annotated[float, _time(2, 3600).key("Length of a window of measurement.")]
-Patience = Annotated[float, _time(0, 86_400).key("Longest time until a job counts as steady.")]
-Timeout = Annotated[
-    float, _time(1).key("Time in which every subtask must run, its state restored.")
-]
-Speed = Annotated[str, QUANTITY.key("Speed of a core of the TaskManagers.")]
-NonRestored = Annotated[
-    bool, FLAG.key("Drop state of the savepoint that belongs to no operator of the job.")
-]
+Window = Annotated[float, _time(2, 3600).key()]  # length of a window of measurement
+Patience = Annotated[float, _time(0, 86_400).key()]  # longest time until a job counts as steady
+# Time in which every subtask must run, its state restored.
+Timeout = Annotated[float, _time(1).key()]
+Speed = Annotated[str, QUANTITY.key()]  # speed of a core of the TaskManagers
+# Drop state of the savepoint that belongs to no operator of the job.
+NonRestored = Annotated[bool, FLAG.key()]
 Placed = Annotated[
     Path | None,
     PATH.option("--placement", "Placement of the job's operators or subtasks (JSON)."),
@@ -117,13 +115,11 @@ class OfFlink(VerbSettings):
             WHERE,
         ),
     ] = None
-    cacert: Annotated[
-        Path | None, PATH.key("Certificates that the server's is checked against (PEM).")
-    ] = None
-    cert: Annotated[Path | None, PATH.key("Certificate of the client (PEM).")] = None
-    key: Annotated[
-        Path | None, PATH.key("Key of the certificate (PEM), if that is another file.")
-    ] = None
+    # Certificates that the server's is checked against (PEM).
+    cacert: Annotated[Path | None, PATH.key()] = None
+    cert: Annotated[Path | None, PATH.key()] = None  # certificate of the client (PEM)
+    # Key of the certificate (PEM), if that is another file.
+    key: Annotated[Path | None, PATH.key()] = None
 
     def client(self) -> "Rest":
         """REST interface of the cluster."""
@@ -168,12 +164,10 @@ class OfProgram(OfFlink):
     parallelism: Annotated[
         int | None, COUNT.option("-p/--parallelism", "Parallelism of operators that have none.")
     ] = None
-    managed_memory: Annotated[
-        str | None, QUANTITY.key("Most managed memory that the job takes of a TaskManager.")
-    ] = None
-    flink_home: Annotated[
-        Path | None, PATH.key("Folder of a Flink, by default $FLINK_HOME or the fetched one.")
-    ] = None
+    # Most managed memory that the job takes of a TaskManager.
+    managed_memory: Annotated[str | None, QUANTITY.key()] = None
+    # Folder of a Flink, by default $FLINK_HOME or the fetched one.
+    flink_home: Annotated[Path | None, PATH.key()] = None
 
     def program(self, jar: Path | None, arguments: tuple[str, ...]) -> "Program | None":
         """Program that a job is submitted with; None without a jar."""
@@ -207,11 +201,9 @@ class OfMachines(OfFlink):
     """What Flink does not measure of its TaskManagers."""
 
     mips: Speed = SPEED
-    bandwidth: Annotated[str | None, QUANTITY.key("Bandwidth between two TaskManagers.")] = None
-    nic: Annotated[
-        Mapping[str, str],
-        FieldKind(_cards).key("Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps']."),
-    ] = Field(default_factory=dict)
+    bandwidth: Annotated[str | None, QUANTITY.key()] = None  # bandwidth between two TaskManagers
+    # Speeds of network cards, as in ['1 Gbps', 'dev-0=100 Mbps'].
+    nic: Annotated[Mapping[str, str], FieldKind(_cards).key()] = Field(default_factory=dict)
 
     def engine(self, tell: Tell = lambda _: None) -> "FlinkEngine":
         """Engine that measures and moves jobs."""
@@ -240,9 +232,8 @@ class OfMoves(OfProgram, OfMachines):
             WHERE,
         ),
     ] = None
-    native: Annotated[
-        bool, FLAG.key("Save in the format of the state backend, which is faster.")
-    ] = False
+    # Save in the format of the state backend, which is faster.
+    native: Annotated[bool, FLAG.key()] = False
     seconds: Window = 5.0
     timeout: Timeout = START_SECONDS
 
@@ -293,12 +284,10 @@ class FlinkMoveSettings(OfMoves, OfJob):
         False
     )
     patience: Patience = PATIENCE_SECONDS
-    savepoint_timeout: Annotated[
-        float, _time(1).key("Time in which the savepoint must be complete.")
-    ] = SAVEPOINT_SECONDS
-    settle: Annotated[
-        float, _time(0).key("Time for which the moved job is watched, and moved back.")
-    ] = 30.0
+    # Time in which the savepoint must be complete.
+    savepoint_timeout: Annotated[float, _time(1).key()] = SAVEPOINT_SECONDS
+    # Time for which the moved job is watched, and moved back.
+    settle: Annotated[float, _time(0).key()] = 30.0
     allow_non_restored: NonRestored = False
 
     def check(self) -> None:
@@ -366,16 +355,13 @@ class FlinkWatchSettings(OfMoves, OfJob):
             "--metrics", "Serve metrics for Prometheus here, on loopback.", OUTPUT
         ),
     ] = None
-    patience: Annotated[
-        float, _time(0).key("Time to wait for a lost TaskManager before it is replaced.")
-    ] = 30.0
-    least_time: Annotated[float, _time(0, 604_800).key("Least time from one move to the next.")] = (
-        300.0
-    )
-    move_price: Annotated[
-        float, TIME.key("Price of a move, as time of running the mean of both layouts.")
-    ] = 1800.0
-    lag: Annotated[float, TIME.key("Time by which tuples may be late.")] = 60.0
+    # Time to wait for a lost TaskManager before it is replaced.
+    patience: Annotated[float, _time(0).key()] = 30.0
+    # Least time from one move to the next.
+    least_time: Annotated[float, _time(0, 604_800).key()] = 300.0
+    # Price of a move, as time of running the mean of both layouts.
+    move_price: Annotated[float, TIME.key()] = 1800.0
+    lag: Annotated[float, TIME.key()] = 60.0  # time by which tuples may be late
 
     def check(self) -> None:
         """Refuse settings of moves for a watch that moves nothing."""

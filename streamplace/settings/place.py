@@ -48,7 +48,7 @@ class PlaceSettings(
             "metis:k=3 or pilot:weights=best.safetensors.",
         ),
     ] = "auto"
-    weights: Annotated[Path | None, PATH.key("Weights file of a learned placer.")] = None
+    weights: Annotated[Path | None, PATH.key()] = None  # weights file of a learned placer
     require: Conditions = ()
     subtasks: Annotated[
         bool,
@@ -57,22 +57,14 @@ class PlaceSettings(
         ),
     ] = False
     relocation: Annotated[Relocation | None, RELOCATION] = None
-    present: Annotated[
-        Placement | None,
-        PRESENT.key("Current placement: the objective includes the cost of moving.", "from"),
-    ] = None
-    passes: Annotated[
-        float | None,
-        number(0, inf, "a number above 0").key(
-            "Passes until the next change, which share the cost of moving."
-        ),
-    ] = None
-    startup: Annotated[
-        float | None,
-        TIME.key("Time that a moved operator takes to start, if the problem has none."),
-    ] = None
-    jobs: Annotated[int | None, COUNT.key("Processes; one per core.")] = None
-    dry_run: Annotated[bool, FLAG.key("Try some graphs, and estimate the time of all.")] = False
+    # Current placement: the objective includes the cost of moving.
+    present: Annotated[Placement | None, PRESENT.key("from")] = None
+    # Passes until the next change, which share the cost of moving.
+    passes: Annotated[float | None, number(0, inf, "a number above 0").key()] = None
+    # Time that a moved operator takes to start, if the problem has none.
+    startup: Annotated[float | None, TIME.key()] = None
+    jobs: Annotated[int | None, COUNT.key()] = None  # processes; one per core
+    dry_run: Annotated[bool, FLAG.key()] = False  # try some graphs, and estimate the time of all
 
     def check(self) -> None:
         """Refuse a part of a relocation without the others."""

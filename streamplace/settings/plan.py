@@ -169,15 +169,14 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
             key="policy",
         ),
     ] = ()
-    slot: Annotated[
-        float, Field(validate_default=True), TIME.key("Time between two decisions.")
+    slot: Annotated[  # time between two decisions
+        float, Field(validate_default=True), TIME.key()
     ] = "5 min"  # type: ignore[assignment]
     terms: Annotated[MoveTerms | None, FieldKind(_terms)] = None
-    move_price: Annotated[float, TIME.key("Price of a move, as time of running both plans.")] = (
-        1800.0
-    )
-    lag: Annotated[float, TIME.key("Time by which tuples may be late.")] = 60.0
-    restart: Annotated[float, TIME.key("Time for which a move stops the job.")] = 5.0
+    # Price of a move, as time of running both plans.
+    move_price: Annotated[float, TIME.key()] = 1800.0
+    lag: Annotated[float, TIME.key()] = 60.0  # time by which tuples may be late
+    restart: Annotated[float, TIME.key()] = 5.0  # time for which a move stops the job
     offers: Offered = None
     cluster: Annotated[
         Cluster | None,
@@ -220,7 +219,7 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
             HOW_LONG,
         ),
     ] = None
-    jobs: Annotated[int | None, COUNT.key("Processes that plan; one per core for many.")] = None
+    jobs: Annotated[int | None, COUNT.key()] = None  # processes that plan; one per core for many
 
     def check(self) -> None:
         """Refuse settings without effect, and two words for the same."""

@@ -203,28 +203,15 @@ class OfDataSet(VerbSettings):
     split: Annotated[
         str | None, TEXT.option("--split", "Use only the graphs of this split, such as test.")
     ] = None
-    limit: Annotated[int | None, COUNT.key("Number of graphs to read, from the first.")] = None
-    on: Annotated[
-        str | None,
-        TEXT.key(
-            "Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one."
-        ),
-    ] = None
+    limit: Annotated[int | None, COUNT.key()] = None  # number of graphs to read, from the first
+    # Compute on Ray: 'ray' starts one here, 'auto' or an address names a running one.
+    on: Annotated[str | None, TEXT.key()] = None
 
 
 class OfMeasuredGraph(VerbSettings):
     """What is predicted for a graph that was measured on a running job."""
 
-    confidence: Annotated[
-        float | None,
-        share(zero=True, one=False).key(
-            "Confidence of the interval of what is predicted; 0 uses the prediction alone."
-        ),
-    ] = None
-    trust_profile: Annotated[
-        bool,
-        FLAG.key(
-            "Use a measured graph whose model is off by more than 30 % for the placement that was "
-            "profiled."
-        ),
-    ] = False
+    # Confidence of the interval of what is predicted; 0 uses the prediction alone.
+    confidence: Annotated[float | None, share(zero=True, one=False).key()] = None
+    # Use a measured graph whose model is off by more than 30 % for the placement that was profiled.
+    trust_profile: Annotated[bool, FLAG.key()] = False

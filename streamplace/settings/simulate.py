@@ -79,14 +79,11 @@ class SimulateSettings(ObjectiveSettings, WhatIfs, OnDevices, UnderRules):
             HOW_LONG,
         ),
     ] = None
-    dt: Annotated[
-        float | None, TIME.key("Time step with queues, by default from latencies and windows.")
-    ] = None
+    # Time step with queues, by default from latencies and windows.
+    dt: Annotated[float | None, TIME.key()] = None
+    # Largest queue in tuples, by default from what each stream carries.
     capacity: Annotated[
-        float | None,
-        number(0, float("inf"), "a number of tuples above 0").key(
-            "Largest queue in tuples, by default from what each stream carries."
-        ),
+        float | None, number(0, float("inf"), "a number of tuples above 0").key()
     ] = None
     policy: Annotated[
         str,
