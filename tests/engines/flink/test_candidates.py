@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_flink import FakeFlink, config, failure, task_manager
-from flink_layouts import best_rate, found_for
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
     EVEN,
     FOUND,
+    Candidate,
     Question,
     candidate,
+    candidates,
     configured_mode,
     is_placed,
     known_modes,
@@ -57,6 +58,16 @@ def asked(
     """A question about a job that reads 1,000 tuples/s."""
     measured = Measurement(job(), cluster, limited)
     return Question(measured, present, slots, spreads, rate, **more)
+
+
+def found_for(question: Question, evaluations: int = 2000) -> dict[str, Candidate]:
+    """Name → candidate."""
+    return {one.name: one for one in candidates(question, Budget(evaluations=evaluations))}
+
+
+def best_rate(question: Question) -> float:
+    """Tuples/s of the best candidate."""
+    return max(one.predicted.value for one in found_for(question).values())
 
 
 def test_on_equal_machines_flinks_own_layout_carries_as_much_as_any() -> None:
@@ -246,7 +257,7 @@ def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
     question = Question(
         measured, Layout(present), {}, spreads=True, modes=(), managers=prepared("d0", "d1")
     )
-    found = found_for(question, Budget(evaluations=200))
+    found = found_for(question, evaluations=200)
     assert (EVEN in found) is is_even_possible
     untouched = SpreadLimits.untouched(["d0", "d1"])
     pinning(found[FOUND].layout, untouched)  # raises where it cannot be

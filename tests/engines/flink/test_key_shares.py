@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from flink_layouts import found_for
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_flink import MIPS, START, Clock, LazyFlink, Shop, Vertex, rates
@@ -19,7 +18,9 @@ from streamplace.engines.flink.decide.candidates import (
     BY_SPEED,
     EVEN,
     FOUND,
+    Candidate,
     Question,
+    candidates,
 )
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.measure.cluster import (
@@ -32,6 +33,7 @@ from streamplace.engines.flink.measure.profile import Present, Usage, key_shares
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.errors import GraphError
 from streamplace.model.expansion import expand
+from streamplace.placers.registry import Budget
 
 SRC = FlinkTask("v0", "src", "src", 1, ("src",))
 SUM = FlinkTask("v1", "sum", "sum", 2, ("sum",))
@@ -210,6 +212,11 @@ def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Quest
     """As much as possible of a job whose keys are skewed."""
     measured = Measurement(pipe(), cluster, is_limited=True, shares={"sum": SKEWED})
     return Question(measured, Layout(present), {}, True, None, modes=(), **more)
+
+
+def found_for(question: Question) -> dict[str, Candidate]:
+    """Name → candidate."""
+    return {one.name: one for one in candidates(question, Budget(evaluations=2000))}
 
 
 UNEQUAL = Cluster.of([Device("fast", mips=2000), Device("slow", mips=500)])
