@@ -93,6 +93,23 @@ def exports() -> str:
     return _table(("form", "what it is", "writes", "can be read back"), rows)
 
 
+def rooms() -> str:
+    """Packages with numbers, from their imports: each imports only those with smaller numbers."""
+    import grimp
+
+    graph = grimp.build_graph("streamplace", "streamsim", cache_dir=None)
+    left = {"streamsim", *(n for n in graph.find_children("streamplace") if graph.find_children(n))}
+    for name in left:
+        graph.squash_module(name)
+    lines, number = list[str](), 0
+    while lowest := {n for n in left if not left & graph.find_modules_directly_imported_by(n)}:
+        number, left = number + 1, left - lowest
+        for name in sorted(lowest, reverse=True):
+            about = (inspect.getdoc(importlib.import_module(name)) or "").partition("\n")[0]
+            lines.insert(0, f"{number:2}  {name.rpartition('.')[2]:12}{about}")
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
 def names(module: str) -> str:
     """List of the public names of a module, with the first line of each docstring."""
     found = importlib.import_module(module)
@@ -118,6 +135,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "formats": formats,
     "exports": exports,
     "names": names,
+    "rooms": rooms,
 }
 
 
