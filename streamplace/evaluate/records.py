@@ -18,7 +18,8 @@ from streamplace.io.files import appending, make_folder, reading, spot
 from streamplace.io.parsing import parse_as
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
-from streamplace.model.columns import distinct_rows
+from streamplace.model.columns import distinct_rows, rules_of
+from streamplace.model.devices import Devices
 from streamplace.model.messages import counted
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
@@ -182,10 +183,16 @@ def problem_hash(problem: Problem) -> str:
     return digest.hexdigest()
 
 
+COMPILED = {"mips", "cores", "tags", "memory", "egress", "ingress", "reserved"}
+"""Fields of devices that the arrays and the rules of a problem contain."""
+
+
 def _energy(problem: Problem) -> list[Any]:
-    """Power of devices and energy of links, if there is any."""
-    watts, joules = problem.cluster.devices.watts, problem.cluster.joules_per_byte
-    return [watts, np.float64(joules)] if watts.any() or joules else []
+    """Power of devices, and other fields that only objectives read; energy of links; or nothing."""
+    devices, joules = problem.cluster.devices, problem.cluster.joules_per_byte
+    others = [(getattr(devices, name), r) for name, r in rules_of(Devices) if name not in COMPILED]
+    stated = joules or any((column != rule.default).any() for column, rule in others)
+    return [*(column for column, _ in others), np.float64(joules)] if stated else []
 
 
 def _unshared(problem: Problem) -> list[Any]:
