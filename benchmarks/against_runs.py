@@ -14,10 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from against_cells import DEVICES, KINDS, PARALLELISM, SLOTS_PER_DEVICE, Cell
-from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
-
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 from kafka import Broker, broker
+from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster

@@ -6,15 +6,12 @@ Frames are compared with those of an empty page in the same run, so that a busy 
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from report_browser import Browser, browser
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph

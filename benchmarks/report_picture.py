@@ -3,15 +3,13 @@
 ``python benchmarks/report_picture.py`` writes docs/assets/report.png.
 """
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import streamplace
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from report_browser import browser
+
+import streamplace
 
 PICTURE = Path(__file__).parents[1] / "docs" / "assets" / "report.png"
 SIZE = 1280, 820

@@ -6,17 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import against_cells
+import against_flink
+import against_page
 import pytest
-from benchmark_modules import benchmark_modules
 
 ARMS = ("NONE", "SLOTS", "TASKS", "SLOTS again", "flink move")
 RATES = (50.0, 100.0, 80.0, 100.0, 150.0)
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def modules() -> Any:
-    return benchmark_modules("against_cells", "against_page", "against_runs", "against_flink")
 
 
 def runs(*rates: float, job: str = "sales", kind: str = "equal", boot: str = "here") -> Rows:
@@ -31,28 +28,26 @@ def changed(rows: Rows, arm: str, **facts: Any) -> Rows:
 
 
 @pytest.fixture
-def pending(modules: Any, tmp_path: Path) -> Callable[[Rows], list[str]]:
+def pending(tmp_path: Path) -> Callable[[Rows], list[str]]:
     """Arms that a job still needs after some runs."""
 
     def call(rows: Rows) -> list[str]:
         file = tmp_path / "runs"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        series = modules.against_flink.Series(file, math.inf, boot="here")
-        own = series.pending(modules.against_cells.Cell("sales", "equal"))
+        series = against_flink.Series(file, math.inf, boot="here")
+        own = series.pending(against_cells.Cell("sales", "equal"))
         return sorted(arm for _, arms in own for arm in arms)
 
     return call
 
 
-def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed(
-    modules: Any,
-) -> None:
-    found = [(cell.job, cell.kind) for cell in modules.against_cells.cells(1)]
-    jobs, skewable = modules.against_cells.JOBS, modules.against_cells.SKEWABLE
+def test_every_job_meets_every_kind_once_and_skew_only_where_a_key_can_be_skewed() -> None:
+    found = [(cell.job, cell.kind) for cell in against_cells.cells(1)]
+    jobs, skewable = against_cells.JOBS, against_cells.SKEWABLE
     plain = {(job, kind) for job in jobs for kind in ("equal", "unequal", "scarce network")}
     plain |= {(job, "skewed") for job in skewable}
-    kafka = [kind for kind in modules.against_cells.KINDS if "Kafka" in kind]
-    plain |= {(job, kind) for job in modules.against_cells.KAFKA for kind in kafka}
+    kafka = [kind for kind in against_cells.KINDS if "Kafka" in kind]
+    plain |= {(job, kind) for job in against_cells.KAFKA for kind in kafka}
     assert sorted(found) == sorted(plain)
 
 
@@ -64,18 +59,16 @@ def test_a_series_goes_on_with_runs_that_are_missing_or_disturbed(
     assert pending(changed(runs(*RATES), "TASKS", disturbed=True)) == ["TASKS"]
 
 
-def test_a_cell_is_measured_on_one_computer(
-    pending: Callable[[Rows], list[str]], modules: Any
-) -> None:
+def test_a_cell_is_measured_on_one_computer(pending: Callable[[Rows], list[str]]) -> None:
     """What was begun elsewhere is made again as a whole; what is complete is not."""
     begun = runs(*RATES[:4], boot="elsewhere")
     assert pending(begun) == sorted(ARMS)
     assert pending(runs(*RATES, boot="elsewhere")) == []
     rows = [*runs(50.0, 100.0, 80.0, 100.0, 99.0), *runs(*[200.0] * 4, boot="elsewhere")]
-    assert [one.gain for one in modules.against_page.compared(rows)] == [0.99]
+    assert [one.gain for one in against_page.compared(rows)] == [0.99]
 
 
-def test_ratios_are_to_the_best_of_flinks_own(modules: Any) -> None:
+def test_ratios_are_to_the_best_of_flinks_own() -> None:
     trials = [{"measured": 50.0}, {"measured": 120.0}, {"measured": 155.0}]
     rows = changed(
         runs(*RATES, kind="unequal"),
@@ -83,26 +76,26 @@ def test_ratios_are_to_the_best_of_flinks_own(modules: Any) -> None:
         answer={"decision": {"trials": trials, "measured": 155.0}},
     )
     rows += runs(50.0, 100.0, 200.0, 100.0, 150.0, job="alarms", kind="unequal")
-    first, second = modules.against_page.compared(rows)
+    first, second = against_page.compared(rows)
     assert (first.gain, first.first, second.gain) == (1.5, 1.2, 0.75)
     assert first.last == pytest.approx(155 / 150)
-    text = modules.against_page.results(rows)
+    text = against_page.results(rows)
     assert "Losses beyond the noise: alarms on unequal (0.75)." in text
 
 
-def test_within_the_noise_nothing_is_lost(modules: Any) -> None:
-    text = modules.against_page.results(runs(9.0, 100.0, 9.0, 70.0, 80.0))
+def test_within_the_noise_nothing_is_lost() -> None:
+    text = against_page.results(runs(9.0, 100.0, 9.0, 70.0, 80.0))
     assert "Losses beyond the noise: none." in text
 
 
-def test_a_failure_counts_and_is_told(modules: Any) -> None:
+def test_a_failure_counts_and_is_told() -> None:
     failed = "no job runs after the command: it\n was lost"
     rows = changed(runs(*RATES), "flink move", rate=0.0, failed=failed)
-    assert [one.gain for one in modules.against_page.compared(rows)] == [0.0]
-    assert "no job runs after the command: it was lost" in modules.against_page.results(rows)
+    assert [one.gain for one in against_page.compared(rows)] == [0.0]
+    assert "no job runs after the command: it was lost" in against_page.results(rows)
 
 
-def test_tries_are_compared_with_what_was_predicted_and_told(modules: Any) -> None:
+def test_tries_are_compared_with_what_was_predicted_and_told() -> None:
     tries = [
         {"measured": 50.0},
         {
@@ -118,7 +111,7 @@ def test_tries_are_compared_with_what_was_predicted_and_told(modules: Any) -> No
         answer={"decision": {"trials": tries, "measured": 150.0}},
         command_seconds=60.0,
     )
-    text = modules.against_page.results(rows)
+    text = against_page.results(rows)
     assert "Predictions of 1 tries are off by 10.0% in the median" in text
     assert "100% of the intervals" in text
     assert "by a factor of 1.25 in the median" in text

@@ -6,13 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import limited
 import pytest
-from benchmark_modules import benchmark_modules
 
 from streamplace.engines.flink.cpu.limits import cpu_pool
 from streamplace.engines.flink.local.session import Host
 
-limited = benchmark_modules("limited").limited
 DEVICES = ("dev-0", "dev-1")
 MARK = f"sp{os.getpid()}"
 

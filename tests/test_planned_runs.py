@@ -3,8 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import plan_on_flink
+import planned_facts
+import planned_rates
+import planned_runs
+import planned_tables
 import pytest
-from benchmark_modules import benchmark_modules
 
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.measure.sampling import Activity
@@ -34,12 +38,6 @@ PROFILE = {
 }
 
 
-@pytest.fixture(scope="module")
-def modules() -> Any:
-    names = ("planned_rates", "planned_facts", "planned_runs", "planned_tables")
-    return benchmark_modules(*names, "plan_on_flink")
-
-
 def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float]]:
     return {
         "source": {"in": 0.0, "out": source},
@@ -48,9 +46,9 @@ def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float
     }
 
 
-def test_least_received_share_is_that_of_the_source_or_of_a_reader(modules: Any) -> None:
+def test_least_received_share_is_that_of_the_source_or_of_a_reader() -> None:
     """Cores per tuple and throughput are in tuples of the source."""
-    facts = modules.planned_facts.JobFacts.of(PROFILE)
+    facts = planned_facts.JobFacts.of(PROFILE)
     assert facts.received(rates(1_000, 1_000, 10_000), 1_000) == pytest.approx(1.0)
     assert facts.received(rates(900, 900, 9_000), 1_000) == pytest.approx(0.9)
     assert facts.received(rates(1_000, 800, 8_000), 1_000) == pytest.approx(0.8)
@@ -59,7 +57,7 @@ def test_least_received_share_is_that_of_the_source_or_of_a_reader(modules: Any)
     assert facts.throughput(rates(900, 850, 8_000)) == pytest.approx(800)
 
 
-def test_an_operator_receives_all_of_the_only_stream_of_another(modules: Any) -> None:
+def test_an_operator_receives_all_of_the_only_stream_of_another() -> None:
     """In the profile, a reader seemed to read 3 % more than was written, as it was counted later.
 
     Of two streams, one with some of the tuples keeps its part, and one with about all has all.
@@ -70,7 +68,7 @@ def test_an_operator_receives_all_of_the_only_stream_of_another(modules: Any) ->
     graph = StreamGraph.of("split", operators, streams)
     more = {name: {"in": 1_000.0, "out": 1_000.0} for name in ("rare", "end")}
     profile = {**PROFILE, "graph": graph_to_dict(graph), "rates": {**PROFILE["rates"], **more}}
-    found = modules.planned_facts.JobFacts.of(profile).ratios
+    found = planned_facts.JobFacts.of(profile).ratios
     assert found == {
         ("source", "words"): 1,
         ("words", "sink"): 1,
@@ -79,7 +77,7 @@ def test_an_operator_receives_all_of_the_only_stream_of_another(modules: Any) ->
     }
 
 
-def test_rates_are_between_the_same_two_updates(modules: Any) -> None:
+def test_rates_are_between_the_same_two_updates() -> None:
     def looks(first: int, last: int, late: float) -> tuple[tuple[float, dict[str, float]], ...]:
         return tuple(
             (i + late, {"numRecordsIn": 100.0 * i, "numRecordsOut": 50.0 * i})
@@ -87,15 +85,15 @@ def test_rates_are_between_the_same_two_updates(modules: Any) -> None:
         )
 
     own = {"a": Activity({}, 4, {}, looks(0, 5, 0.0)), "b": Activity({}, 4, {}, looks(1, 7, 0.2))}
-    found = modules.planned_rates.rates_together(own)
+    found = planned_rates.rates_together(own)
     assert found["a"] == found["b"] == {"in": 100.0, "out": 50.0}
 
 
 class FakeBench:
     """Stands for a cluster on which tuples of a job take more CPU than in its profile."""
 
-    def __init__(self, modules: Any, output: Path, sustains: float, most: int = 99) -> None:
-        self.modules, self.output, self.sustains, self.left = modules, output, sustains, most
+    def __init__(self, output: Path, sustains: float, most: int = 99) -> None:
+        self.output, self.sustains, self.left = output, sustains, most
         self.jar = output.with_name("jobs.jar")
         self.ran: list[float] = []
         self.warmed: list[str] = []
@@ -112,7 +110,7 @@ class FakeBench:
         if not self.left:
             raise KeyboardInterrupt
         self.left -= 1
-        facts = self.modules.planned_facts.JobFacts.of(PROFILE)
+        facts = planned_facts.JobFacts.of(PROFILE)
         carried = facts.dearer(1 / self.sustains).capacity(where)
         self.ran.append(carried)
         reached = min(rate, carried)
@@ -123,66 +121,63 @@ class FakeBench:
 
 
 @pytest.fixture
-def bench(modules: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a fake cluster, on which one job is planned for one rate."""
-    on_flink = modules.plan_on_flink
-    monkeypatch.setattr(modules.planned_runs, "SEARCH_SECONDS", 0.3)
-    for module in (on_flink, modules.planned_runs):
+    monkeypatch.setattr(planned_runs, "SEARCH_SECONDS", 0.3)
+    for module in (plan_on_flink, planned_runs):
         monkeypatch.setattr(module, "LEVELS", (0.3,))
-    monkeypatch.setattr(on_flink, "PLACEMENTS", 1)
-    monkeypatch.setattr(modules.planned_tables, "UNSEEN", ("split",))
-    monkeypatch.setattr(on_flink, "profile_row", lambda _, job, program: PROFILE | {"job": job})
-    return lambda *facts: FakeBench(modules, tmp_path / "runs.jsonl", *facts)
+    monkeypatch.setattr(plan_on_flink, "PLACEMENTS", 1)
+    monkeypatch.setattr(planned_tables, "UNSEEN", ("split",))
+    monkeypatch.setattr(
+        plan_on_flink, "profile_row", lambda _, job, program: PROFILE | {"job": job}
+    )
+    return lambda *facts: FakeBench(tmp_path / "runs.jsonl", *facts)
 
 
-def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(
-    modules: Any, bench: Any
-) -> None:
+def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(bench: Any) -> None:
     """The job sustains 55 % of what is predicted, and the plan holds from 61 % on."""
-    on_flink = modules.plan_on_flink
     first = bench(0.55, 1)
     with pytest.raises(KeyboardInterrupt):
-        on_flink.measure(first, ["split"], 1)
-    kinds = [row["kind"] for row in on_flink.read_rows(first.output)]
+        plan_on_flink.measure(first, ["split"], 1)
+    kinds = [row["kind"] for row in plan_on_flink.read_rows(first.output)]
     second = bench(0.55)
-    on_flink.measure(second, ["split"], 1)
-    rows = on_flink.read_rows(second.output)
+    plan_on_flink.measure(second, ["split"], 1)
+    rows = plan_on_flink.read_rows(second.output)
     assert [row["kind"] for row in rows][: len(kinds)] == kinds
     runs = [row["which"] for row in rows if row["kind"] == "run"]
     assert sorted(runs) == ["corrected", "less", "plan"]
     assert len(first.ran) + len(second.ran) == 4
     third = bench(0.55)
-    on_flink.measure(third, ["split"], 1)
+    plan_on_flink.measure(third, ["split"], 1)
     assert third.ran == third.warmed == []
     (correction,) = [row for row in rows if row["kind"] == "correction"]
     (pair,) = [row for row in rows if row["kind"] == "pair"]
     assert correction["ratio"] == pytest.approx(0.55, rel=1e-3)
     assert correction["cost"] >= pair["cost"]
     assert pair["errors"]["from"].endswith("recorded jobs")
-    text = modules.planned_tables.summary(rows)
+    text = planned_tables.summary(rows)
     assert "After one correction, 1 of 1 pairs (100%) are carried." in text
     assert "Of 1 that were never used to choose anything, intervals hold 0% of the runs" in text
 
 
-def test_a_plan_whose_subtasks_wait_gets_more_of_them(modules: Any, bench: Any) -> None:
+def test_a_plan_whose_subtasks_wait_gets_more_of_them(bench: Any) -> None:
     """Costs are not scaled by what the largest rate of a subtask explains."""
-    own = modules.planned_runs
-    facts = modules.planned_facts.JobFacts.of(PROFILE)
-    pair = own.planned_pair(facts, own.LEVELS[0])
+    facts = planned_facts.JobFacts.of(PROFILE)
+    pair = planned_runs.planned_pair(facts, planned_runs.LEVELS[0])
     most = pair["rate"] / 3.5
     words = len(pair["plan"]["vectors"]["words"])
-    correction = own.corrected_pair(facts, pair, words * most, {"words": most})
+    correction = planned_runs.corrected_pair(facts, pair, words * most, {"words": most})
     assert correction["ratio"] == pytest.approx(1.0)
     assert words < 4 <= len(correction["plan"]["vectors"]["words"])
 
 
-def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
+def test_plans_that_hold_are_not_corrected(bench: Any) -> None:
     """A job whose tuples cost what they did in its profile needs no second plan."""
-    on_flink, own = modules.plan_on_flink, bench(1.0)
-    on_flink.measure(own, ["split"], 1)
-    rows = on_flink.read_rows(own.output)
+    own = bench(1.0)
+    plan_on_flink.measure(own, ["split"], 1)
+    rows = plan_on_flink.read_rows(own.output)
     assert {row["kind"] for row in rows} == {"profile", "pair", "run", "eight", "end"}
-    text = modules.planned_tables.summary(rows)
+    text = planned_tables.summary(rows)
     assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
     assert "times the least of the tried clusters that carries the rate" in text
     assert "intervals hold 100% of the runs" in text

@@ -1,58 +1,49 @@
 """Arithmetic and page of `benchmarks/watch_on_flink.py`."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmark_modules import benchmark_modules
-
-ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module")
-def modules() -> Any:
-    return benchmark_modules("watched_day", "watched_page", "watch_on_flink")
+import watch_on_flink
+import watched_day
+import watched_page
 
 
-def moments(modules: Any, seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
+def moments(seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
     """The job every two seconds, always alike."""
-    return [
-        modules.watched_day.Moment(2.0 * i, 0.0, waits, machines) for i in range(int(seconds / 2))
-    ]
+    return [watched_day.Moment(2.0 * i, 0.0, waits, machines) for i in range(int(seconds / 2))]
 
 
-def test_tuples_that_wait_too_long_are_not_in_time(modules: Any) -> None:
+def test_tuples_that_wait_too_long_are_not_in_time() -> None:
     """At 70 tuples/s, 500 wait for 7 s, and at 10 for 50 s."""
-    day = modules.watched_day.DAY
-    found = modules.watched_day.results_of(day, 60.0, 100.0, moments(modules, 360, 500.0), [])
+    day = watch_on_flink.DAY
+    found = watched_day.results_of(day, 60.0, 100.0, moments(360, 500.0), [])
     assert {one.name: one.in_time for one in found if one.name in ("noon", "night")} == {
         "noon": 1.0,
         "night": 0.0,
     }
 
 
-def test_a_job_that_does_not_run_or_moves_twice_is_not_settled(modules: Any) -> None:
-    one = modules.watched_day
-    gone = one.results_of(one.DAY, 60.0, 100.0, moments(modules, 360, machines=0), [])
+def test_a_job_that_does_not_run_or_moves_twice_is_not_settled() -> None:
+    gone = watched_day.results_of(watched_day.DAY, 60.0, 100.0, moments(360, machines=0), [])
     assert not any(phase.is_settled for phase in gone)
     outages = {61.0: 1.0, 90.0: 3.0, 130.0: None}
-    moves = [one.Move(at, "move", outage) for at, outage in outages.items()]
-    found = one.results_of(one.DAY, 60.0, 100.0, moments(modules, 360), moves)
+    moves = [watched_day.Move(at, "move", outage) for at, outage in outages.items()]
+    found = watched_day.results_of(watched_day.DAY, 60.0, 100.0, moments(360), moves)
     settled = [(phase.moves, phase.is_settled) for phase in found[:3]]
     assert settled == [(0, True), (2, False), (1, True)]
-    assert one.outage_quantile(moves, 0.5) == 2.0
-    assert one.outage_quantile(moves[2:]) is None
+    assert watched_day.outage_quantile(moves, 0.5) == 2.0
+    assert watched_day.outage_quantile(moves[2:]) is None
 
 
 @pytest.fixture
-def row(modules: Any) -> dict[str, Any]:
+def row() -> dict[str, Any]:
     """A day of one phase, with one move."""
     return {
         "arm": "watch",
         "seconds": 60.0,
         "capacity": 100.0,
         "phases": [{"name": "noon", "rate": 0.5}],
-        "moments": [[*one] for one in moments(modules, 60)],
+        "moments": [[*one] for one in moments(60)],
         "moves": [[1.0, "move", 1.5]],
         "arrived": 3000,
         "read": 3000.0,
@@ -60,17 +51,15 @@ def row(modules: Any) -> dict[str, Any]:
     }
 
 
-def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(
-    modules: Any, row: dict[str, Any]
-) -> None:
+def test_what_some_subtasks_have_read_is_not_what_the_job_has_read(row: dict[str, Any]) -> None:
     """After a start Flink tells some of them alone, and what was read before was read."""
     row["moments"] = [[0.0, 900.0, 100.0, 2], [2.0, 300.0, 800.0, 2], [4.0, 1150.0, 50.0, 2]]
-    found = modules.watched_page.moments_of(row)
+    found = watched_page.moments_of(row)
     assert [(one.read, one.waits) for one in found] == [(900, 100), (900, 200), (1150, 50)]
 
 
-def test_the_page_tells_what_was_lost(modules: Any, row: dict[str, Any]) -> None:
-    text = modules.watched_page.page_text([{"capacity": 100.0}, row])
+def test_the_page_tells_what_was_lost(row: dict[str, Any]) -> None:
+    text = watched_page.page_text([{"capacity": 100.0}, row])
     assert "| noon | 100.0% | 2.00 | 1 | yes |" in text
     assert "Outage, 95th percentile: 1.5 s." in text
     assert "not counted once at the end: 10." in text

@@ -7,11 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 import check
+import library_certificates
+import library_planted
 import numpy as np
 import pytest
-from benchmark_modules import benchmark_modules
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
+from library_documents import instance_document
+from library_plan_instances import plan_document
 from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph
@@ -21,17 +24,9 @@ from streamplace.model import Cluster, Constraints, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
-INSTANCES = benchmark_modules("library_documents", "library_plan_instances", "library_planted")
-PLANTED = INSTANCES.library_planted
 SAME = 1e-12
 FEW = settings(max_examples=settings().max_examples // 4)
 """Examples of which each tries all placements, or all orders of the operators too."""
-
-
-@pytest.fixture(scope="module")
-def certificates() -> Any:
-    """Module of the benchmarks that makes certificates."""
-    return benchmark_modules("library_certificates").library_certificates
 
 
 @st.composite
@@ -56,7 +51,7 @@ def library_problems(draw: Any, **kinds: Any) -> Problem:
 
 def document_of(problem: Problem, objective: str) -> dict[str, Any]:
     """Return an instance as the checker reads it."""
-    made = INSTANCES.library_documents.instance_document(problem, OBJECTIVES[objective])
+    made = instance_document(problem, OBJECTIVES[objective])
     return dict(json.loads(json.dumps(made)))
 
 
@@ -162,9 +157,7 @@ def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 @FEW
 @given(library_problems(most=4))
-def test_a_search_proves_the_best_throughput_and_nothing_better(
-    certificates: Any, problem: Problem
-) -> None:
+def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem) -> None:
     document = document_of(problem, "throughput")
     values = [
         judged(document, {"place": list(place)})
@@ -172,8 +165,10 @@ def test_a_search_proves_the_best_throughput_and_nothing_better(
     ]
     best = max(values)
     assume(best > 0)
-    assert proves(document, best, certificates.proof(document))
-    assert not proves(document, best * Fraction(999_999_999, 10**9), certificates.proof(document))
+    assert proves(document, best, library_certificates.proof(document))
+    assert not proves(
+        document, best * Fraction(999_999_999, 10**9), library_certificates.proof(document)
+    )
 
 
 def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
@@ -185,18 +180,16 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
 
 @FEW
 @given(library_problems(most=4))
-def test_a_search_proves_the_shortest_schedule_and_nothing_better(
-    certificates: Any, problem: Problem
-) -> None:
+def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem: Problem) -> None:
     document = document_of(problem, "makespan")
     best = min(
         judged(document, {"place": list(place), "order": list(order)})
         for order in orders(document)
         for place in every_placement(library_problem(document))
     )
-    assert proves(document, best, certificates.proof(document))
+    assert proves(document, best, library_certificates.proof(document))
     assert not proves(
-        document, best + Fraction(1, document["second"]), certificates.proof(document)
+        document, best + Fraction(1, document["second"]), library_certificates.proof(document)
     )
 
 
@@ -220,9 +213,7 @@ def small_plans(draw: Any) -> dict[str, Any]:
         Offer("large", draw(st.integers(4, 7)), cores=2, slots=draw(st.integers(2, 5))),
     ]
     try:
-        return INSTANCES.library_plan_instances.plan_document(
-            StreamGraph.of("plan", operators, streams), Catalogue.of(offers)
-        )
+        return plan_document(StreamGraph.of("plan", operators, streams), Catalogue.of(offers))
     except ProblemError:
         assume(False)
         raise
@@ -266,7 +257,7 @@ def test_no_worths_prove_a_bound_above_the_cheapest_plan(
 @pytest.mark.parametrize("make", ["planted_throughput", "planted_makespan", "planted_plan"])
 @pytest.mark.parametrize("large", [0, 2])
 def test_planted_solutions_are_the_best(make: str, large: int) -> None:
-    planted = getattr(PLANTED, make)(PLANTED.PlantedShape(24, 3, 0.3, large), 7)
+    planted = getattr(library_planted, make)(library_planted.PlantedShape(24, 3, 0.3, large), 7)
     assert judged(planted.document, planted.solution) == Fraction(planted.bound)
     assert proves(planted.document, Fraction(planted.bound), planted.proof)
 
@@ -321,14 +312,14 @@ def small_documents(draw: Any, objective: str) -> dict[str, Any]:
 
 
 def test_operators_have_pieces_in_plans_only() -> None:
-    document = PLANTED.planted_makespan(PLANTED.PlantedShape(4, 2), 0).document
+    document = library_planted.planted_makespan(library_planted.PlantedShape(4, 2), 0).document
     document["operators"][0]["pieces"] = 2
     with pytest.raises(check.RefusedError, match="2 is no whole number in its range"):
         check.Instance(document)
 
 
 def test_a_search_ends_at_its_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = PLANTED.planted_throughput(PLANTED.PlantedShape(12, 3), 0)
+    planted = library_planted.planted_throughput(library_planted.PlantedShape(12, 3), 0)
     monkeypatch.setattr(check, "NODES", 7)
     with pytest.raises(check.RefusedError, match="too many nodes"):
         check.no_placement(

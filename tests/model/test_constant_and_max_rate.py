@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from benchmark_modules import benchmark_modules
+from library_documents import instance_document
+from library_plan_instances import plan_document
 from streamsim import bottleneck, resource_loads, throughput
 
 from streamplace import what_if
@@ -13,10 +14,6 @@ from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue, Offer
-
-MODULES = benchmark_modules("library_documents", "library_plan_instances")
-instance_document = MODULES.library_documents.instance_document
-plan_document = MODULES.library_plan_instances.plan_document
 
 
 def graph(most: float | str = 2500.0, **sink: object) -> StreamGraph:

@@ -6,8 +6,8 @@ import re
 import time
 from pathlib import Path
 
+import limited
 import pytest
-from benchmark_modules import benchmark_modules
 from flink_clusters import pipeline
 
 from streamplace.engines.flink.cpu import limits
@@ -121,7 +121,6 @@ def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) 
 
     The bounds are for machines on which others work, too.
     """
-    limited = benchmark_modules("limited").limited
     if reason := limited.why_unlimited():
         pytest.skip(reason)
     graph = pipeline(1, 2, 1)

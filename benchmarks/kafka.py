@@ -17,7 +17,7 @@ from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.program.jars import build_jar
 
 VARIABLE = "STREAMPLACE_KAFKA"
-SOURCES = Path(__file__).parents[1] / "kafka"
+SOURCES = Path(__file__).parents[1] / "tests" / "kafka"
 WHY_SKIPPED = f"needs Kafka: mvn -f tests/kafka/pom.xml package, and {VARIABLE} set to its jars"
 START_SECONDS = 180.0
 ENDLESS = 10**12
