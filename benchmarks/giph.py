@@ -8,7 +8,7 @@ training; what is trained in ``out/`` already is taken from there). Writes ``gip
 import argparse
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -96,15 +96,27 @@ def problems_of(setting: str, split: str, count: int) -> list[Problem]:
     return those[:: len(those) // count][:count]
 
 
+def weights_of(
+    run: Path,
+    model: str,
+    problems: Callable[[], list[Problem]],
+    epochs: int,
+    options: str = "",
+    **rest: Any,
+) -> Path:
+    """Weights of a model that is trained by the fast preset, unless they are there."""
+    if not (run / "best.safetensors").exists():
+        run.parent.mkdir(parents=True, exist_ok=True)
+        config = run.with_suffix(".toml")
+        config.write_text(f"[training]\nbatch = {BATCH}\n[model]\n{options}\n", "utf-8")
+        train(model, problems(), run, config=config, epochs=epochs, **rest)
+    return run / "best.safetensors"
+
+
 def trained(variant: Variant, folder: Path, epochs: int, learned: int = LEARNED) -> None:
-    """Train a variant by the fast preset, unless it is there."""
-    if (folder / variant.name / "best.safetensors").exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / f"{variant.name}.toml"
-    config.write_text(f"[training]\nbatch = {BATCH}\n[model]\n{variant.options}\n", "utf-8")
-    problems, out = problems_of(variant.setting, "train", learned), folder / variant.name
-    train(variant.model, problems, out, config=config, epochs=epochs)
+    """Train a variant, unless it is there."""
+    problems = partial(problems_of, variant.setting, "train", learned)
+    weights_of(folder / variant.name, variant.model, problems, epochs, variant.options)
 
 
 def placer_of(name: str, folder: Path) -> str:

@@ -7,15 +7,16 @@ search. Prints the table and writes it as ``giph-cost.md``.
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from giph import BATCH, EPOCHS, LEARNED, MULTIPLE, problems_of
+from giph import EPOCHS, LEARNED, MULTIPLE, problems_of, weights_of
 from numpy.typing import NDArray
 from streamsim.passes.sending import sending_times
 from studies import markdown
 
-from streamplace import Problem, train
+from streamplace import Problem
 from streamplace.objectives.registry import OBJECTIVES, objective
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
@@ -40,18 +41,6 @@ def seconds_spent(problem: Problem, placements: NDArray[np.int32]) -> NDArray[np
     return total
 
 
-def trained(goal: str, folder: Path, epochs: int) -> Path:
-    """Weights of GiPH, trained for an objective unless they are there."""
-    weights = folder / goal / "best.safetensors"
-    if not weights.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        config = folder / f"{goal}.toml"
-        config.write_text(f"[training]\nbatch = {BATCH}\n", "utf-8")
-        problems = problems_of(MULTIPLE, "train", LEARNED)
-        train("giph", problems, folder / goal, config=config, epochs=epochs, objective=goal)
-    return weights
-
-
 def walked(placer: str, problem: Problem) -> list[float]:
     """Cost after numbers of steps per task; all walks start at the same random placement."""
     n, judge = problem.n_operators, OBJECTIVES[COST]
@@ -66,7 +55,11 @@ def walked(placer: str, problem: Problem) -> list[float]:
 def main(folder: Path, count: int, epochs: int) -> None:
     """Train both, walk, write and print the table."""
     judge, haste = OBJECTIVES[COST], OBJECTIVES["makespan"]
-    giph = {goal: f"giph:weights={trained(goal, folder, epochs)}" for goal in (COST, "makespan")}
+    learned = partial(problems_of, MULTIPLE, "train", LEARNED)
+    giph = {
+        goal: f"giph:weights={weights_of(folder / goal, 'giph', learned, epochs, objective=goal)}"
+        for goal in (COST, "makespan")
+    }
     problems = problems_of(MULTIPLE, "test", count)
     best = [named_placer("anneal").place(one, judge, budget=BEST).value for one in problems]
     walks = {

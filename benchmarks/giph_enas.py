@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from giph import BATCH, EPOCHS
+from giph import EPOCHS, weights_of
 from giph_noise import MAKESPAN, Recording, best_so_far
 from studies import Mapped, markdown, workers_of, workers_options
 
-from streamplace import Problem, train
+from streamplace import Problem
 from streamplace.families.registry import FAMILIES
 from streamplace.model.arrays import Ints
 from streamplace.papers.families.enas_ptb import EnasPtb
@@ -37,17 +37,6 @@ def problems_of(split: str, count: int) -> list[Problem]:
     made = FAMILIES["enas-ptb"].generate(EnasPtb(), 0)
     those = [one for one in made if one.graph.attributes["split"] == split]
     return those[:: len(those) // count][:count]
-
-
-def trained(name: str, folder: Path, learned: int, epochs: int) -> Path:
-    """Folder of a policy, trained unless it is there."""
-    run = folder / f"{name}-enas"
-    if not (run / "best.safetensors").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        config = folder / f"{name}-enas.toml"
-        config.write_text(f"[training]\nbatch = {BATCH}\n", "utf-8")
-        train(name, problems_of("train", learned), run, config=config, epochs=epochs)
-    return run
 
 
 def walked(problem: Problem, folder: Path) -> dict[str, dict[str, Any]]:
@@ -104,7 +93,8 @@ def tables(found: list[dict[str, dict[str, Any]]]) -> str:
 def main(folder: Path, count: int, learned: int, epochs: int, by: Mapped) -> None:
     """Train, walk, write and print the tables."""
     for name in POLICIES:
-        trained(name, folder, learned, epochs)
+        problems = partial(problems_of, "train", learned)
+        weights_of(folder / f"{name}-enas", name, problems, epochs)
     found = list(by(partial(walked, folder=folder), problems_of("test", count)))
     text = tables(found)
     (folder / "giph-enas.md").write_text(text, "utf-8")

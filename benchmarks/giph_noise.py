@@ -15,11 +15,11 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from giph import BATCH, BY_NAME, EPOCHS, LEARNED, MULTIPLE, problems_of, trained
+from giph import BY_NAME, EPOCHS, LEARNED, MULTIPLE, problems_of, trained, weights_of
 from streamsim.passes import GIPH, makespans
 from studies import Mapped, markdown, workers_of, workers_options
 
-from streamplace import Problem, train
+from streamplace import Problem
 from streamplace.model.arrays import Floats, Ints
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.named import named_placer
@@ -71,17 +71,6 @@ def best_so_far(seconds: Floats) -> Ints:
     return best
 
 
-def trained_under_noise(name: str, folder: Path, epochs: int, learned: int) -> None:
-    """Train a policy on noisy measurements, unless it is there."""
-    run = folder / f"{name}-noise"
-    if (run / "best.safetensors").exists():
-        return
-    config = folder / f"{name}-noise.toml"
-    config.write_text(f"[training]\nbatch = {BATCH}\n", "utf-8")
-    problems = problems_of(MULTIPLE, "train", learned)
-    train(BY_NAME[name].model, problems, run, config=config, epochs=epochs, reward=measured)
-
-
 def measured(problem: Problem, places: Ints) -> Floats:
     """Noisy seconds, the same for the same placements in whatever order they are asked for."""
     rows = np.ascontiguousarray(np.atleast_2d(places), np.int32)
@@ -127,7 +116,9 @@ def main(folder: Path, count: int, epochs: int, learned: int, by: Mapped) -> Non
     """Train, walk, write and print the table."""
     for name in POLICIES:
         trained(BY_NAME[name], folder, epochs, learned)
-        trained_under_noise(name, folder, epochs, learned)
+        problems = partial(problems_of, MULTIPLE, "train", learned)
+        run, model = folder / f"{name}-noise", BY_NAME[name].model
+        weights_of(run, model, problems, epochs, reward=measured)
     found = list(by(partial(walked, folder=folder), problems_of(MULTIPLE, "test", count)))
     rows = []
     for name in WALKS:
