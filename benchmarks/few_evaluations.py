@@ -4,23 +4,20 @@ Run ``python benchmarks/few_evaluations.py``: every fifth test graph of the stan
 relative throughput by number of evaluations.
 """
 
-from pathlib import Path
-
 import numpy as np
+from studies import test_problems
 
-from streamplace import Cluster, Problem, read_graphs
+from streamplace import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
-DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
 EVALUATIONS = (10, 100, 1000, 3000, 10_000)
 
 
 def main() -> None:
     """Print one row per rate and number of evaluations."""
-    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"][::5]
     for rate in (1e4, 2e4):
-        problems = [Problem(graph.at_rate(rate), Cluster.uniform(5)) for graph in graphs]
+        problems = test_problems(rate)[::5]
         for evaluations in EVALUATIONS:
             budget = Budget(seconds=None, evaluations=evaluations)
             row = "".join(

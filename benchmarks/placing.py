@@ -6,23 +6,21 @@ weights; METIS, asked graph by graph, stands beside them as the yardstick of thi
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from streamplace import Cluster, Problem, read_graphs
+from studies import test_problems
+
 from streamplace.learn.loading import shipped
 from streamplace.learn.models.dream import policy as dream_policy
 from streamplace.learn.models.pilot.placing import trained
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
-DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
 RATE, RUNS = 2e4, 3
 
 
 def main() -> None:
     """Print seconds."""
-    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
-    problems = [Problem(graph.at_rate(RATE), Cluster.uniform(5)) for graph in graphs]
+    problems = test_problems(RATE)
     dream = dream_policy.trained(shipped("dream"), "dream")
     pilot, metis, objective = trained(shipped("pilot")), PLACERS["metis"], OBJECTIVES
     tasks: dict[str, Callable[[], object]] = {

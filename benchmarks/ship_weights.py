@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from studies import test_problems
 
-from streamplace import Cluster, Problem, read_graphs
 from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights, write_weights
 from streamplace.learn.registry import MODELS
@@ -23,8 +23,6 @@ from streamplace.papers.families.giph import Giph
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
-ROOT = Path(__file__).parents[1]
-DATA = ROOT / "datasets" / "branched.jsonl.gz"
 RATES = (1e4, 2e4)
 RECIPES = ("training", "training-more")
 HALVED = "\nThe last training began from weights in half precision.\n"
@@ -181,8 +179,7 @@ def made(training: dict[str, Any]) -> str:
 def measured(model: str, path: Path, rate: float) -> Figures:
     """Greedy placements of the test graphs at a rate."""
     greedy = ":samples=0:refine=none" if model == "pilot" else ""
-    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
-    problems = [Problem(graph.at_rate(rate), Cluster.uniform(5)) for graph in graphs]
+    problems = test_problems(rate)
     objective = OBJECTIVES["throughput"]
     values, metis = (
         np.array([named_placer(name).place(problem, objective).value for problem in problems])

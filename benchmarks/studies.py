@@ -1,12 +1,15 @@
-"""What studies share: computing on the cores of this machine or on Ray, and tables of rows."""
+"""What studies share: test graphs, computing on all cores or on Ray, and tables of rows."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from streamplace import Cluster, Problem, read_graphs
 from streamplace.evaluate.parallel import parallel_map
 
+DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
 Mapped = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
@@ -30,3 +33,9 @@ def markdown(rows: Sequence[Mapping[str, Any]], title: str = "", digits: int = 3
         lines.append([c if isinstance(c, str) else f"{c:.{digits}f}" for c in cells])
     above = f"{title}\n\n" if title else ""
     return above + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def test_problems(rate: float) -> list[Problem]:
+    """Test graphs of the standard benchmark at a rate, on five devices."""
+    graphs = (graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test")
+    return [Problem(graph.at_rate(rate), Cluster.uniform(5)) for graph in graphs]

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 from streamsim import throughput as simulated
+from studies import test_problems
 
-from streamplace import Cluster, Problem, read_graphs
+from streamplace import Cluster, Problem
 from streamplace.cores import available_cores
 from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import write_weights
@@ -44,7 +45,6 @@ from streamplace.learn.tensors.memory import Outlines, random_placements
 from streamplace.learn.tensors.rewards import Costs, throughput
 from streamplace.learn.training_loop import built
 
-DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
 RATES = (1e4, 2e4)
 FIVE = Cluster.uniform(5)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -90,12 +90,6 @@ def problems_of(seed: int, copies: int) -> tuple[Problem, ...]:
     """Graphs of the standard topologies, at both rates."""
     graphs = islice(branched(Branched(copies=copies), seed), 40 * copies)
     return tuple(Problem(graph.at_rate(rate), FIVE) for graph in graphs for rate in RATES)
-
-
-def test_problems(rate: float) -> tuple[Problem, ...]:
-    """The test graphs of the standard benchmark."""
-    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
-    return tuple(Problem(graph.at_rate(rate), FIVE) for graph in graphs)
 
 
 def learner_of(
@@ -396,7 +390,7 @@ def main() -> None:
                 results.add("failed", check=name, fault=f"{type(fault).__name__}: {fault}"[:2000])
         judges = {"validation": Judge(problems_of(seed=77, copies=4), asked.device)}
         for rate in RATES:
-            judges[f"test {rate:g}"] = Judge(test_problems(rate), asked.device)
+            judges[f"test {rate:g}"] = Judge(tuple(test_problems(rate)), asked.device)
         results.add("judges")
         for name, setting in settings.items():
             seconds = setting.pop("seconds", asked.seconds)
