@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from library_documents import instance_document
-from library_plan_instances import plan_document
+from library_documents import instance_document, plan_document
 from library_planted import (
     PlantedInstance,
     PlantedShape,

@@ -14,8 +14,9 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
-from library_plan_instances import BITS_PART
+from library_documents import BITS_PART
 from library_proofs import check, value_of
+from plan import AUTOSCALER
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import StreamplaceError
@@ -28,8 +29,6 @@ from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.search import first_fit_machines
 
-AUTOSCALER = 1 / 0.7 + 5 / 30
-"""Times the rate that Flink's autoscaler provides by default: utilization, restart, catch-up."""
 SECONDS = (0.1, 1.0)
 MIPS = 2500.0
 Machines = list[list]

@@ -34,6 +34,7 @@ from streamplace.planning.search import first_fit_machines
 
 DATASETS = Path(__file__).parents[1] / "datasets"
 AUTOSCALER = 1 / 0.7 + 5 / 30
+"""Times the rate that Flink's autoscaler provides by default: utilization, restart, catch-up."""
 KEY_GROUPS, SPLITS = 128, 64
 MIPS = 2500.0
 GIGABIT = 1e9

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
-from library_documents import instance_document
-from library_plan_instances import plan_document
+from library_documents import instance_document, plan_document
 from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph

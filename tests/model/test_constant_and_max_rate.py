@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from library_documents import instance_document
-from library_plan_instances import plan_document
+from library_documents import instance_document, plan_document
 from streamsim import bottleneck, resource_loads, throughput
 
 from streamplace import what_if
