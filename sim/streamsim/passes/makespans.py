@@ -12,11 +12,10 @@ from streamsim.instance import writable
 from streamsim.jit import kernel
 from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.compiled import Pass
-from streamsim.passes.line import lines
-from streamsim.passes.queue import QUEUES
+from streamsim.passes.network import NETWORKS, Transfers, new_transfers
+from streamsim.passes.queue import QUEUES, lines
 from streamsim.passes.run import run
 from streamsim.passes.state import Case, State, new_state
-from streamsim.passes.transfers import NETWORKS, Transfers, new_transfers
 
 KEPT: Final = 300
 """Most operators and devices of a pass whose buffers are kept until the next one."""

@@ -40,9 +40,19 @@ from streamsim.passes.events import (
     push_later,
     push_now,
 )
-from streamsim.passes.line import is_left, line_up
-from streamsim.passes.network import post, release_ports, settle
-from streamsim.passes.queue import LINE, next_granted, offer, release
+from streamsim.passes.network import (
+    DUE,
+    FREED,
+    LAST,
+    RUN,
+    UNSETTLED,
+    Transfers,
+    post,
+    release_ports,
+    settle,
+    transfer_seconds,
+)
+from streamsim.passes.queue import LINE, is_left, line_up, next_granted, offer, release
 from streamsim.passes.state import (
     ALONE,
     ARRIVED,
@@ -59,15 +69,6 @@ from streamsim.passes.state import (
     Case,
     State,
     arrive,
-)
-from streamsim.passes.transfers import (
-    DUE,
-    FREED,
-    LAST,
-    RUN,
-    UNSETTLED,
-    Transfers,
-    transfer_seconds,
 )
 
 

@@ -1,5 +1,9 @@
-"""Schedule of one pass under one placement: the times of all events."""
+"""Schedule of one pass under one placement: the times of all events, and the critical chain.
 
+The critical chain consists of consecutive intervals that add up to the makespan.
+"""
+
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +13,44 @@ from streamsim.arrays import Floats, Ints
 from streamsim.equation import link_loads
 from streamsim.instance import writable
 from streamsim.pass_rules import GIPH, Rules
-from streamsim.passes.chain import Chain, critical_chain
 from streamsim.passes.compiled import Pass
 from streamsim.passes.makespans import held_lines, new_buffers, new_case, ranks, rows, stream_rows
 from streamsim.passes.run import run
+from streamsim.passes.state import State
+
+
+class Part(IntEnum):
+    """Kind of an interval in the critical chain."""
+
+    RELEASE = 0  # until an operator is released
+    RUNNING = 1
+    CORE = 2  # waiting for a core
+    NETWORK = 3  # waiting for the network
+    SENDING = 4
+    TRAILING = 5  # the pause of a core or spacing of a channel at the end of the pass
+
+
+class Chain(NamedTuple):
+    """K consecutive parts without gaps, from 0 to the makespan.
+
+    Part k lasts from ``times[k]`` to ``times[k + 1]``, so that the parts add up to the makespan
+    exactly.
+    """
+
+    parts: tuple[Part, ...]  # K
+    operator: Ints  # [K] operator that runs, waits for a core, or sends
+    stream: Ints  # [K] stream that is sent or waits for the network, in the caller's order, or -1
+    times: Floats  # [K + 1]
+
+    @property
+    def seconds(self) -> Floats:
+        """Duration of each part, shape [K]."""
+        return np.diff(self.times)
+
+    def total(self, part: Part) -> float:
+        """Seconds of all parts of a kind."""
+        kinds = np.array(self.parts)
+        return float(self.seconds[kinds == part].sum())
 
 
 class Schedule(NamedTuple):
@@ -99,3 +137,95 @@ def _link_busy(one_pass: Pass, place: Ints, held: Floats, rules: Rules) -> Float
     np.maximum.at(longest, transfer.ravel(), held)
     link[transfer.ravel()] = a * d + b
     return np.bincount(link, longest, d * d).astype(np.float64).reshape(d, d)
+
+
+def critical_chain(
+    one_pass: Pass, state: State, held: Floats, line: Ints, pause: float, makespan: float
+) -> Chain:
+    """Trace back the causes of the end of a pass; ``held`` is the channel time of streams.
+
+    If devices hold a ``line``, an operator that waited for its turn waited for those before it.
+    """
+    trace = _Trace(one_pass, state, line)
+    operators = state.operators
+    rested = operators["finish"] + np.where(operators["work"] > 0, pause, 0.0)
+    v = int(np.argmax(rested))
+    if rested[v] >= makespan:
+        trace.add(Part.TRAILING, v, -1, float(operators["finish"][v]), makespan)
+    else:
+        through = state.streams["departure"] + held
+        e = int(np.argmax(through))
+        v = int(one_pass.streams["source"][e])
+        trace.add(Part.TRAILING, v, e, float(through[e]), makespan)
+        trace.back_to_producer(e, float(through[e]))
+    while v >= 0:
+        v = trace.back_through(v)
+    return trace.chain(makespan)
+
+
+class _Trace:
+    """The chain so far, from its end."""
+
+    def __init__(self, one_pass: Pass, state: State, line: Ints) -> None:
+        self.one_pass, self.state, self.line = one_pass, state, line
+        self.parts: list[tuple[Part, int, int, float]] = []
+        order = np.argsort(one_pass.streams["target"], kind="stable")
+        self.in_streams = order
+        self.in_start = np.searchsorted(
+            one_pass.streams["target"][order], np.arange(one_pass.n_operators + 1)
+        )
+
+    def add(self, part: Part, v: int, e: int, begin: float, end: float) -> None:
+        """Prepend a part, unless it takes no time."""
+        if end > begin:
+            self.parts.append((part, v, e, begin))
+
+    def back_through(self, v: int) -> int:
+        """Trace from the finish of an operator to that of the producer it waited for, or -1.
+
+        In a line, an operator also waits for the ends of those before it, and for their inputs.
+        """
+        operators = self.state.operators
+        ready, start = float(operators[v]["ready"]), float(operators[v]["start"])
+        self.add(Part.RUNNING, v, -1, start, float(operators[v]["finish"]))
+        before = self.before_in_line(v) if len(self.line) and start > ready else []
+        for u in before:
+            if operators["finish"][u] == start:
+                return u
+        for u in before:
+            if operators["ready"][u] == start:  # a core was idle until the inputs of u came
+                v, ready = u, start
+                break
+        self.add(Part.CORE, v, -1, ready, start)
+        streams = self.in_streams[self.in_start[v] : self.in_start[v + 1]]
+        last = streams[self.state.streams["arrival"][streams] == ready]
+        if len(last) == 0:
+            self.add(Part.RELEASE, v, -1, 0.0, ready)
+            return -1
+        return self.back_to_producer(int(last[0]), ready)
+
+    def before_in_line(self, v: int) -> list[int]:
+        """Operators before v in the line of its device, the nearest first."""
+        device = self.state.operators["device"]
+        line = self.line[device[self.line] == device[v]]
+        before: list[int] = line[: int(np.flatnonzero(line == v)[0])][::-1].tolist()
+        return before
+
+    def back_to_producer(self, e: int, end: float) -> int:
+        """Trace from the end of a transfer to the finish of its sender."""
+        u = int(self.one_pass.streams["source"][e])
+        departure = float(self.state.streams["departure"][e])
+        self.add(Part.SENDING, u, e, departure, end)
+        self.add(Part.NETWORK, u, e, float(self.state.operators["finish"][u]), departure)
+        return u
+
+    def chain(self, makespan: float) -> Chain:
+        """The parts from first to last."""
+        parts = self.parts[::-1]
+        index = self.one_pass.stream_index
+        return Chain(
+            parts=tuple(part for part, *_ in parts),
+            operator=np.array([v for _, v, _, _ in parts], np.int32),
+            stream=np.array([index[e] if e >= 0 else -1 for _, _, e, _ in parts], np.int32),
+            times=np.array([begin for *_, begin in parts] + [makespan]),
+        )
