@@ -85,7 +85,9 @@ def _simulate(
         parts = np.array_split(np.arange(len(batch)), threads)
         with ThreadPoolExecutor(threads) as pool:
             jobs = [
-                pool.submit(run_batch, instance, wiring, batch[i], jump, rows(sums, i))
+                pool.submit(
+                    run_batch, instance, wiring, batch[i], jump, Sums(*(c[i] for c in sums))
+                )
                 for i in (slice(p[0], p[-1] + 1) for p in parts if len(p))
             ]
             for job in jobs:
@@ -105,11 +107,6 @@ def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
         closing=np.zeros((runs, inlets)),
         repeating=np.full(runs, -1.0),
     )
-
-
-def rows(sums: Sums, which: slice) -> Sums:
-    """Views of some rows."""
-    return Sums(*(column[which] for column in sums))
 
 
 def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) -> Runs:
