@@ -30,21 +30,6 @@ def test_every_field_survives_columns_files_and_offers() -> None:
     assert Offer.of_device(device).device("a") == replace(device, watts=0.0)
 
 
-@pytest.mark.parametrize(
-    ("devices", "message"),
-    [
-        ([], "the cluster has no devices"),
-        ([Device("a"), Device("a")], "the name of a device is not unique: 'a' occurs twice"),
-    ],
-    ids=["none", "twice"],
-)
-def test_devices_that_are_none_or_share_a_name_are_refused(
-    devices: list[Device], message: str
-) -> None:
-    with pytest.raises(ClusterError, match=message):
-        Devices.of(devices)
-
-
 def test_an_unknown_device_is_an_error_that_lists_the_first_known_ones() -> None:
     devices = Devices.of(Device(f"d{i}") for i in range(9))
     with pytest.raises(ClusterError, match=r"no device 'x'; the cluster has 'd0', .*'d7', …"):

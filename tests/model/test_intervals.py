@@ -13,7 +13,6 @@ from streamplace.model.intervals import (
     PredictionErrors,
     RateInterval,
     conformal_quantile,
-    least_jobs,
 )
 
 TRIALS = 1000
@@ -140,10 +139,6 @@ def test_a_run_that_keeps_up_never_makes_an_interval_wider(
 def test_a_confidence_is_between_nothing_and_certainty(confidence: float) -> None:
     with pytest.raises(SettingError, match="above 0 and below 1"):
         PredictionErrors.of({"a": [0.0]}, confidence, "")
-
-
-def test_number_of_jobs_that_a_confidence_needs() -> None:
-    assert [least_jobs(c) for c in (0.5, 0.8, 0.9, 0.95, 0.99)] == [1, 4, 9, 19, 99]
 
 
 def test_rates_of_intervals_are_printed_without_exponents() -> None:

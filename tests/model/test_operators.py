@@ -86,8 +86,3 @@ def test_operators_without_tags_share_one_empty_set() -> None:
     operators = Operators(["a", "b", "c"], rate=[1, 0, 0], requires=[(), [], {"gpu"}])
     assert operators.requires == (frozenset(), frozenset(), frozenset({"gpu"}))
     assert operators.requires[0] is operators.requires[1]
-
-
-def test_quantities_may_be_texts() -> None:
-    operator = Operator("a", payload="12.5 kB", rate="10 k/s", memory="2 GB")  # type: ignore[arg-type]
-    assert (operator.payload, operator.rate, operator.memory) == (12500, 10_000, 2e9)

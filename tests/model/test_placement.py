@@ -20,11 +20,6 @@ def test_a_placement_is_a_mapping_of_names() -> None:
         placement["nobody"]
 
 
-def test_pes_group_operators_by_device() -> None:
-    placement = Placement(OPERATORS, ("d0", "d1", "d2"), [2, 1, 2])
-    assert placement.pes() == {"d1": ["join"], "d2": ["src", "sink"]}
-
-
 @given(st.lists(st.integers(0, 1), min_size=3, max_size=3))
 def test_names_and_rows_are_two_forms_of_one_placement(index: Any) -> None:
     placement = Placement(OPERATORS, DEVICES, index)

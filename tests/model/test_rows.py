@@ -73,3 +73,5 @@ def test_a_bad_argument_is_refused_where_it_is_given(
 def test_numbers_may_be_texts() -> None:
     assert PIPE.at_rate("20 k/s").source_rate == 20_000
     assert Device("d", mips="2.5 GIPS", memory="4 GB", egress="1 Gbps").mips == 2500
+    operator = Operator("a", payload="12.5 kB", rate="10 k/s", memory="2 GB")  # type: ignore[arg-type]
+    assert (operator.payload, operator.rate, operator.memory) == (12500, 10_000, 2e9)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import SHAPES, branched, chain, mixed_placements, random_dag, random_placements
+from engine_cases import branched, chain, mixed_placements, random_dag, random_placements
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim.engine import (
@@ -89,19 +89,6 @@ def assert_same(jumped: Runs, full: Runs) -> None:
         assert getattr(jumped, name) == pytest.approx(getattr(full, name), rel=1e-11, abs=1e-9), (
             name
         )
-
-
-@pytest.mark.parametrize("shape", SHAPES[::3])
-@pytest.mark.parametrize("rate", [1e4, 2e4])
-def test_jumping_equals_the_full_run_on_benchmark_graphs(
-    shape: tuple[int, int], rate: float
-) -> None:
-    rng = np.random.default_rng(8)
-    instance = branched(rng, shape, rate)
-    placements = mixed_placements(rng, instance, 20)
-    how = Settings(capacity=2 * rate * 0.1)
-    jumped = simulate(instance, placements, how)
-    assert_same(jumped, simulate_every_tick(instance, placements, how))
 
 
 @given(
