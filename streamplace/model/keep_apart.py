@@ -8,19 +8,6 @@ SEARCH_STEPS = 20_000
 TAKEN = np.iinfo(np.int64).max
 
 
-def rivals_of(pairs: Ints) -> dict[int, Longs]:
-    """Rivals of every unit that occurs in a pair [P, 2].
-
-    >>> {u: rivals.tolist() for u, rivals in rivals_of(np.array([[0, 1], [0, 2]])).items()}
-    {0: [1, 2], 1: [0], 2: [0]}
-    """
-    if not len(pairs):
-        return {}
-    both = _both_ways(pairs)
-    units, starts = np.unique(both[:, 0], return_index=True)
-    return dict(zip(units.tolist(), np.split(both[:, 1], starts[1:]), strict=True))
-
-
 def rival_columns(pairs: Ints, n_units: int) -> tuple[Longs, Longs]:
     """Rivals of every unit u, ascending: ``rival[start[u]:start[u + 1]]``.
 
@@ -46,8 +33,8 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
     and the search backtracks as soon as a unit has none, at most ``SEARCH_STEPS`` times.
     ``allowed`` is [U, D], and ``pairs`` of units [P, 2].
     """
-    n, rivals = len(allowed), rivals_of(pairs)
-    nobody = np.empty(0, np.int64)
+    n = len(allowed)
+    start, rival = rival_columns(pairs, n)
     blocked = (~allowed).astype(np.int32)  # how often each device is blocked for each unit
     free = allowed.sum(axis=1)
     chosen: Ints = np.full(n, -1, np.int32)
@@ -62,11 +49,11 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
             if not trail or steps_back > SEARCH_STEPS:
                 return None
             u = trail.pop()
-            others, last = rivals.get(u, nobody), chosen[u]
+            others, last = rival[start[u] : start[u + 1]], chosen[u]
             chosen[u] = -1
             blocked[others, last] -= 1
             free[others] += blocked[others, last] == 0
-        others = rivals.get(u, nobody)
+        others = rival[start[u] : start[u + 1]]
         chosen[u], untried[u] = device, device + 1
         trail.append(u)
         free[others] -= blocked[others, device] == 0

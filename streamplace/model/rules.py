@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import ProblemError
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.keep_apart import keep_apart, rivals_of
+from streamplace.model.keep_apart import keep_apart, rival_columns
 from streamplace.model.memory import made_room, most, needed, packed, short_memory, too_large, used
 from streamplace.model.messages import listed, quoted
 from streamplace.model.streams import CHAINED
@@ -76,14 +76,14 @@ class PlacementRules:
     def repaired(self, placement: Ints) -> Ints:
         """Return a legal placement close to this one [N], or else the witness."""
         chosen = placement[self.first_operator]
-        rivals = self.rivals()
         wrong = ~self.allowed[np.arange(self.n_units), chosen]
         for u in np.flatnonzero(wrong).tolist():
             chosen[u] = _next_free(self.allowed[u], int(chosen[u]))
-        settled = np.full(self.n_units, -1, np.int32)
-        for u in sorted(rivals):
+        settled, pairs = np.full(self.n_units, -1, np.int32), self.apart
+        start, rival = rival_columns(pairs, self.n_units) if len(pairs) else (pairs, pairs)
+        for u in np.unique(pairs).tolist():
             free = self.allowed[u].copy()
-            taken = settled[rivals[u]]
+            taken = settled[rival[start[u] : start[u + 1]]]
             free[taken[taken >= 0]] = False
             if not free.any():
                 return np.asarray(self.witness[self.unit])
@@ -93,10 +93,6 @@ class PlacementRules:
             fitted = made_room(chosen, self.allowed, self.apart, self.memory, self.room)
             chosen = self.witness if fitted is None else fitted
         return np.asarray(chosen[self.unit])
-
-    def rivals(self) -> dict[int, Longs]:
-        """Return the units that must not share a device with each unit."""
-        return rivals_of(self.apart)
 
     def legal(self, placements: Ints) -> Bools:
         """Whether each placement of a batch [B, N] respects every rule; shape [B]."""
