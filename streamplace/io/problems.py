@@ -31,8 +31,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
-from streamplace.model.moving import Moving
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Moving, Problem
 
 
 class Draft(NamedTuple):

@@ -19,9 +19,8 @@ from streamplace.model.columns import CountRule, NumberRule
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import NUMERIC_COLUMNS, Devices
 from streamplace.model.graph import StreamGraph
-from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Moving, Problem
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -15,11 +15,10 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
 from streamplace.model.messages import counted, quoted, shown
-from streamplace.model.moving import Moving
 from streamplace.model.objects import WIDEST
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Moving, Problem
 from streamplace.model.streams import FORWARD, HASHED, REBALANCED, RESCALED, Streams
 
 PAIRWISE = (FORWARD, RESCALED)

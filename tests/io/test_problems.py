@@ -24,7 +24,7 @@ from streamplace.io.problems import (
     write_problems,
 )
 from streamplace.model import Cluster, Constraints, Device, Problem
-from streamplace.model.moving import Moving
+from streamplace.model.problem import Moving
 
 SMALL = {"operators": [{"name": name, "rate": 1} for name in ("a", "b")]}
 

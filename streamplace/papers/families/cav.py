@@ -24,8 +24,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
-from streamplace.model.moving import Moving
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Moving, Problem
 from streamplace.papers.families.tasks import TaskList
 
 TYPES = ("a", "b", "c")

@@ -14,7 +14,7 @@ from streamplace.api import place, simulate
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
-from streamplace.model.moving import Moving
+from streamplace.model.problem import Moving
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.objectives.relocation import relocating
 from streamplace.placers.registry import PLACERS, Budget
