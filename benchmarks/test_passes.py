@@ -11,10 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import simpy
+from makespan_cases import giph
 from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 from streamsim import build_instance
 from streamsim.passes import Pass, Rules, compile_pass, makespans, schedule
+
+from streamplace.model.problem import random_placements
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
@@ -22,65 +25,11 @@ Ints = NDArray[np.int32]
 Case = tuple[Pass, Ints]
 
 BATCH = 2000
-DEVICES = 20
 
-
-def layered(seed: int, size: int, alpha: float, connect: float) -> Case:
-    """Tasks in layers on 20 devices of five kinds, with the parameters of GiPH's generator."""
-    rng = np.random.default_rng(seed)
-    depth = int(np.ceil(rng.uniform(0.8, 1.2) * np.sqrt(size) / alpha)) + 2
-    widths = [
-        1,
-        *(int(np.ceil(rng.uniform(0, 2 * alpha * np.sqrt(size)))) for _ in range(depth - 2)),
-    ]
-    layer = np.repeat(np.arange(len(widths) + 1), [*(max(1, w) for w in widths), 1])
-    n = len(layer)
-    edges = [
-        (u, v)
-        for v in range(1, n)
-        for u in range(v)
-        if layer[u] < layer[v] and (rng.random() < connect or u == parent(rng, layer, v))
-    ]
-    kind = rng.integers(0, 5, n)
-    has = rng.random((DEVICES, 5)) < 0.2
-    has[:5] |= np.eye(5, dtype=bool)
-    compute, speed = rng.uniform(80, 120, n), rng.uniform(3, 7, DEVICES)
-    instance = build_instance(
-        rate=np.ones(n),
-        seconds=compute[:, None] / speed,
-        source=[u for u, _ in edges],
-        target=[v for _, v in edges],
-        payload=rng.uniform(80, 120, len(edges)),
-        device_type=np.arange(DEVICES),
-        seconds_per_byte=rng.uniform(0.006, 0.014, (DEVICES, DEVICES)),
-        latency=rng.uniform(0, 20, (DEVICES, DEVICES)),
-    )
-    once = np.ones(n)
-    m = len(edges)
-    instance = instance._replace(input_rate=once, tuples=np.ones(m), traffic=instance.payload)
-    may = [np.flatnonzero(has[:, kind[v]]) for v in range(n)]
-    batch = np.stack([rng.choice(devices, BATCH) for devices in may], axis=1)
-    return compile_pass(instance), np.ascontiguousarray(batch, np.int32)
-
-
-def parent(rng: np.random.Generator, layer: NDArray[np.int64], v: int) -> int:
-    """One operator of the layer before, so that nothing hangs in the air."""
-    return int(rng.choice(np.flatnonzero(layer == layer[v] - 1)))
-
-
-def cases() -> list[Case]:
-    return [
-        layered(seed, size, alpha, connect)
-        for seed, (size, alpha, connect) in enumerate(
-            (size, alpha, connect)
-            for size in (10, 15)
-            for alpha in (0.1, 0.2, 0.3)
-            for connect in (0.1, 0.2)
-        )
-    ]
-
-
-CASES = cases()
+CASES = [
+    (problem.one_pass, random_placements(problem, BATCH, np.random.default_rng(0)))
+    for problem in giph(12)
+]
 
 
 def large(n: int, devices: int) -> Case:
@@ -214,7 +163,7 @@ def report(
     ],
 )
 def test_batch(benchmark: BenchmarkFixture, report: Callable[[int], None], rules: Rules) -> None:
-    """Twelve graphs of the sizes of GiPH's, 2,000 random placements each."""
+    """Twelve problems of GiPH's benchmark, 2,000 random placements each."""
 
     def all_cases() -> None:
         for one, batch in CASES:
