@@ -131,26 +131,16 @@ class JobFacts:
         split, placement = _deployed(self.graph, cluster, where["vectors"])
         return capacity(split, cluster, placement)
 
-    def needed_cores(self, where: Row, rate: float) -> float:
-        """Cores that subtasks and their traffic take in a deployment, by prediction, at a rate."""
-        from streamsim import resource_loads
-
-        cluster = self.cluster(where["cores"], is_all_free=True)
-        split, placement = _deployed(self.graph.at_rate(rate), cluster, where["vectors"])
-        loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
-        return float(loads.devices @ [*where["cores"].values()])
-
-    def cluster(self, cores: Mapping[str, float], *, is_all_free: bool = False) -> Cluster:
-        """Limited devices, as ``streamplace flink cluster`` writes them; or all of their CPU."""
+    def cluster(self, cores: Mapping[str, float]) -> Cluster:
+        """Limited devices, as ``streamplace flink cluster`` writes them."""
         slow = self.sending.slower(slowness(map(CpuShare, cores.values())))
-        reserved, headroom = (0.0, 0.0) if is_all_free else (self.java * MIPS, HEADROOM)
-        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": reserved}
+        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": self.java * MIPS}
         devices = [{"name": name, "mips": c * MIPS, **card} for name, c in cores.items()]
         return cluster_from_tables(
             {
                 "bandwidth": LARGEST,
                 "framing": FRAMING,
-                "headroom": headroom,
+                "headroom": HEADROOM,
                 "overhead": slow.per_tuple,
                 "overhead_per_byte": slow.per_byte,
                 "devices": devices,

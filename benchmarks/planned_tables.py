@@ -1,17 +1,14 @@
 """Tables of plans that a real Flink carried out, from the lines that were measured."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from flink_jobs import UNSEEN
-from planned_facts import CORES, JobFacts, Row
+from planned_facts import JobFacts, Row
 from planned_runs import CARRIED
 
-FEW_SUBTASKS, THIRDS = 20, 3
-WORKING = ("tasks", "network")
-"""Kinds of threads whose CPU the model predicts."""
 Outcomes = Mapping[str, list[float]]
 
 
@@ -44,18 +41,12 @@ def summary(rows: Sequence[Row]) -> str:
     judged = [(pair, shares) for pair, shares in judged if all(shares.values())]
     judged.sort(key=lambda one: ([*facts].index(one[0]["job"]), one[0]["level"]))
     eight = [row for row in rows if row["kind"] == "eight"]
-    pairs = {(pair["job"], pair["level"]): pair for pair, _ in judged}
     corrections = [row for row in rows if row["kind"] == "correction"]
     parts = (
         pair_table(judged),
         counted(judged),
         *holding(judged, runs, corrections, facts),
         *covered(judged, runs, eight, facts),
-        by_repeat(pairs, runs, facts),
-        by_subtasks(judged),
-        *by_slowness(pairs, runs, facts),
-        *by_cpu(pairs, runs, facts),
-        profiled_again(facts, pairs, runs),
         "On eight TaskManagers:",
         error_table(facts, eight),
     )
@@ -182,115 +173,6 @@ def covered(
                 f"mean; their median half-width is {np.median(widths):.0%}."
             )
     return sentences
-
-
-def by_repeat(
-    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
-) -> str:
-    """In how many runs of each repeat the plan carried the rate."""
-    carried: dict[int, list[bool]] = defaultdict(list)
-    for run in runs:
-        pair = pairs.get((run["job"], run["level"]))
-        if pair is not None and run["which"] == "plan":
-            share = facts[run["job"]].received(run["rates"], pair["rate"])
-            carried[run["repeat"]].append(share >= CARRIED)
-    texts = [f"{sum(own)} of {len(own)} in repeat {i + 1}" for i, own in carried.items()]
-    return f"Runs in which the plan carries the rate: {', '.join(texts)}."
-
-
-def by_subtasks(judged: Sequence[tuple[Row, Outcomes]]) -> str:
-    """How many plans carry their rate, of those with few subtasks and of those with many."""
-    carried: dict[bool, list[bool]] = {True: [], False: []}
-    for pair, shares in judged:
-        number = sum(len(vector) for vector in pair["plan"]["vectors"].values())
-        carried[number < FEW_SUBTASKS].append(is_carried(shares["plan"]))
-    few, many = carried[True], carried[False]
-    return (
-        f"Of the plans with fewer than {FEW_SUBTASKS} subtasks, {sum(few)} of {len(few)} carry the "
-        f"rate; of the others, {sum(many)} of {len(many)}."
-    )
-
-
-def by_slowness(
-    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
-) -> list[str]:
-    """How many runs carried the rate, by how much CPU time code took at the time."""
-    timed = [
-        (float(np.mean(run["slow"])), share)
-        for run, share in _of_plans(pairs, runs, facts)
-        if "slow" in run
-    ]
-    found = in_thirds(timed, "{:.2f} to {:.2f}")
-    if not found:
-        return []
-    return [
-        "By the CPU time that code took then, relative to a quiet computer, which quotas made up "
-        f"for, the plan carries the rate in {found}."
-    ]
-
-
-def by_cpu(
-    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
-) -> list[str]:
-    """How many runs carried the rate, by the CPU of a tuple relative to the prediction."""
-    taken = []
-    for run, share in _of_plans(pairs, runs, facts):
-        where, own = pairs[run["job"], run["level"]]["plan"], facts[run["job"]]
-        if "cpu" in run:
-            seen = sum(
-                run["cpu"][device].get(kind, 0.0) for device in where["cores"] for kind in WORKING
-            )
-            taken.append((seen / own.needed_cores(where, own.throughput(run["rates"])), share))
-    found = in_thirds(taken, "{:.2f} to {:.2f}")
-    if not found:
-        return []
-    return [
-        "By the CPU that tasks and the network took, relative to what is predicted for the tuples "
-        f"that arrived, the plan carries the rate in {found}."
-    ]
-
-
-def _of_plans(
-    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
-) -> Iterator[tuple[Row, float]]:
-    """Runs of plans, each with the share of the rate that was received."""
-    for run in runs:
-        pair = pairs.get((run["job"], run["level"]))
-        if pair is not None and run["which"] == "plan":
-            yield run, facts[run["job"]].received(run["rates"], pair["rate"])
-
-
-def in_thirds(runs: Iterable[tuple[float, float]], span: str) -> str:
-    """In how many runs the rate was carried, of each third by some value; empty for few runs.
-
-    >>> in_thirds([(1.0, 1.0), (3.0, 0.9), (2.0, 1.0)], "{:.0f} to {:.0f}")
-    '1 of 1 at 1 to 1, 1 of 1 at 2 to 2, 0 of 1 at 3 to 3'
-    """
-    ordered = sorted(runs)
-    texts = []
-    for i in range(THIRDS if len(ordered) >= THIRDS else 0):
-        part = ordered[i * len(ordered) // THIRDS : (i + 1) * len(ordered) // THIRDS]
-        good = sum(share >= CARRIED for _, share in part)
-        texts.append(f"{good} of {len(part)} at {span.format(part[0][0], part[-1][0])}")
-    return ", ".join(texts)
-
-
-def profiled_again(
-    facts: Mapping[str, JobFacts], pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row]
-) -> str:
-    """Throughput of steady runs on one large TaskManager, relative to that in the profile."""
-    shares = defaultdict(list)
-    for run in runs:
-        where = pairs.get((run["job"], run["level"]), {}).get(run["which"], {})
-        own = facts[run["job"]]
-        is_alike = list(where.get("cores", {}).values()) == [CORES["large"]]
-        if is_alike and own.is_steady(run["rates"]):
-            share = own.throughput(run["rates"]) / own.throughput(own.rates)
-            shares[run["job"]].append(f"{share - 1:+.0%}")
-    texts = [f"{job} {', '.join(own)}" for job, own in shares.items()]
-    return (
-        f"Run again on one large TaskManager as in the profile, jobs sustained: {'; '.join(texts)}."
-    )
 
 
 def error_table(facts: Mapping[str, JobFacts], eight: Sequence[Row]) -> str:
