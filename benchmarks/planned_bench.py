@@ -22,8 +22,7 @@ from limiting import (
     wait_compiled,
     with_library,
 )
-from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups
-from planned_rates import rates_of, rates_together
+from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups, rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 
 from streamplace.engines.flink.advise.fixed import planned_twice

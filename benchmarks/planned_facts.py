@@ -6,6 +6,7 @@ Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out`
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from streamplace import Cluster, StreamGraph
 from streamplace.engines.flink.advise.fixed import with_loose_streams
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
@@ -36,6 +38,8 @@ STEADY = 0.05
 """Shares of operators that differ by less are those of a job whose queues are full or empty."""
 MOMENTS = 0.1
 """Error of a ratio of two counters of a profile: both ends of its 20 s may be a second apart."""
+ALIKE_SECONDS = 0.45
+"""Looks at two operators that are less apart are of the same update of Flink's counters."""
 LEAST_RATE = 60.0
 """Tuples/s that an operator is sent at least for its rate to be known well."""
 
@@ -211,3 +215,39 @@ def _deployed(
     }
     names = split.graph.operators.name
     return split, Placement.of(names, cluster.devices.name, assignment)
+
+
+def rates_of(seen: Mapping[str, Activity]) -> Rates:
+    """Tuples/s of every operator, each between its own moments."""
+    return {
+        name: {"in": round(one.records_in, 1), "out": round(one.records_out, 1)}
+        for name, one in seen.items()
+    }
+
+
+def rates_together(seen: Mapping[str, Activity]) -> Rates:
+    """Tuples/s of every operator, of all between the same two updates of Flink's counters."""
+    looks = {name: one.looks for name, one in seen.items()}
+    anchor = next(iter(looks.values()))
+    rounds = []
+    for moment, _ in anchor:
+        near = {
+            name: min(own, key=lambda look: abs(look[0] - moment))
+            for name, own in looks.items()
+            if own
+        }
+        if len(near) == len(looks) and all(
+            abs(look[0] - moment) < ALIKE_SECONDS for look in near.values()
+        ):
+            rounds.append(near)
+    if len(rounds) < 2:
+        return rates_of(seen)
+    first, last = rounds[0], rounds[-1]
+    span = mean(last[name][0] - first[name][0] for name in looks)
+    return {
+        name: {
+            key: round((last[name][1].get(metric, 0) - first[name][1].get(metric, 0)) / span, 1)
+            for key, metric in (("in", "numRecordsIn"), ("out", "numRecordsOut"))
+        }
+        for name in looks
+    }

@@ -5,7 +5,6 @@ from typing import Any
 
 import plan_on_flink
 import planned_facts
-import planned_rates
 import planned_runs
 import planned_tables
 import pytest
@@ -85,7 +84,7 @@ def test_rates_are_between_the_same_two_updates() -> None:
         )
 
     own = {"a": Activity({}, 4, {}, looks(0, 5, 0.0)), "b": Activity({}, 4, {}, looks(1, 7, 0.2))}
-    found = planned_rates.rates_together(own)
+    found = planned_facts.rates_together(own)
     assert found["a"] == found["b"] == {"in": 100.0, "out": 50.0}
 
 
