@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from networks import NETWORKS
+from studies import markdown
 
 from streamplace import Cluster, Device, Problem, Stream, StreamGraph, train
 from streamplace.io.modules import chained
@@ -160,18 +161,18 @@ def published(method: str, network: str) -> float | None:
     return PAPER[network].get(method.removesuffix("-only"))
 
 
-def markdown(rows: list[dict]) -> str:
+def table(rows: list[dict]) -> str:
     """Methods down, networks across; milliseconds, in brackets the paper's."""
-    lines = ["| ms, in brackets the paper's | " + " | ".join(r["network"] for r in rows) + " |"]
-    lines.append("|---" * (len(rows) + 1) + "|")
+    found = []
     for method in rows[0]["ms"]:
-        cells = []
+        cells = {}
         for row in rows:
             told = published(method, row["network"])
-            cells.append(f"{row['ms'][method]:.2f}" + ("" if told is None else f" ({told:g})"))
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    lines.append("| proven bound | " + " | ".join(f"{r['bound']:.2f}" for r in rows) + " |")
-    return "\n".join(lines) + "\n"
+            ms = f"{row['ms'][method]:.2f}"
+            cells[row["network"]] = ms if told is None else f"{ms} ({told:g})"
+        found.append({"ms, in brackets the paper's": method, **cells})
+    bounds = {row["network"]: f"{row['bound']:.2f}" for row in rows}
+    return markdown([*found, {"ms, in brackets the paper's": "proven bound", **bounds}])
 
 
 def main() -> None:
@@ -187,8 +188,8 @@ def main() -> None:
         rows.append(row_of(name, given.output, given.epochs, given.seconds))
         print(rows[-1], flush=True)
     (given.output / "hsdag.json").write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-    (given.output / "hsdag.md").write_text(markdown(rows), "utf-8")
-    print(markdown(rows), end="")
+    (given.output / "hsdag.md").write_text(table(rows), "utf-8")
+    print(table(rows), end="")
 
 
 if __name__ == "__main__":

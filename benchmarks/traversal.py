@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import Mapped, workers_of, workers_options
+from studies import Mapped, markdown, workers_of, workers_options
 
 from streamplace import Problem
 from streamplace.drawing.figures import new_figure, save
@@ -139,28 +139,23 @@ def told(rows: list[dict[str, Any]], family: str, devices: int) -> str:
     best = table(rows, family)
     graphs = best.shape[1]
     repeats = len({row["repeat"] for row in rows if row["family"] == family})
-    head = ["episodes", *ORDERS]
-    lines = [head, ["---"] * len(head)]
+    head = ("episodes", *ORDERS)
     shown = [at for at in SHOWN if at <= EPISODES[family]]
+    counted, compared = [], []
     for at, published in zip(shown, PUBLISHED[family], strict=False):
         wins = np.bincount(best[:-1, :, at - 1].argmin(axis=0), minlength=len(ORDERS))
         theirs = [f"{count} of 32" for count in published.split()]
-        lines += [[f"{at}, study", *theirs], [f"{at}, ours", *map(str, wins)]]
-    lines += [["", *[""] * len(ORDERS)]]
-    heads = [*head, UNTAUGHT, "anneal, 1 s"]
+        for cells in ((f"{at}, study", *theirs), (f"{at}, ours", *map(str, wins))):
+            counted.append(dict(zip(head, cells, strict=True)))
     least = np.array(searched(family, graphs, devices))
-    quality = [heads, ["---"] * len(heads)]
     for at in shown:
         ratio = best[:, :, at - 1] / least
         error = ratio.std(axis=1, ddof=1) / np.sqrt(graphs) if graphs > 1 else np.zeros(len(ratio))
-        cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(ratio.mean(axis=1), error, strict=True)]
-        quality.append([str(at), *cells, "1"])
-    first, second = (
-        "\n".join(f"| {' | '.join(line)} |" for line in part) for part in (lines[:-1], quality)
-    )
-    return (
-        f"{family}: {graphs} graphs, {devices} devices, {repeats} repeats\n\n{first}\n\n{second}\n"
-    )
+        means = [f"{m:.3f} ± {e:.3f}" for m, e in zip(ratio.mean(axis=1), error, strict=True)]
+        cells = (str(at), *means, "1")
+        compared.append(dict(zip((*head, UNTAUGHT, "anneal, 1 s"), cells, strict=True)))
+    title = f"{family}: {graphs} graphs, {devices} devices, {repeats} repeats"
+    return f"{markdown(counted, title)}\n{markdown(compared)}"
 
 
 def draw(rows: list[dict[str, Any]], families: Sequence[str], path: Path) -> None:
