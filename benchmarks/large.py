@@ -5,8 +5,7 @@ operators, in 15 minutes of CPU; ``--operators 1000000 --seconds 60 --shapes lay
 one). Prints relative throughputs, CPU seconds, and ``auto`` as a share of the bound and as a
 multiple of the best of the others. Mt-KaHyPar and KaHIP take part where the packages mtkahypar and
 kahip are installed; their seconds count the partitioning alone. The clock of budgets counts CPU
-seconds here, so that other work on the machine does not matter; with ``--load 11`` it runs eleven
-times as fast, as it does for a process that gets an eleventh of a core. Any placer may take part:
+seconds here, so that other work on the machine does not matter. Any placer may take part:
 ``--placers auto exact --operators 24`` shows how loose the simple bound is on network-bound graphs.
 
 Every operator takes in between one and two times the source's rate, divided equally among its
@@ -291,7 +290,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operators", type=int, nargs="*", default=[10_000, 100_000])
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--load", type=float, default=1.0)
     parser.add_argument("--shapes", nargs="*", default=[*SHAPES, LAYERED])
     parser.add_argument("--clusters", nargs="*", default=list(CLUSTERS))
     parser.add_argument("--characters", nargs="*", default=list(CHARACTERS))
@@ -300,7 +298,7 @@ def main() -> None:
     others = installed()
     placers = {name: others.get(name) or by_placer(name, given.seconds) for name in given.placers}
     by_placer("auto", 0.5)(problem_of("hubs", "uneven", "mixed", 2000))  # compile
-    stopwatch.clock = lambda: given.load * time.process_time()
+    stopwatch.clock = time.process_time
     more = ("of bound", "of others") if "auto" in placers else ()
     print("| operators | shape | devices | character | bound |", " | ".join((*placers, *more)), "|")
     print("|---" * (5 + len(placers) + len(more)) + "|")
