@@ -217,27 +217,6 @@ def test_one_over_the_bottleneck_is_the_throughput_of_one_source(
         assert throughput(instance, batch)[0] == pytest.approx(1 / max(1, load), rel=TOLERANCE)
 
 
-@given(placed(alike=True, plain=True), st.data())
-def test_relabelling_identical_devices_changes_nothing(
-    case: tuple[Description, Ints], data: st.DataObject
-) -> None:
-    problem, batch = case
-    new_name = np.array(data.draw(st.permutations(range(problem.n_devices))), np.int32)
-    found = throughput(problem.instance, new_name[batch])
-    assert found == pytest.approx(throughput(problem.instance, batch), rel=TOLERANCE)
-
-
-@given(placed(alike=True), st.data())
-def test_merging_two_devices_never_increases_network_load(
-    case: tuple[Description, Ints], data: st.DataObject
-) -> None:
-    problem, batch = case
-    a, b = (data.draw(st.integers(0, problem.n_devices - 1)) for _ in range(2))
-    merged = np.where(batch[0] == b, a, batch[0])
-    before = resource_loads(problem.instance, batch[0]).links.sum()
-    assert resource_loads(problem.instance, merged).links.sum() <= before * (1 + TOLERANCE)
-
-
 @given(st.one_of(placed(max_sources=5), placed_joins(max_sources=5)))
 def test_shares_of_the_sources_add_up_to_the_flow(case: tuple[Description, Ints]) -> None:
     instance = case[0].instance

@@ -77,14 +77,13 @@ def descriptions(
     max_devices: int = 4,
     max_sources: int = 3,
     plain: bool = False,
-    alike: bool = False,
     constants: bool = False,
     limits: bool = False,
 ) -> Description:
     """A DAG with parallel streams on a cluster.
 
-    ``plain``: only devices and links limit; ``alike``: all devices and links are equal;
-    ``constants``: operators may use cores at any rate; ``limits``: subtasks may have a limit.
+    ``plain``: only devices and links limit; ``constants``: operators may use cores at any rate;
+    ``limits``: subtasks may have a limit.
     """
     n = draw(st.integers(1, max_operators))
     d = draw(st.integers(1, max_devices))
@@ -93,7 +92,7 @@ def descriptions(
     edges = draw(st.lists(st.sampled_from(forward), max_size=2 * n)) if forward else []
     m = len(edges)
     sources = draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=max_sources))
-    kinds = 1 if alike else draw(st.integers(1, 2))
+    kinds = draw(st.integers(1, 2))
     free = [0.0] * d
     costs = not plain and draw(st.booleans())
 
@@ -103,7 +102,7 @@ def descriptions(
     type_cores = [1] * kinds if plain else each(st.sampled_from([1, 1, 2, 4]), kinds)
     device_type = each(st.integers(0, kinds - 1), d)
     cores = [type_cores[kind] for kind in device_type]
-    left = each(st.sampled_from([1.0, 1.0, 0.75, 0.5]), d) if costs and not alike else [1.0] * d
+    left = each(st.sampled_from([1.0, 1.0, 0.75, 0.5]), d) if costs else [1.0] * d
     wire = _some(1e-4, 5e-4, 1e-3)
     nic = _some(0.0, 2e-4, 1e-3)
     return Description(
@@ -117,9 +116,9 @@ def descriptions(
         device_type=device_type,
         cores=cores,
         free_cores=[share * whole for share, whole in zip(left, cores, strict=True)],
-        seconds_per_byte=[[draw(wire)] * d] * d if alike else [each(wire, d) for _ in range(d)],
-        egress=each(nic, d) if costs and not alike else free,
-        ingress=each(nic, d) if costs and not alike else free,
+        seconds_per_byte=[each(wire, d) for _ in range(d)],
+        egress=each(nic, d) if costs else free,
+        ingress=each(nic, d) if costs else free,
         overhead=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
         gap=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
         overhead_per_byte=draw(_some(0.0, 1e-4, 1e-3)) if costs else 0.0,

@@ -23,25 +23,6 @@ QUEUES: list[Queue] = ["fifo", "priority", "order"]
 networks = st.sampled_from(NETWORKS)
 
 
-@given(situation=situations(), network=networks)
-def test_renaming_equal_devices_changes_nothing(network: Network, situation: Situation) -> None:
-    d, rules = situation.one.n_devices, Rules(network=network)
-    alike = situation.problem.but(
-        device_type=[0] * d,
-        cores=[situation.problem.cores[0]] * d,
-        seconds_per_byte=[[5e-4] * d] * d,
-        egress=[1e-3] * d,
-        ingress=[2e-4] * d,
-        latency=None,
-    )
-    one = compile_pass(alike.instance, message=situation.message)
-    turned = (d - 1 - situation.placements).astype(np.int32)
-    for queue in ("fifo", "rows", "priority"):
-        by_queue = Rules(queue, rules.network)  # type: ignore[arg-type]
-        before = makespans(one, situation.placements, by_queue)
-        assert makespans(one, turned, by_queue).tolist() == before.tolist()
-
-
 @given(situation=situations())
 def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
     situation: Situation,
