@@ -60,23 +60,22 @@ def made_room(
     The largest units keep their device first. Units that fit stay where they are, so a placement
     that fits is returned unchanged.
     """
-    order = np.argsort(-memory, kind="stable")
+    moved = _largest_first(place, allowed, pairs, memory, room)
+    return None if (moved < 0).any() else moved
+
+
+def _largest_first(place: Ints, allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints:
+    """Devices of units that are placed by their size; -1 where one fits nowhere."""
     from streamplace.model.packing import make_room
 
-    moved = make_room(
-        place.astype(np.int32), allowed, *rival_columns(pairs, len(allowed)), memory, room, order
-    )
-    return None if (moved < 0).any() else moved
+    order, rivals = np.argsort(-memory, kind="stable"), rival_columns(pairs, len(allowed))
+    return make_room(place.astype(np.int32), allowed, *rivals, memory, room, order)
 
 
 def _left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, float]:
     """Units that fit nowhere if the largest are placed first, and the largest free memory."""
-    start = np.zeros(len(allowed) + 1, np.int64)
-    order, nobody = np.argsort(-memory, kind="stable"), np.empty(0, np.int64)
-    first = np.argmax(allowed, axis=1).astype(np.int32)
-    from streamplace.model.packing import make_room
-
-    place = make_room(first, allowed, start, nobody, memory, room, order)
+    first, nobody = np.argmax(allowed, axis=1), np.empty((0, 2), np.int32)
+    place = _largest_first(first, allowed, nobody, memory, room)
     settled = place >= 0
     left = room - np.bincount(place[settled], memory[settled], len(room))
     return np.flatnonzero(~settled), float(left.max())
