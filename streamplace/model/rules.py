@@ -79,9 +79,9 @@ class PlacementRules:
         wrong = ~self.allowed[np.arange(self.n_units), chosen]
         for u in np.flatnonzero(wrong).tolist():
             chosen[u] = _next_free(self.allowed[u], int(chosen[u]))
-        settled, pairs = np.full(self.n_units, -1, np.int32), self.apart
-        start, rival = rival_columns(pairs, self.n_units) if len(pairs) else (pairs, pairs)
-        for u in np.unique(pairs).tolist():
+        settled = np.full(self.n_units, -1, np.int32)
+        start, rival = rival_columns(self.apart, self.n_units)
+        for u in np.unique(self.apart).tolist():
             free = self.allowed[u].copy()
             taken = settled[rival[start[u] : start[u + 1]]]
             free[taken[taken >= 0]] = False
