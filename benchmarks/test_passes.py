@@ -12,17 +12,14 @@ import numpy as np
 import pytest
 import simpy
 from makespan_cases import giph
-from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
-from streamsim import build_instance
 from streamsim.passes import Pass, Rules, compile_pass, makespans, schedule
 
-from streamplace.model.problem import random_placements
+from streamplace.families.random_dag import RandomDag, random_dag
+from streamplace.model.cluster import Cluster
+from streamplace.model.problem import Problem, random_placements
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
-
-Ints = NDArray[np.int32]
-Case = tuple[Pass, Ints]
 
 BATCH = 2000
 
@@ -30,27 +27,6 @@ CASES = [
     (problem.one_pass, random_placements(problem, BATCH, np.random.default_rng(0)))
     for problem in giph(12)
 ]
-
-
-def large(n: int, devices: int) -> Case:
-    """Every operator but the first has two inputs, from anywhere before it."""
-    rng = np.random.default_rng(0)
-    target = np.arange(1, n)
-    source = (rng.random(2 * n - 2) * np.concatenate([target, target])).astype(np.int32)
-    instance = build_instance(
-        rate=np.ones(n),
-        seconds=rng.random((n, 1)),
-        source=source,
-        target=np.concatenate([target, target]),
-        payload=rng.random(2 * n - 2),
-        device_type=np.zeros(devices),
-        seconds_per_byte=np.full((devices, devices), 1.0),
-    )
-    once = np.ones(2 * n - 2)
-    instance = instance._replace(
-        input_rate=np.ones(n), tuples=once, traffic=instance.payload.copy()
-    )
-    return compile_pass(instance), rng.integers(0, devices, (1, n), dtype=np.int32)
 
 
 class Plain(NamedTuple):
@@ -181,14 +157,20 @@ def test_one_schedule(benchmark: BenchmarkFixture) -> None:
     benchmark(schedule, one, batch[0])
 
 
+@pytest.fixture(scope="module")
+def million() -> Problem:
+    """A million operators and two million streams, on 16 devices."""
+    parameters = RandomDag(operators=1_000_000, streams=2_000_000)
+    return Problem(next(iter(random_dag(parameters, 0))), Cluster.uniform(16))
+
+
 @pytest.mark.parametrize("network", ["free", "link"])
-def test_a_million_operators(benchmark: BenchmarkFixture, network: str) -> None:
-    """And two million streams, on 16 devices."""
-    one, batch = large(1_000_000, 16)
-    rules = Rules(network=network)  # type: ignore[arg-type]
+def test_a_million_operators(benchmark: BenchmarkFixture, network: str, million: Problem) -> None:
+    batch = np.random.default_rng(0).integers(0, 16, (1, million.n_operators), dtype=np.int32)
+    one, rules = million.one_pass, Rules(network=network)  # type: ignore[arg-type]
     makespans(one, batch, rules)
     benchmark.pedantic(makespans, (one, batch, rules), rounds=3)
 
 
-def test_compiling_a_million_operators(benchmark: BenchmarkFixture) -> None:
-    benchmark.pedantic(large, (1_000_000, 16), rounds=1)
+def test_compiling_a_million_operators(benchmark: BenchmarkFixture, million: Problem) -> None:
+    benchmark.pedantic(compile_pass, (million.instance,), rounds=1)

@@ -20,6 +20,9 @@ from streamsim import Instance, build_instance, throughput
 from streamsim import incremental as inc
 from streamsim.jit import borrowing_kernel
 
+from streamplace.families.random_dag import RandomDag, random_dag
+from streamplace.model import Cluster, Problem
+
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
 Ints = NDArray[np.int32]
@@ -60,21 +63,10 @@ def branched(branches: int, stages: int, *, sources: int = 1, **costs: object) -
     )
 
 
-def large(n: int, devices: int) -> Instance:
-    """A random tree with a chain laid over it."""
-    rng = np.random.default_rng(0)
-    target = np.arange(1, n)
-    source = np.concatenate([(rng.random(n - 1) * target).astype(np.int32), target - 1])
-    return build_instance(
-        rate=np.eye(1, n)[0] * 1e3,
-        seconds=rng.random((n, 1)) * 1e-6,
-        source=source,
-        target=np.concatenate([target, target]),
-        selectivity=np.full(2 * n - 2, 0.3),
-        payload=rng.random(2 * n - 2) * 100,
-        device_type=np.zeros(devices),
-        seconds_per_byte=np.full((devices, devices), 1e-9),
-    )
+def large(devices: int) -> Instance:
+    """A random graph of 100,000 operators."""
+    parameters = RandomDag(operators=100_000, streams=200_000)
+    return Problem(next(iter(random_dag(parameters, 0))), Cluster.uniform(devices)).instance
 
 
 def random_placements(instance: Instance, count: int) -> Ints:
@@ -178,8 +170,8 @@ def values_after(instance: Instance, state: inc.LoadState, operators: Ints, devi
     [
         pytest.param(branched(5, 5), id="27-operators"),
         pytest.param(branched(5, 5, **COSTS), id="27-operators-nics-overhead-gap"),
-        pytest.param(large(100_000, 8), id="100k-operators-8-devices"),
-        pytest.param(large(100_000, 100), id="100k-operators-100-devices"),
+        pytest.param(large(8), id="100k-operators-8-devices"),
+        pytest.param(large(100), id="100k-operators-100-devices"),
     ],
 )
 @pytest.mark.parametrize("walk", [moves, moves_and_peaks, values_after])
