@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from networks import NETWORKS
+from hsdag_networks import NETWORKS
 from studies import markdown
 
 from streamplace import Cluster, Device, Problem, Stream, StreamGraph, train
