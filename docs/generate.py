@@ -102,7 +102,9 @@ def rooms() -> str:
     for name in left:
         graph.squash_module(name)
     lines, number = list[str](), 0
-    while lowest := {n for n in left if not left & graph.find_modules_directly_imported_by(n)}:
+    while lowest := {
+        n for n in left if not left & graph.find_modules_directly_imported_by(n) - {n}
+    }:
         number, left = number + 1, left - lowest
         for name in sorted(lowest, reverse=True):
             about = (inspect.getdoc(importlib.import_module(name)) or "").partition("\n")[0]
