@@ -18,8 +18,7 @@ from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import VERSION, ReportDocument, WordsPart
 from streamplace.report.pages import as_page
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
+from streamplace.report.problems import Shown, problem_part
 
 KINDS = ("parse", "filter", "join", "window", "map", "count", "enrich")
 MOVE = """

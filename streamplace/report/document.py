@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, Literal, NotRequired, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from typing_extensions import TypedDict
 
 from streamplace.io.fields import plain
@@ -382,9 +382,3 @@ def finite(value: float) -> float | None:
 def texts(values: tuple[str, ...]) -> Texts:
     """Texts by row, or a single text if all rows are equal."""
     return values[0] if len(set(values)) == 1 else list(values)
-
-
-def rows(marked: NDArray[np.bool_]) -> list[int]:
-    """Indices of the marked rows."""
-    chosen: list[int] = np.flatnonzero(marked).tolist()
-    return chosen

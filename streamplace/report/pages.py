@@ -19,9 +19,9 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
 from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.document import VERSION, ReportDocument, TablePart, WordsPart
-from streamplace.report.placements import Shown
 from streamplace.report.problems import (
     MOST_OPERATORS,
+    Shown,
     errors_part,
     graph_part,
     placing_title,

@@ -1,8 +1,8 @@
-"""Graphs with groups of operators, devices and problems in the document."""
+"""Problems in the document of a page: graphs, devices, and placements with their values."""
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,29 +17,39 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import counted, printable, shown
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.model.units import digits
+from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
 from streamplace.objectives.registry import Objective
 from streamplace.report.document import (
+    ChainPiece,
     ConstraintsPart,
     DevicesPart,
     ErrorsPart,
     GroupsPart,
     LayoutPart,
+    LimitPart,
+    LoadsPart,
+    MarksPart,
     MessagesPart,
     NetworkPart,
     ObjectivePart,
     OperatorsPart,
+    PassPart,
+    PlacementPart,
     ProblemPart,
+    ResourceKind,
     StreamsPart,
     WindowPart,
     column,
     finite,
     numbers,
+    rounded,
     texts,
 )
-from streamplace.report.placements import Shown, placement_part
 
 _SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 MOST_OPERATORS = 20_000
@@ -51,6 +61,14 @@ HEIGHT, NARROWEST, WIDEST = 34.0, 64.0, 230.0
 LETTER, AROUND_NAME = 6.8, 42.0
 """Width of a letter, and of what a box has besides its name."""
 SPACING = Spacing(layers=56.0, boxes=16.0, bends=10.0, ports=6.0)
+
+
+class Shown(NamedTuple):
+    """A placement in a report."""
+
+    name: str
+    placement: Placement
+    bound: float | None = None  # bound on the objective's value of any placement; None if unknown
 
 
 def graph_part(
@@ -95,6 +113,80 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
         seconds = problem.instance.seconds
         part["seconds"] = [column(seconds[:, d]) for d in range(problem.n_devices)]
     part["placements"] = [placement_part(problem, named, judge) for named in placements]
+    return part
+
+
+def placement_part(problem: Problem, named: Shown, judge: Objective) -> PlacementPart:
+    """Describe a placement with its values."""
+    from streamsim import bottleneck, resource_loads, source_rates, throughput
+
+    placement, instance = named.placement, problem.instance
+    place = placement.index
+    loads = resource_loads(instance, place)
+    top = bottleneck(loads)
+    rates = source_rates(instance, place)
+    value = judge.value(problem, placement)
+    a, b = np.nonzero(loads.links)
+    picture = judge.pictured(problem, placement)
+    part = PlacementPart(
+        name=named.name,
+        place=place.tolist(),
+        throughput=plain(float(throughput(instance, place[None, :])[0])),
+        sources=[(int(v), plain(float(rates[v]))) for v in problem.graph.sources],
+        bottleneck=LimitPart(
+            kind=cast(ResourceKind, top.kind), device=top.device, peer=top.peer, load=plain(top.use)
+        ),
+        loads=LoadsPart(
+            devices=numbers(loads.devices),
+            cores=numbers(loads.cores),
+            egress=numbers(loads.egress),
+            ingress=numbers(loads.ingress),
+            links=list(zip(a.tolist(), b.tolist(), rounded(loads.links[a, b]), strict=True)),
+        ),
+        value=plain(value),
+        words=judge.format(value),
+        marks=MarksPart(
+            title=picture.title,
+            subtitle=picture.subtitle,
+            operators=np.flatnonzero(picture.operators).tolist(),
+            streams=np.flatnonzero(picture.streams).tolist(),
+        ),
+    )
+    if placement.priority is not None:
+        part["priority"] = numbers(placement.priority)
+    if named.bound is not None:
+        part["bound"] = named.bound
+    part["one_pass"] = _pass(problem, placement, judge)
+    return part
+
+
+def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
+    name, *given = judge.plain.name.split(":")
+    chosen = dict(option.split("=", 1) for option in given) if name == "makespan" else {}
+    options = PassOptions.of(chosen)
+    rules, _ = options.rules_of(placement)
+    schedule = pass_schedule(problem, placement, options)
+    chain = schedule.chain
+    times = numbers(chain.times)
+    part = PassPart(
+        queue=rules.queue,
+        network=rules.network,
+        pause=rules.pause,
+        spacing=rules.spacing,
+        makespan=plain(schedule.makespan),
+        start=rounded(schedule.start),
+        finish=rounded(schedule.finish),
+        chain=[
+            ChainPiece(what=KINDS[kind.name], operator=v, stream=e, begin=begin, end=end)
+            for kind, v, e, begin, end in zip(
+                chain.parts, chain.operator.tolist(), chain.stream.tolist(), times[:-1], times[1:],
+                strict=True,
+            )
+        ],
+    )  # fmt: skip
+    if rules.network != "free":
+        part["departure"] = rounded(schedule.departure)
+        part["arrival"] = rounded(schedule.arrival)
     return part
 
 

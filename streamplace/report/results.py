@@ -27,9 +27,9 @@ from streamplace.report.document import (
     column,
     finite,
 )
-from streamplace.report.placements import Shown
 from streamplace.report.problems import (
     MOST_OPERATORS,
+    Shown,
     errors_part,
     objective_part,
     planning_title,

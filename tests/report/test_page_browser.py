@@ -26,8 +26,7 @@ from streamplace.evaluate.results import ObjectiveResults
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import as_page, document_of
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
+from streamplace.report.problems import Shown, problem_part
 
 PLACERS = ("auto", "metis", "round-robin")
 

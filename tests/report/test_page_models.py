@@ -21,8 +21,7 @@ from streamplace.model.graph import Attribute
 from streamplace.model.streams import CHAINED, RESCALE
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ProblemPart
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
+from streamplace.report.problems import Shown, problem_part
 
 HERE = Path(__file__).parent
 PAGE = Path(streamplace.report.__file__).parent

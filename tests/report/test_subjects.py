@@ -21,8 +21,7 @@ from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.pages import as_json, document_of
-from streamplace.report.placements import Shown
-from streamplace.report.problems import MOST_OPERATORS, problem_part
+from streamplace.report.problems import MOST_OPERATORS, Shown, problem_part
 
 TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
 

@@ -19,8 +19,7 @@ from streamplace.report.document import (
     ReportDocument,
     WordsPart,
 )
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
+from streamplace.report.problems import Shown, problem_part
 
 _DESCRIBED = TypeAdapter(ReportDocument)
 RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")

@@ -15,8 +15,7 @@ from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.operators import Window
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ProblemPart
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
+from streamplace.report.problems import Shown, problem_part
 
 
 def vectors(count: int, seed: int = 0) -> Iterator[ProblemPart]:
