@@ -1,5 +1,6 @@
-"""Shared parts of foreign formats' readers: files of a folder, checked JSON, default speeds."""
+"""Shared parts of foreign formats' readers: files of a folder, checked JSON, names, warnings."""
 
+import logging
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from streamplace.io.parsing import parse_as
 from streamplace.model.cluster import BPS, MIPS
 from streamplace.model.messages import shown
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 INSTRUCTIONS_PER_SECOND = 1e6 * MIPS
@@ -57,6 +59,15 @@ def distinct(
             name + suffix if twice else name
             for name, suffix, twice in zip(made, suffixes, again, strict=True)
         ]
+
+
+def warn_of_some(some: Sequence[str], total: int, fault: str, reading: str, of: str = "") -> None:
+    """Log how many of all have a fault, the first of them, and how they are read."""
+    if some:
+        place = f"{shown(of)}: " if of else ""
+        LOG.warning(
+            "%s%d of %d %s, %s first; %s", place, len(some), total, fault, shown(some[0]), reading
+        )
 
 
 def isolated(code: str, content: bytes, *words: str) -> bytes:

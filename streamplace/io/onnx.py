@@ -6,7 +6,6 @@ inside the branches or the loop of a node are memory of this node. A condition h
 dearer branch, and a loop that of all iterations, or of one where the model does not say how many.
 """
 
-import logging
 import math
 import re
 from collections.abc import Iterator
@@ -18,18 +17,17 @@ from typing import Any, NamedTuple
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, isolated
+from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import INPUT, chained
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import quoted
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
-LOG = logging.getLogger(__name__)
 LARGEST_MODEL = 2**31
 """Bytes, the limit of protocol buffers."""
 INFER = """
@@ -231,21 +229,11 @@ class Scope:
     def warn(self) -> None:
         """Log what is not counted, because the model does not say it."""
         tensors, shapeless, loops, counted_once = self._unknown
-        if shapeless:
-            LOG.warning(
-                "%d of %d tensors have no known shape, %s first; they count as empty",
-                len(shapeless),
-                len(tensors),
-                shown(shapeless[0]),
-            )
-        if counted_once:
-            LOG.warning(
-                "%d of %d loops have no known number of iterations, %s first; they count as one "
-                "iteration",
-                len(counted_once),
-                len(loops),
-                shown(counted_once[0]),
-            )
+        warn_of_some(shapeless, len(tensors), "tensors have no known shape", "they count as empty")
+        warn_of_some(
+            counted_once, len(loops), "loops have no known number of iterations",
+            "they count as one iteration",
+        )  # fmt: skip
 
     def _note(self, names: list[str]) -> None:
         self._unknown.tensors.extend(names)

@@ -7,7 +7,6 @@ contain is not listed.
 """
 
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
@@ -15,7 +14,7 @@ from typing import TypedDict
 from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
-from streamplace.io.foreign import distinct, files_of, isolated
+from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
 from streamplace.io.lines import name_of
 from streamplace.io.modules import chained
 from streamplace.io.onnx import LARGEST_MODEL
@@ -23,11 +22,9 @@ from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
-LOG = logging.getLogger(__name__)
 WITH_BODIES = {"If", "Loop", "TensorIterator"}
 LIST = """
 import json, sys
@@ -111,14 +108,8 @@ def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
     names = distinct([node["name"] for node in nodes], [f"#{row}" for row in range(len(nodes))])
     outer = [node["name"] for node in nodes if node["kind"] in WITH_BODIES]
-    if outer:
-        LOG.warning(
-            "%d of %d operations are conditions or loops, %s first; what these contain is not "
-            "counted",
-            len(outer),
-            len(nodes),
-            shown(outer[0]),
-        )
+    what = "operations are conditions or loops"
+    warn_of_some(outer, len(nodes), what, "what these contain is not counted")
     constant = _constant(nodes)
     operators = []
     for row, node in enumerate(nodes):

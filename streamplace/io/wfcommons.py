@@ -18,7 +18,12 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.fields import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND, files_of, read_foreign
+from streamplace.io.foreign import (
+    INSTRUCTIONS_PER_SECOND,
+    files_of,
+    read_foreign,
+    warn_of_some,
+)
 from streamplace.io.lines import name_of
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
@@ -176,7 +181,9 @@ def _known(document: WfFormat, name: str) -> Known:
     else:
         _check_version(workflow)
         tasks, machines = _of_old(workflow.get("tasks", [])), workflow.get("machines", [])
-    _warn_of_cores(name, tasks)
+    several = [task.name for task in tasks if task.cores > 1]
+    fault = "tasks used several cores"
+    warn_of_some(several, len(tasks), fault, "here, every task uses one", of=name)
     devices = [_device(machine) for machine in machines]
     graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
     return Problem(graph, Cluster.of(devices)) if devices else graph
@@ -189,31 +196,6 @@ def _check_version(workflow: Workflow) -> None:
         raise FormatError(
             "is of a version of WfFormat before 1.4; convert it with "
             "tools/wfcommons-migrate-instance.py of https://github.com/wfcommons/WfFormat"
-        )
-
-
-def _warn_of_cores(name: str, tasks: list[WorkflowTask]) -> None:
-    several = [task.name for task in tasks if task.cores > 1]
-    if several:
-        LOG.warning(
-            "%s: %d of %d tasks used several cores, %s first; here, every task uses one",
-            shown(name),
-            len(several),
-            len(tasks),
-            shown(several[0]),
-        )
-
-
-def _warn_of_sizes(name: str, carried: Iterable[Mapping[str, float | None]]) -> None:
-    sizes = {file: size for files in carried for file, size in files.items()}
-    unknown = [file for file, size in sizes.items() if size is None]
-    if unknown:
-        LOG.warning(
-            "%s: %d of %d files that tasks send have no sizeInBytes, %s first; they count as empty",
-            shown(name),
-            len(unknown),
-            len(sizes),
-            shown(unknown[0]),
         )
 
 
@@ -294,7 +276,10 @@ def _graph(name: str, tasks: list[WorkflowTask], speed: Mapping[str, float]) -> 
     operators = [Operator(t.name, ipt=_instructions(t, speed), kind=t.kind) for t in tasks]
     by_name = {task.name: task for task in tasks}
     carried = {(u, v): _shared(by_name, u, v) for u, v in _edges(tasks)}
-    _warn_of_sizes(name, carried.values())
+    sizes = {file: size for files in carried.values() for file, size in files.items()}
+    unknown = [file for file, size in sizes.items() if size is None]
+    fault = "files that tasks send have no sizeInBytes"
+    warn_of_some(unknown, len(sizes), fault, "they count as empty", of=name)
     if len(tasks) > 1 and not carried:
         LOG.warning(
             "%s: no task says what feeds it, so all %d run at once", shown(name), len(tasks)
