@@ -95,10 +95,25 @@ def read_weights(
             f"this streamplace reads version {VERSION}; use the streamplace version that wrote "
             "it, or train again"
         )
-    _check_features(where, checked(WeightsJson, document, where)["features"])
-    _check_use(where, document, model, features)
-    check_finite(tensors, where)
-    return Weights(document, {name: _widened(array) for name, array in tensors.items()})
+    checked(WeightsJson, document, where)
+    if model is not None and document["model"] != model:
+        raise FormatError(
+            f"{where}: contains weights of {quoted(document['model'])}, not of {quoted(model)}; "
+            f"name weights of {quoted(model)}"
+        )
+    if features is not None and document["features"]["names"] != list(features):
+        raise FormatError(
+            f"{where}: was trained on other features than this streamplace computes; use the "
+            "streamplace version that wrote it, or train again"
+        )
+    for name, array in tensors.items():
+        if array.dtype.kind not in NUMBERS or not np.isfinite(array).all():
+            raise FormatError(
+                f"{where}: parameter {quoted(name)} is not a number; download or train it again"
+            )
+        if array.dtype == np.float16:
+            tensors[name] = array.astype(np.float32)
+    return Weights(document, tensors)
 
 
 def write_tensors(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
@@ -133,40 +148,3 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], Arrays]:
             f"{spot(path)}: lacks the description of its weights; download or train it again"
         )
     return document, tensors
-
-
-def check_finite(tensors: Mapping[str, NDArray[Any]], where: str) -> None:
-    """Raise FormatError for the first array that has values other than finite numbers."""
-    for name, array in tensors.items():
-        if array.dtype.kind not in NUMBERS or not np.isfinite(array).all():
-            raise FormatError(
-                f"{where}: parameter {quoted(name)} is not a number; download or train it again"
-            )
-
-
-def _check_features(where: str, features: FeaturesJson) -> None:
-    for scale in (features.get("mean"), features.get("std")):
-        if scale is not None and len(scale) != len(features["names"]):
-            raise FormatError(
-                f"{where}: features has {len(scale)} means or deviations for "
-                f"{len(features['names'])} names; download or train it again"
-            )
-
-
-def _check_use(
-    where: str, document: dict[str, Any], model: str | None, features: Sequence[str] | None
-) -> None:
-    if model is not None and document["model"] != model:
-        raise FormatError(
-            f"{where}: contains weights of {quoted(document['model'])}, not of {quoted(model)}; "
-            f"name weights of {quoted(model)}"
-        )
-    if features is not None and document["features"].get("names") != list(features):
-        raise FormatError(
-            f"{where}: was trained on other features than this streamplace computes; use the "
-            "streamplace version that wrote it, or train again"
-        )
-
-
-def _widened(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.float32) if array.dtype == np.float16 else array

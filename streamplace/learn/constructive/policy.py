@@ -117,10 +117,7 @@ class TrainedConstructor:
 
 def scale_of(document: Mapping[str, Any], size: int, where: str) -> tuple[Floats, Floats]:
     """Mean and deviation of so many features in a weights file, which errors call ``where``."""
-    try:
-        mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
-    except (KeyError, ValueError, TypeError):
-        mean = std = np.empty(0)
-    if not (mean.shape == std.shape == (size,) and (std > 0).all()):
+    mean, std = (np.array(document.get(key, ()), np.float64) for key in ("mean", "std"))
+    if not mean.shape == std.shape == (size,):
         raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
     return mean, std
