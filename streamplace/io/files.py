@@ -72,18 +72,12 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def is_folder(path: Path) -> bool:
     """Whether a path leads to a folder; False if that cannot be determined."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises errors for names that are too long
 
 
 def is_file(path: Path) -> bool:
     """Whether a path leads to a file; False if that cannot be determined."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
 @contextmanager

@@ -5,6 +5,7 @@ one file (``name.jsonl.gz``), by a pattern (``name-*-of-00016.jsonl.gz``), or by
 has no other files.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -49,7 +50,8 @@ def files_of(path: Path) -> list[Path]:
     """Files of a data set, in order of its documents."""
     if is_folder(path):
         return _of_folder(path)
-    files = [] if _is_there(path) else shards_of(path)
+    known = os.path.exists(path)  # noqa: PTH110 - False for names that are too long
+    files = [] if known else shards_of(path)
     return files or [path]
 
 
@@ -135,13 +137,6 @@ def _split(name: str) -> tuple[str, str]:
     """Split the name of a data set from its suffix, which is empty for other names."""
     suffix = next((end for end in reversed(LINES) if name.endswith(end)), "")
     return name.removesuffix(suffix), suffix
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _unicode(name: str) -> str:
