@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 from streamplace.placers.result import Result
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST_OPERATORS = 5_000
 MOST_SHOWN = 1000
@@ -165,12 +162,6 @@ class Skeleton:
         breadth, length = self.layout.breadth, self.layout.length
         return (breadth, length) if self.downwards else (length, breadth)
 
-    def rectangle(self, box: int) -> tuple[float, float, float, float]:
-        """Upper left corner, width and height of a box."""
-        x, y = self.point(self.layout.across[box], self.layout.along[box])
-        width, height = float(self.widths[box]), self.scale.height
-        return x - width / 2, y - height / 2, width, height
-
     def point(self, across: float, along: float) -> Point:
         """Convert coordinates of the layout to those of the page."""
         return (across, along) if self.downwards else (along, across)
@@ -189,18 +180,6 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.members)
-
-    def label(self, graph: StreamGraph, box: int) -> str:
-        """Name of a box."""
-        names, rows = graph.operators.name, self.members[box]
-        if len(rows) == 1:
-            return shown(names[rows[0]])
-        return f"{shown(names[rows[0]])} +{len(rows) - 1}"
-
-    def hint(self, graph: StreamGraph, box: int) -> str:
-        """Full names of the first operators of a box."""
-        names = graph.operators.name
-        return some([names[v] for v in self.members[box]], shown, ", ")
 
 
 def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
@@ -359,9 +338,14 @@ def _laid_out(
     graph: StreamGraph, boxes: Boxes, panels: Sequence[Panel], downwards: bool
 ) -> Skeleton:
     """Lay out boxes that are wide enough for the longest of their notes."""
-    scale = style.scale_of(len(boxes))
+    scale, names = style.scale_of(len(boxes)), graph.operators.name
     labels = tuple(
-        cut_to(boxes.label(graph, box), scale.font, scale.widest) for box in range(len(boxes))
+        cut_to(
+            shown(names[rows[0]]) + (f" +{len(rows) - 1}" if len(rows) > 1 else ""),
+            scale.font,
+            scale.widest,
+        )
+        for rows in boxes.members
     )
     widths = np.max([box_widths(labels, panel.notes, scale) for panel in panels], axis=0)
     traffic, hints = _traffic(graph, boxes)
@@ -371,7 +355,7 @@ def _laid_out(
         layout=layered_layout(boxes.source, boxes.target, breadth, length, scale.spacing),
         scale=scale,
         labels=labels,
-        hints=tuple(boxes.hint(graph, box) for box in range(len(boxes))),
+        hints=tuple(some([names[v] for v in rows], shown, ", ") for rows in boxes.members),
         stream_hints=hints,
         widths=widths,
         traffic=traffic,
@@ -455,20 +439,21 @@ def shapes_of(skeleton: Skeleton, panel: Panel, left: float, top: float) -> Iter
 
 
 def _box(skeleton: Skeleton, panel: Panel, box: int, left: float, top: float) -> Iterator[Shape]:
-    x, y, width, height = skeleton.rectangle(box)
     scale, limit, note = skeleton.scale, bool(panel.limits[box]), panel.notes[box]
+    across, along = skeleton.point(skeleton.layout.across[box], skeleton.layout.along[box])
+    width, height = float(skeleton.widths[box]), scale.height
+    x, y = left + (across - width / 2), top + (along - height / 2)
     hint = skeleton.hints[box] + (f" ({note})" if note else "")
     yield Rectangle(
-        left + x, top + y, width, height, panel.fills[box],
-        style.LIMIT if limit else style.OUTLINE, 3.0 if limit else 0.8, min(5.0, height / 4), hint,
+        x, y, width, height, panel.fills[box], style.LIMIT if limit else style.OUTLINE,
+        3.0 if limit else 0.8, min(5.0, height / 4), hint,
     )  # fmt: skip
-    middle, name = left + x + width / 2, skeleton.labels[box]
-    two = bool(scale.note and note)
+    middle, two = x + width / 2, bool(scale.note and note)
     if scale.font:
-        base = top + y + height / 2 + scale.font * (-0.12 if two else 0.36)
-        yield Label(middle, base, name, scale.font, style.INK, centred=True)
+        base = y + height / 2 + scale.font * (-0.12 if two else 0.36)
+        yield Label(middle, base, skeleton.labels[box], scale.font, style.INK, centred=True)
     if two:
-        base = top + y + height / 2 + scale.note * 1.18
+        base = y + height / 2 + scale.note * 1.18
         yield Label(middle, base, note, scale.note, style.INK, centred=True)
 
 
@@ -584,25 +569,15 @@ def wrapped(widths: Sequence[float], widest: float) -> list[list[int]]:
     return rows
 
 
-class Plotted(Protocol):
-    """Object that draws itself."""
-
-    def figure(self) -> "Figure":
-        """Draw the object."""
-        ...
-
-
-def svg_of(item: StreamGraph | Problem | Result | Plotted) -> str | None:
+def svg_of(item: Any) -> str | None:
     """Render an object that draws itself, a graph, or a placement, as SVG.
 
     None if the graph is too large to be legible.
     """
     if not isinstance(item, StreamGraph | Problem | Result):
         return svg_text(item.figure())
-    if isinstance(item, Result):
-        graph = item.problem.graph
-    else:
-        graph = item.graph if isinstance(item, Problem) else item
+    problem = item.problem if isinstance(item, Result) else item
+    graph = problem if isinstance(problem, StreamGraph) else problem.graph
     if graph.n_operators > MOST_SHOWN:
         return None
     return drawing_of(item).svg() if isinstance(item, Result) else draw_graph(graph).svg()
