@@ -128,7 +128,6 @@ class FreshGraphs:
         shares = torch.stack([graphs.load, out], dim=2)
         features = torch.cat([shares.clamp(min=LEAST).log(), shares], dim=2)
         features = (features - self._mean) / self._std * graphs.present[:, :, None]
-        upstream = graphs.streams.float().tril(-1)
         exists = torch.arange(devices, device=rows.device) < self._real
         opened = torch.arange(devices, device=rows.device) == 0
         allowed = torch.where(graphs.present[:, :, None], exists, opened)
@@ -141,7 +140,6 @@ class FreshGraphs:
             order=torch.arange(n, device=rows.device).expand(len(rows), -1),
             ends=rows.new_zeros(len(rows), 2, 0),
             stream_features=features.new_zeros(len(rows), 0, 1),
-            upstream=upstream / upstream.sum(2, keepdim=True).clamp(min=1),
             inbound=(graphs.flows * wire).float().tril(-1),
             allowed=allowed,
             lower=lower.expand(len(rows), -1, -1),

@@ -154,16 +154,13 @@ class Graphs:
         def sorted_pairs(pairs: Tensor) -> Tensor:
             return sorted_rows(pairs[:, :, :n]).gather(2, order[:, None].expand(-1, n, -1))
 
-        streams = sorted_pairs(self.streams)
-        upstream = (streams > 0).float().tril(-1)
         return GraphBatch(
             features=sorted_rows(self.features),
             present=self.present[rows, :n].gather(1, order),
-            streams=streams,
+            streams=sorted_pairs(self.streams),
             order=order,
             ends=self.ends[rows],
             stream_features=self.stream_features[rows],
-            upstream=upstream / upstream.sum(2, keepdim=True).clamp(min=1),
             inbound=sorted_pairs(self.inbound).tril(-1),
             allowed=sorted_rows(self.allowed),
             lower=self.lower[rows],
@@ -181,7 +178,12 @@ class GraphBatch(Graphs):
     """
 
     order: Tensor  # [G, N] operators
-    upstream: Tensor  # [G, N, N] weights that average over the upstream operators decided before
+
+    @property
+    def upstream(self) -> Tensor:
+        """Weights [G, N, N] that average over the upstream operators decided before."""
+        before = (self.streams > 0).float().tril(-1)
+        return before / before.sum(2, keepdim=True).clamp(min=1)
 
 
 def padded_orders(orders: Sequence[Longs]) -> Longs:

@@ -129,7 +129,7 @@ class EarlierDecisions:
 
     def all(self, chosen: Tensor) -> StepInputs:
         """Inputs of all steps from all decisions ``chosen`` [G, N, S, D]."""
-        before = torch.ones_like(self.batch.upstream[0]).tril(-1)
+        before = torch.ones_like(self.batch.inbound[0]).tril(-1)
         both = torch.stack([self.batch.load[:, :, None] * chosen, chosen])
         loads, used = (before @ both.flatten(3)).view_as(both)
         previous = torch.nn.functional.pad(chosen[:, :-1], (0, 0, 0, 0, 1, 0))
