@@ -11,9 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from streamsim.jit import kernel, patient
 
-from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints, Longs
-from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
 NOWHERE = -1
@@ -22,8 +20,6 @@ NOWHERE = -1
 
 def decision_order(problem: Problem, name: str, rank: Longs | None = None) -> Longs:
     """Operators [N] in the order of this name; ties go by rank [N], else by row."""
-    if name not in ORDERS:
-        raise SettingError(f"there is no order {quoted(name)}; choose one of {', '.join(ORDERS)}")
     if rank is None:
         rank = np.arange(problem.n_operators)
     return np.array(ORDERS[name](problem, rank), np.int64)
