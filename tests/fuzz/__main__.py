@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from time import monotonic
 
-from fuzz.campaign import campaign
 from fuzz.targets import targets
-from fuzz.trial import Finding, content_of
+from fuzz.trial import Finding, campaign, content_of
 
 EVERY = 10.0
 """Seconds between two lines of progress."""

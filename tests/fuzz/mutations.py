@@ -1,5 +1,6 @@
-"""Ways to spoil a valid file: its bytes, or the values and fields in its structure."""
+"""Ways to spoil a valid file: its bytes, or the values, elements and tensors in its structure."""
 
+import copy
 import gzip
 import json
 import tomllib
@@ -8,11 +9,12 @@ from contextlib import suppress
 from functools import lru_cache
 from random import Random
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 from fuzz.documents import to_json, to_toml
-from fuzz.fields import changed_field
-from fuzz.markup import changed_elements
-from fuzz.tensors import changed_tensors
+from fuzz.fields import changed_field, nearby
+from numpy.typing import NDArray
 
 _WORDS = (
     *"{}[]()<>\"'`=:;,.+-#/\\\n\r\t\0 ",
@@ -24,6 +26,9 @@ _WORDS = (
 )
 _NO_TEXT = (b"\xff\xfe", b"\x1f\x8b\x08", b"\x80\x04K\x01.", b"\xff" * 8, b"\xc3")
 TOKENS = (*(word.encode(errors="surrogatepass") for word in _WORDS), *_NO_TEXT)
+MOST_DEPTH = 200
+TYPES = (np.float16, np.float32, np.float64, np.int8, np.int64, np.uint8, np.bool_)
+NAMES = ("", "a", "module", "metadata", "x" * 300, "é\n")
 
 
 def mutated(seeds: Sequence[bytes], rng: Random) -> bytes:
@@ -50,7 +55,7 @@ def _form(content: bytes) -> Any:
         (_json, lambda: json.loads(content)),
         (_lines, lambda: [json.loads(line) for line in content.splitlines()]),
         (_toml_tables, lambda: tomllib.loads(content.decode())),
-        (changed_elements, lambda: changed_elements(content, Random(0))),
+        (_elements, lambda: _elements(content, Random(0))),
     ):
         try:
             if holds():
@@ -84,6 +89,45 @@ def _toml_tables(content: bytes, rng: Random) -> bytes:
     return to_toml(changed_field(tomllib.loads(content.decode()), rng))
 
 
+def _elements(content: bytes, rng: Random) -> bytes:
+    """Return an XML document with one element or attribute that is not as it was."""
+    try:
+        root = ElementTree.fromstring(content)
+    except (ElementTree.ParseError, LookupError) as error:
+        raise ValueError(str(error)) from None
+    pairs = [(parent, child) for parent in root.iter() for child in parent]
+    if not pairs:
+        raise ValueError("no element in the root")
+    parent, child = rng.choice(pairs)
+    way = rng.randrange(7)
+    if way == 0:
+        parent.remove(child)
+    elif way == 1:
+        parent.append(copy.deepcopy(child))
+    elif way == 2:
+        _nest(child, rng)
+    elif way == 3:
+        root.append(copy.deepcopy(rng.choice(pairs)[0]))
+    elif way == 4:
+        child.text = rng.choice(("", "a", "1e999", child.text or "é"))
+    elif child.attrib:
+        _change_attribute(child, rng)
+    return ElementTree.tostring(root)
+
+
+def _nest(element: ElementTree.Element, rng: Random) -> None:
+    for _ in range(rng.choice((1, 2, MOST_DEPTH))):
+        inner = copy.copy(element)
+        element[:] = [inner]
+
+
+def _change_attribute(element: ElementTree.Element, rng: Random) -> None:
+    name = rng.choice(sorted(element.attrib))
+    value = element.attrib.pop(name)
+    if rng.random() < 0.6:
+        element.attrib[name] = rng.choice(("", "0", "-1", "1e999", str(nearby(value, rng))))
+
+
 def _header(content: bytes) -> bytes:
     return content[8 : 8 + int.from_bytes(content[:8], "little")]
 
@@ -91,7 +135,7 @@ def _header(content: bytes) -> bytes:
 def _tensors(content: bytes, rng: Random) -> bytes:
     """Spoil the header of a safetensors file, the document in it, or a tensor."""
     if rng.random() < 0.3:
-        return changed_tensors(content, rng)
+        return _changed_tensors(content, rng)
     header = json.loads(_header(content))
     data = content[8 + len(_header(content)) :]
     if rng.random() < 0.6:
@@ -106,6 +150,53 @@ def _tensors(content: bytes, rng: Random) -> bytes:
         data = data[:at] + noise + data[at + len(noise) :]
     told = to_json(header)
     return len(told).to_bytes(8, "little") + told + data
+
+
+def _changed_tensors(content: bytes, rng: Random) -> bytes:
+    """Return a valid safetensors file with the same document and one other tensor."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load, save
+
+    try:
+        arrays: dict[str, NDArray[Any]] = load(content)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from None
+    metadata = json.loads(_header(content))["__metadata__"]
+    if not arrays:
+        return save({"a": np.zeros(1, np.float32)}, metadata)
+    name = rng.choice(sorted(arrays))
+    way = rng.randrange(5)
+    if way == 0:
+        del arrays[name]
+    elif way == 1:
+        arrays[rng.choice((*NAMES, f"{name}.a", name[:-1]))] = arrays.pop(name)
+    elif way == 2:
+        arrays[rng.choice((*NAMES, *arrays))] = arrays[name]
+    else:
+        arrays[name] = _changed_array(arrays[name], rng)
+    return save({key: np.ascontiguousarray(a) for key, a in arrays.items()}, metadata)
+
+
+def _changed_array(array: NDArray[Any], rng: Random) -> NDArray[Any]:
+    """Another type, another shape, or other values in it."""
+    if rng.random() < 0.3:
+        return np.nan_to_num(array).astype(rng.choice(TYPES))
+    if rng.random() < 0.3:
+        factor = rng.choice((0, -1, 1e6, 1e30, 1e-30))
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(array * factor).astype(array.dtype)
+    shapes = (
+        array.ravel(),
+        array.T,
+        array[None],
+        array[..., None],
+        array[:0] if array.ndim else array.reshape(1),
+        array[:-1] if array.ndim else array.reshape(1, 1),
+        np.concatenate([array, array]) if array.ndim else np.zeros((0, 0), array.dtype),
+        np.zeros((), array.dtype),
+        np.zeros((3, 0, 5), array.dtype),
+    )
+    return rng.choice(shapes)
 
 
 def _scratched(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:

@@ -248,17 +248,3 @@ def _put(content: bytes, folder: Path, name: str) -> Path:
     path = folder / name
     path.write_bytes(content)
     return path
-
-
-def _written(write: Callable[[Path], Any]) -> Seeds:
-    """Return what a writer of files writes."""
-
-    def seeds() -> Sequence[bytes]:
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "seed"
-            write(path)
-            return [path.read_bytes()]
-
-    return cache(seeds)

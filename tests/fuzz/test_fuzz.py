@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from fuzz import trial
-from fuzz.campaign import campaign
 from fuzz.targets import Target, targets
-from fuzz.trial import content_of, tried
+from fuzz.trial import campaign, content_of, tried
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import parse_graph

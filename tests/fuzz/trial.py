@@ -1,13 +1,16 @@
-"""One input, given to one reader: it is read or refused as it should be, or it is a finding."""
+"""Inputs that a reader reads or refuses as it should, or they are findings; many in processes."""
 
 import logging
 import multiprocessing
 import resource
 import signal
+import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
@@ -24,6 +27,12 @@ SECONDS = 5
 MEMORY = 2**30
 """Bytes that a process may take besides what it has at the start."""
 LONGEST_MESSAGE = 1200
+CHUNK = 400
+"""Inputs of cost 1 that a process is given at once."""
+CAMPAIGN: list[tuple[Sequence[Target], int]] = []
+"""Targets and seed of the campaign that this process works for."""
+Chunk = tuple[int, int, int]
+"""Row of a target, and the numbers of its first input and of the one after its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +146,55 @@ def _told(read: Callable[[], object], memory: int, pipe: Connection) -> None:
         pipe.send(f"returned {read()}")
     except (StreamplaceError, MemoryError) as error:
         pipe.send(f"{type(error).__name__}: {error}")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a campaign came to so far."""
+
+    wanted: int
+    done: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def campaign(targets: Sequence[Target], count: int, seed: int, jobs: int) -> Iterator[Tally]:
+    """Try this many inputs, shared out by the targets' costs; yield the tally after every chunk.
+
+    It ends with an error if an input ends the process of its reader.
+    """
+    for target in targets:
+        target.seeds()  # made once, before there are several processes
+    chunks = list(_chunks(targets, count))
+    tally = Tally(sum(stop - start for _, start, stop in chunks))
+    context = multiprocessing.get_context("fork")  # targets cannot be pickled
+    with ProcessPoolExecutor(jobs, context, _begin, (targets, seed)) as pool:
+        given = {pool.submit(_work, *chunk): chunk for chunk in chunks}
+        for future in as_completed(given):
+            row, start, stop = given[future]
+            tally.findings += future.result()
+            tally.done[targets[row].name] += stop - start
+            yield tally
+
+
+def _chunks(targets: Sequence[Target], count: int) -> Iterator[Chunk]:
+    """Inputs of all targets in turn, so that a campaign cut short has seen something of each."""
+    share = count / sum(1 / target.cost for target in targets)
+    wanted = [max(1, round(share / target.cost)) for target in targets]
+    rounds = -(-max(wanted) // CHUNK)
+    for turn in range(rounds):
+        for row, size in enumerate(wanted):
+            start, stop = size * turn // rounds, size * (turn + 1) // rounds
+            if start < stop:
+                yield row, start, stop
+
+
+def _begin(targets: Sequence[Target], seed: int) -> None:
+    CAMPAIGN.append((targets, seed))
+    confine()
+
+
+def _work(row: int, start: int, stop: int) -> list[Finding]:
+    ((targets, seed),) = CAMPAIGN
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        found = [tried(targets[row], seed, i, Path(folder)) for i in range(start, stop)]
+    return [finding for finding in found if finding]
