@@ -7,7 +7,6 @@ from problems import parse_graph
 
 from streamplace.errors import FormatError
 from streamplace.io.parsing import parse_as, parse_toml_text
-from streamplace.io.placements import parse_document
 
 MANY, LITTLE = 50_000, 2**25
 
@@ -44,9 +43,3 @@ def test_of_a_flood_of_wrong_attributes_the_first_is_told() -> None:
     content = json.dumps({"operators": [], "attributes": flood}).encode()
     told = refused_in_little(lambda: parse_graph(content, "here"), LITTLE)
     assert told.startswith("FormatError: here: attributes.x0 is []")
-
-
-def test_of_a_flood_of_unplaced_operators_the_first_is_told() -> None:
-    content = json.dumps({"assignment": {f"x{i}": 1 for i in range(MANY)}}).encode()
-    told = refused_in_little(lambda: parse_document(content, "here"), LITTLE)
-    assert told.startswith("FormatError: here: assignment.x0 is 1; it should be a valid string")

@@ -40,11 +40,19 @@ def test_shards_of_two_sets_in_one_folder_are_not_mixed(folder: Path) -> None:
         list(read_graphs(folder))
 
 
+def split(folder: Path, *splits: str | int) -> list[StreamGraph]:
+    """Graphs of a data set, each of a split."""
+    parts = [
+        StreamGraph(graph.name, graph.operators, graph.streams, {"split": one})
+        for graph, one in zip(GRAPHS, splits, strict=True)
+    ]
+    write_graphs(parts, folder / "set.jsonl")
+    return parts
+
+
 def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
     """Lines of other splits are passed over; what is no document is told of."""
-    parts = [StreamGraph(g.name, g.operators, g.streams, {"split": s}) for g, s in zip(
-        GRAPHS, ("test", "train", "test", "test"), strict=True)]  # fmt: skip
-    write_graphs(parts, tmp_path / "set.jsonl")
+    parts = split(tmp_path, "test", "train", "test", "test")
     asked = DataSet(tmp_path / "set.jsonl", "test", limit=2)
     assert [problem.graph for problem in asked] == [parts[0], parts[2]]
     with (tmp_path / "set.jsonl").open("a") as file:
@@ -55,21 +63,6 @@ def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
 
 def test_a_split_may_be_a_number(tmp_path: Path) -> None:
     """It was listed among the splits, and could not be read."""
-    parts = [
-        StreamGraph(graph.name, graph.operators, graph.streams, {"split": fold})
-        for fold, graph in enumerate(GRAPHS)
-    ]
-    write_graphs(parts, tmp_path / "set.jsonl")
+    parts = split(tmp_path, 0, 1, 2, 3)
     assert [problem.graph for problem in DataSet(tmp_path / "set.jsonl", "2")] == [parts[2]]
     assert list(graphs_of(parts, "2")) == [parts[2]]
-
-
-def test_a_byte_order_mark_hides_no_split(tmp_path: Path) -> None:
-    parts = [
-        StreamGraph(graph.name, graph.operators, graph.streams, {"split": split})
-        for graph, split in zip(GRAPHS[:2], ("train", "test"), strict=True)
-    ]
-    path = tmp_path / "set.jsonl"
-    write_graphs(parts, path)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert [problem.graph for problem in DataSet(path, "test")] == parts[1:]

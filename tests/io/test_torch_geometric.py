@@ -53,14 +53,6 @@ def test_a_graph_whose_operators_require_tags_needs_no_cluster() -> None:
     assert data.x[0, 0] == pytest.approx(0.4)
 
 
-@settings(deadline=None)
-@given(problems(most_subtasks=2))
-def test_a_problem_survives_torch_geometric(problem: Any) -> None:
-    back = from_torch_geometric(to_torch_geometric(problem))
-    assert isinstance(back, Problem)
-    assert same(back, problem)
-
-
 @pytest.mark.parametrize("name", list(PROBLEMS))
 def test_named_problems_survive_torch_geometric(name: str) -> None:
     """Among them problems with a cost matrix, tags and moves."""

@@ -20,7 +20,7 @@ from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.recurrence import lstm_states, tanh_
+from streamplace.learn.constructive.recurrence import lstm_states
 from streamplace.learn.models.dream.graphs import GraphBatch
 from streamplace.learn.models.dream.module import EncoderDecoder
 from streamplace.learn.tensors.draws import child
@@ -177,8 +177,3 @@ def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
     )
     wanted = [tensor.requires_grad_() for tensor in (inputs, start, weight)]
     assert torch.autograd.gradcheck(lambda x, h, w: lstm_states(x, read, h, w), wanted)
-
-
-def test_tanh_by_way_of_the_sigmoid() -> None:
-    values = torch.tensor([-100.0, -1.0, 0.0, 0.5, 100.0])
-    assert tanh_(values.clone()).tolist() == pytest.approx(values.tanh().tolist(), abs=1e-6)

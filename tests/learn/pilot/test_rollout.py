@@ -11,6 +11,7 @@ from pilot_reference import look, partial_loads
 from pilots import (
     along,
     draw,
+    draw_whole,
     explore,
     pilot_network,
     places,
@@ -28,7 +29,7 @@ from streamplace.learn.models.pilot.features import (
     STEP_FEATURES,
     features_of,
 )
-from streamplace.learn.models.pilot.network import heads_of, new_record, rollouts
+from streamplace.learn.models.pilot.network import alternatives, heads_of, new_record, rollouts
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 NETWORK = pilot_network()
@@ -227,3 +228,31 @@ def test_memory_may_be_used_up_but_for_the_rounding() -> None:
     whole = chosen[chosen[:, 0] >= 0]
     assert len(whole)
     assert problem.legal(places(features_of(problem), whole)).all()
+
+
+@pytest.mark.parametrize("forks", [1, 3, 1000])
+@pytest.mark.parametrize("name", ["uneven", "fork-join", "constrained", "long chain on one device"])
+def test_every_open_device_is_tried_at_some_decisions(name: str, forks: int) -> None:
+    """After the same decisions before, and nothing is decided after them.
+
+    Where a decision is none, nothing is tried; else every rollout forks as often as asked.
+    """
+    chosen, record = draw_whole(VIEWS[name], NETWORK, 8)
+    tried = alternatives(record, chosen, forks, np.random.default_rng(0))
+    rows = zip(tried.given, tried.rollout, tried.step, tried.device, strict=True)
+    for prefix, rollout, step, device in rows:
+        assert prefix[:step].tolist() == chosen[rollout, :step].tolist()
+        assert prefix[step] == device
+        assert (prefix[step + 1 :] == -1).all()
+    forked = set(zip(tried.rollout.tolist(), tried.step.tolist(), strict=True))
+    for rollout, step in forked:
+        devices = tried.device[(tried.rollout == rollout) & (tried.step == step)]
+        assert devices.tolist() == np.flatnonzero(record.open[rollout, step]).tolist()
+    choices = {(s, t) for s, t in np.argwhere(record.open.sum(axis=2) > 1).tolist()}
+    assert forked <= choices
+    for s in range(len(chosen)):
+        count = sum(rollout == s for rollout, _ in forked)
+        assert count <= forks
+        if name == "uneven":
+            assert count == min(forks, chosen.shape[1])
+    assert forks < 1000 or forked == choices
