@@ -1,6 +1,7 @@
 """Placement files (JSON)."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,32 +111,24 @@ def parse_given(content: bytes, where: str) -> Placement:
 def parse_document(content: bytes, where: str) -> dict[str, Any]:
     """Assignment and other fields of a JSON document; errors begin with ``where``.
 
-    From the output of ``place --json``, only the placement is read.
+    From the output of ``place --json``, which has a verdict, only the placement is read.
     """
     if where.endswith(EXPORTED):
         raise FormatError(
             f"{where}: is an exported placement; convert it with: streamplace export FILE "
             "--graph GRAPH --to json -o placement.json"
         )
+    printed: Any = None
+    if b'"verdict"' in content:
+        with suppress(ValueError):
+            printed = untyped(content)
     document: dict[str, Any]
-    if (printed := _printed(content)) is not None:
-        document = parse_tables("placement", printed, where)
+    if isinstance(printed, dict) and not PRINTED - set(printed):
+        placed = {key: value for key, value in printed.items() if key in READ}
+        document = parse_tables("placement", placed, where)
     else:
         document = parse_json("placement", content, where)
     return document
-
-
-def _printed(content: bytes) -> dict[str, Any] | None:
-    """Placement in the output of ``place --json``, which has a verdict; else None."""
-    if b'"verdict"' not in content:
-        return None
-    try:
-        document = untyped(content)
-    except ValueError:
-        return None
-    if not isinstance(document, dict) or PRINTED - set(document):
-        return None
-    return {key: value for key, value in document.items() if key in READ}
 
 
 def order_given(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:

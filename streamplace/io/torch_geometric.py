@@ -13,7 +13,7 @@ from streamplace.io.extras import importing_torch
 from streamplace.io.graphs import OPERATOR, graph_from_dict, graph_to_dict
 from streamplace.io.parsing import parse_tables
 from streamplace.io.problems import problem_to_dict, usual_cluster
-from streamplace.model.arrays import Floats, Longs, Singles
+from streamplace.model.arrays import Floats, Singles
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import CountRule, NumberRule
 from streamplace.model.constraints import Constraints
@@ -92,7 +92,9 @@ def to_torch_geometric(
         data[name] = torch.from_numpy(np.array(column))
     data[REST] = json.dumps(_rest(graph), ensure_ascii=False)
     if placement is not None:
-        data.y = torch.from_numpy(_labels(problem, placement))
+        names, devices = problem.graph.operators.name, problem.cluster.devices.name
+        row = Placement.of(names, devices, placement).index  # device of every operator
+        data.y = torch.from_numpy(row.astype(np.int64))
     return data
 
 
@@ -187,12 +189,6 @@ def _rest(graph: StreamGraph | Problem) -> dict[str, Any]:
 
 def _without(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in names}
-
-
-def _labels(problem: Problem, placement: Mapping[str, str]) -> Longs:
-    """Device row of every operator."""
-    names, devices = problem.graph.operators.name, problem.cluster.devices.name
-    return Placement.of(names, devices, placement).index.astype(np.int64)
 
 
 def _ends(data: "Data") -> list[tuple[int, int]]:
