@@ -253,15 +253,13 @@ def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> 
     """
     network = exported(str(source))
     with errors_of_model(network.source), located(shown(network.source)):
-        graph = _graph(network, _instructions(network, measured=measure))
+        if measure:
+            seconds = network.seconds().items()
+            work = {node: took * INSTRUCTIONS_PER_SECOND for node, took in seconds}
+        else:
+            work = dict(network.work())
+        graph = _graph(network, work)
     yield Draft(graph, Constraints(colocate=blocks_of(graph))) if blocks else graph
-
-
-def _instructions(network: ExportedModel, *, measured: bool) -> "dict[Node, float]":
-    """Instructions of every node; measured seconds are converted at 2500 MIPS."""
-    if not measured:
-        return dict(network.work())
-    return {node: took * INSTRUCTIONS_PER_SECOND for node, took in network.seconds().items()}
 
 
 def _graph(network: ExportedModel, work: "dict[Node, float]") -> StreamGraph:
@@ -269,7 +267,11 @@ def _graph(network: ExportedModel, work: "dict[Node, float]") -> StreamGraph:
     operators = [Operator(node.name, payload=size(node), kind=INPUT) for node in network.inputs]
     operators += [
         Operator(
-            _name(node), work[node], size(node), kind=_kind(node), memory=memory.get(node, 0.0)
+            _name(node),
+            work[node],
+            size(node),
+            kind=getattr(node.target, "__name__", str(node.target)).split(".")[0],
+            memory=memory.get(node, 0.0),
         )
         for node in network.nodes
     ]
@@ -280,10 +282,6 @@ def _graph(network: ExportedModel, work: "dict[Node, float]") -> StreamGraph:
 
 def _name(node: "Node") -> str:
     return joined(module_of(node), node.name)
-
-
-def _kind(node: "Node") -> str:
-    return getattr(node.target, "__name__", str(node.target)).split(".")[0]
 
 
 def _streams(network: ExportedModel) -> Iterator[Stream]:

@@ -216,17 +216,13 @@ def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) 
         frozenset(task.get("inputFiles", ())),
         {file: size.get(file) for file in task.get("outputFiles", ())},
         None if ran is None else ran["runtimeInSeconds"],
-        "" if ran is None else _machine(ran),
+        "" if ran is None else next(iter(ran.get("machines", ())), ran.get("machine", "")),
         1.0 if ran is None else ran.get("coreCount") or 1.0,
     )
 
 
 def _program(task: DoneTask | WholeTask) -> str:
     return (task.get("command") or Command()).get("program") or ""
-
-
-def _machine(task: DoneTask) -> str:
-    return next(iter(task.get("machines", ())), task.get("machine", ""))
 
 
 def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:

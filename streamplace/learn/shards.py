@@ -41,7 +41,7 @@ class Gradient:
 
     def __add__(self, other: "Gradient") -> "Gradient":
         pairs = zip(self.tensors, other.tensors, strict=True)
-        tensors = tuple(_added(a, b) for a, b in pairs)
+        tensors = tuple(b if a is None else a if b is None else a + b for a, b in pairs)
         return Gradient(self.loss + other.loss, self.report + other.report, tensors)
 
     def per_problem(self, problems: int) -> "Gradient":
@@ -176,9 +176,3 @@ def thread_workers(learner: Learner, device: str) -> Iterator[ThreadWorkers]:
             return
         with ThreadPoolExecutor(cores, "shard", torch.set_num_threads, (1,)) as pool:
             yield ThreadWorkers(learner, pool.map)
-
-
-def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
