@@ -63,6 +63,24 @@ def read(folder: Path, model: Any) -> StreamGraph:
     return graph
 
 
+def read_of(
+    folder: Path,
+    nodes: list[Any],
+    inputs: list[Any],
+    outputs: list[Any],
+    held: Any = (),
+    **more: Any,
+) -> StreamGraph:
+    """Graph of a model of these nodes, tensors and weights."""
+    graph = onnx.helper.make_graph(nodes, "n", inputs, outputs, held)
+    return read(folder, onnx.helper.make_model(graph, **more))
+
+
+def flag(name: str) -> Any:
+    """Type of a tensor that is one truth value."""
+    return onnx.helper.make_tensor_value_info(name, 9, [])
+
+
 def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path: Path) -> None:
     """Two for a product and a sum; a batch of unknown size counts as one."""
     graph = read(tmp_path, network())
@@ -120,12 +138,9 @@ def test_work_of_other_operations(
     if "i" in taken:
         index = np.array([4, 9]) if kind == "Gather" else np.array([6, 6])
         held.append(onnx.numpy_helper.from_array(index, "i"))
-    made = onnx.helper.make_empty_tensor_value_info("y")
-    inputs = [info("x", 2, 3, 6)]
-    graph = onnx.helper.make_graph(
-        [node(kind, taken, "y", **attributes)], "n", inputs, [made], held
-    )
-    assert read(tmp_path, onnx.helper.make_model(graph)).operators["Y"].ipt == work
+    made = [onnx.helper.make_empty_tensor_value_info("y")]
+    nodes = [node(kind, taken, "y", **attributes)]
+    assert read_of(tmp_path, nodes, [info("x", 2, 3, 6)], made, held).operators["Y"].ipt == work
 
 
 def test_chains_stay_together_on_request(tmp_path: Path) -> None:
@@ -148,8 +163,8 @@ def test_weights_have_the_bytes_of_their_type_and_what_follows_from_them_is_no_w
     weight.data_type = onnx.TensorProto.DataType.Value(kind)
     nodes = [node("Cast", "w", "c", to=FLOAT), node("Transpose", "c", "t", perm=[1, 0])]
     nodes.append(node("MatMul", "x t", "y"))
-    graph = onnx.helper.make_graph(nodes, "n", [info("x", 3, 6)], [info("y", 3, 4)], [weight])
-    operators = read(tmp_path, onnx.helper.make_model(graph)).operators
+    ends = [info("x", 3, 6)], [info("y", 3, 4)]
+    operators = read_of(tmp_path, nodes, *ends, [weight]).operators
     assert dict(zip(operators.name, operators.ipt.tolist(), strict=True)) == {
         **dict.fromkeys("xCT", 0), "Y": 2 * 3 * 4 * 6,
     }  # fmt: skip
@@ -163,11 +178,8 @@ def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
         for key in ("then_branch", "else_branch")
     }
     nodes = [node("Relu", "x", "d"), node("If", "q", "y", **branches)]
-    condition = onnx.helper.make_tensor_value_info("q", 9, [])
-    made = [info("y", 2)]
-    graph = onnx.helper.make_graph(nodes, "n", [info("x", 2), condition], made)
-    streams = read(tmp_path, onnx.helper.make_model(graph)).streams
-    assert [(s.source, s.target) for s in streams] == [("x", "D"), ("q", "Y"), ("d".upper(), "Y")]
+    streams = read_of(tmp_path, nodes, [info("x", 2), flag("q")], [info("y", 2)]).streams
+    assert [(s.source, s.target) for s in streams] == [("x", "D"), ("q", "Y"), ("D", "Y")]
 
 
 def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path: Path) -> None:
@@ -182,12 +194,8 @@ def test_functions_of_the_model_are_the_nodes_that_they_consist_of(tmp_path: Pat
         for taken, made in (("x", "y"), ("v", "z"))
     ]
     ends = [info("x", 3, 6), info("v", 3, 6)], [info("y", 3, 4), info("z", 3, 4)]
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph(calls, "n", *ends),
-        functions=[dense],
-        opset_imports=[*opsets, onnx.helper.make_opsetid("mine", 1)],
-    )
-    operators = read(tmp_path, model).operators
+    imports = [*opsets, onnx.helper.make_opsetid("mine", 1)]
+    operators = read_of(tmp_path, calls, *ends, functions=[dense], opset_imports=imports).operators
     assert operators.kind == ("input", "input", "MatMul", "MatMul")
     assert operators.ipt.tolist() == [0, 0, *[2 * 3 * 4 * 6] * 2]
     assert operators.memory.tolist() == [0, 0, *[4 * 6 * 4] * 2]
@@ -207,11 +215,9 @@ def test_weights_of_branches_are_memory_of_their_node(tmp_path: Path) -> None:
         "then_branch": branch("then", node("If", "q", "s", then_branch=inner, else_branch=other)),
         "else_branch": branch("else", node("Add", "x n", "t"), held=[weights("n", 2)]),
     }
-    condition = onnx.helper.make_tensor_value_info("q", 9, [])
-    graph = onnx.helper.make_graph(
-        [node("If", "q", "y", **branches)], "n", [info("x", 2), condition], [info("y", 2)]
-    )
-    assert read(tmp_path, onnx.helper.make_model(graph)).operators["Y"].memory == 3 * 2 * 4
+    ends = [info("x", 2), flag("q")], [info("y", 2)]
+    graph = read_of(tmp_path, [node("If", "q", "y", **branches)], *ends)
+    assert graph.operators["Y"].memory == 3 * 2 * 4
 
 
 def test_a_condition_has_the_work_of_its_dearer_branch(tmp_path: Path) -> None:
@@ -221,17 +227,10 @@ def test_a_condition_has_the_work_of_its_dearer_branch(tmp_path: Path) -> None:
         [node("MatMul", "x v", "p"), node("Relu", "p", "d")], "dear", [], [info("d", 3, 4)]
     )
     cheap = onnx.helper.make_graph([node("MatMul", "x k", "c")], "cheap", [], [info("c", 3, 4)])
-    condition = onnx.helper.make_tensor_value_info("q", 9, [])
-    for branches in ((dear, cheap), (cheap, dear)):
-        made = dict(zip(("then_branch", "else_branch"), branches, strict=True))
-        graph = onnx.helper.make_graph(
-            [node("If", "q", "y", **made)],
-            "n",
-            [info("x", 3, 6), condition],
-            [info("y", 3, 4)],
-            held,
-        )
-        operators = read(tmp_path, onnx.helper.make_model(graph)).operators
+    ends = [info("x", 3, 6), flag("q")], [info("y", 3, 4)]
+    for then, other in ((dear, cheap), (cheap, dear)):
+        choice = node("If", "q", "y", then_branch=then, else_branch=other)
+        operators = read_of(tmp_path, [choice], *ends, held).operators
         assert operators["Y"].ipt == 2 * 3 * 6 * 4 + 3 * 4
 
 
@@ -271,25 +270,19 @@ def test_a_loop_has_the_work_of_its_iterations(
     held = [weights("w", 6, 6), onnx.numpy_helper.from_array(np.array(5), "five")]
     held.append(onnx.numpy_helper.from_array(np.array(True), "yes"))
     inputs = [info("x", 3, 6), info("z", 3), number]
-    graph = onnx.helper.make_graph([looping], "n", inputs, [info("y", 3, 6)], held)
     with caplog.at_level(logging.WARNING):
-        operators = read(tmp_path, onnx.helper.make_model(graph)).operators
-    name = looping.name
-    assert operators[name].ipt == work
+        operators = read_of(tmp_path, [looping], inputs, [info("y", 3, 6)], held).operators
+    assert operators[looping.name].ipt == work
     assert "loops" not in caplog.text if not told else told in caplog.text
 
 
 def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its bytes would be missing in silence."""
-    nodes = [
-        onnx.helper.make_node("Own", ["x"], ["y"], "OWN", domain="mine"),
-        node("Relu", "y", "z"),
-    ]
-    made = onnx.helper.make_empty_tensor_value_info("z")
-    graph = onnx.helper.make_graph(nodes, "n", [info("x", 2)], [made])
+    own = onnx.helper.make_node("Own", ["x"], ["y"], "OWN", domain="mine")
+    ends = [info("x", 2)], [onnx.helper.make_empty_tensor_value_info("z")]
     opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("mine", 1)]
     with caplog.at_level(logging.WARNING):
-        graph = read(tmp_path, onnx.helper.make_model(graph, opset_imports=opsets))
+        graph = read_of(tmp_path, [own, node("Relu", "y", "z")], *ends, opset_imports=opsets)
     assert graph.operators["OWN"].ipt == 2
     assert "2 of 2 tensors have no known shape, y first; they count as empty" in caplog.text
 
@@ -298,18 +291,12 @@ def test_an_input_without_a_shape_is_refused_and_a_sequence_counts_as_empty(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ends = [onnx.helper.make_tensor_value_info("x", FLOAT, None)], [info("y", 2)]
-    model = onnx.helper.make_model(onnx.helper.make_graph([node("Relu", "x", "y")], "n", *ends))
     with pytest.raises(FormatError, match=r"net\.onnx: input 'x' has no shape; export the model"):
-        read(tmp_path, model)
+        read_of(tmp_path, [node("Relu", "x", "y")], *ends)
     several = onnx.helper.make_tensor_sequence_value_info("s", FLOAT, [2])
-    graph = onnx.helper.make_graph(
-        [node("SequenceAt", "s i", "y")],
-        "n",
-        [several],
-        [info("y", 2)],
-        [onnx.numpy_helper.from_array(np.array(0), "i")],
-    )
-    assert read(tmp_path, onnx.helper.make_model(graph)).operators.name == ("s", "Y")
+    held = [onnx.numpy_helper.from_array(np.array(0), "i")]
+    graph = read_of(tmp_path, [node("SequenceAt", "s i", "y")], [several], [info("y", 2)], held)
+    assert graph.operators.name == ("s", "Y")
     assert "1 of 2 tensors have no known shape, s first; they count as empty" in caplog.text
 
 
