@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -108,21 +107,11 @@ def _compared(result: ObjectiveResults, graphs: GraphResults) -> Iterable[Compar
             objective=objective_part(result.judge),
             rate=rate,
             placers=list(by_placer),
-            rows=[{"placer": placer, **_numbers(rows[placer])} for placer in by_placer],
+            rows=[{"placer": placer, **rows[placer]} for placer in by_placer],
             values=list(values.values()),
             milliseconds=[[value or 0 for value in column] for column in times.values()],
             optimum=optimum,
         )
-
-
-def _numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """Row of a table, with numeric keys of its mappings as texts."""
-    return {
-        key: {str(name): count for name, count in value.items()}
-        if isinstance(value, dict)
-        else value
-        for key, value in row.items()
-    }
 
 
 def _by_graph(columns: ResultColumns, values: Floats, graphs: GraphResults) -> list[float | None]:
