@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamplace.learn.algorithms.kernels import joined
 from streamplace.learn.models.pilot_makespan.features import (
     CompleteSchedule,
+    PilotMakespanFeatures,
     before_of,
     features_of,
     staying,
@@ -247,10 +248,10 @@ def module(seed: int = 0, width: int = 8) -> PilotMakespanModule:
     return made
 
 
-def shortest_first(problem: Problem) -> ListSchedule | None:
-    """Best of the schedules to begin with."""
-    first = [schedule for schedule in first_schedules(features_of(problem)) if schedule.complete]
-    return min(first, key=span, default=None)
+def beginning(problem: Problem) -> tuple[PilotMakespanFeatures, ListSchedule]:
+    """A problem as the policy sees it, and the best of the schedules to begin with."""
+    view = features_of(problem)
+    return view, min((one for one in first_schedules(view) if one.complete), key=span)
 
 
 @given(problem=problems(), seed=st.integers(0, 5), disturbed=st.booleans())
@@ -258,8 +259,7 @@ def test_every_decision_is_the_one_of_the_equations(
     problem: Problem, seed: int, disturbed: bool
 ) -> None:
     """Features, preferences, choices, times."""
-    made, schedule, view = module(seed), shortest_first(problem), features_of(problem)
-    assert schedule is not None
+    made, (view, schedule) = module(seed), beginning(problem)
     if schedule.finish.max() == 0:
         return
     n = view.tasks.n_tasks
@@ -283,9 +283,8 @@ def test_every_decision_is_the_one_of_the_equations(
 
 
 def test_torch_prefers_what_the_kernels_prefer() -> None:
-    made, problem = module(), PROBLEMS[0]
-    view, schedule = features_of(problem), shortest_first(problem)
-    assert schedule is not None
+    made = module()
+    view, schedule = beginning(PROBLEMS[0])
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     free = np.full((1, view.tasks.n_tasks), -1, np.int32)
     record = new_record(1, view)
@@ -297,9 +296,7 @@ def test_torch_prefers_what_the_kernels_prefer() -> None:
 
 
 def test_what_stays_stays_and_is_scheduled_anew() -> None:
-    problem = PROBLEMS[1]
-    view, schedule = features_of(problem), shortest_first(problem)
-    assert schedule is not None
+    view, schedule = beginning(PROBLEMS[1])
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
     luck = np.zeros(stays.shape, np.float32)
