@@ -59,18 +59,6 @@ def test_probabilities_are_those_of_the_formulas(
         assert found == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_operators_are_encoded_by_equation_1(shared: bool) -> None:
-    """And graphs by a linear layer and max-pooling; in a padded batch too."""
-    policy = policy_of("dream", shared=shared)
-    nodes, graphs = policy.encoder(batch_of(PROBLEMS))
-    for problem, found, graph in zip(PROBLEMS, nodes, graphs, strict=True):
-        expected, pooled = reference.graph_vectors(policy.encoder, problem, SCALE)
-        order = decision_order(problem, "topological")
-        assert found[: len(order)].detach().numpy() == pytest.approx(expected[order], abs=1e-5)
-        assert graph.detach().numpy() == pytest.approx(pooled, abs=1e-5)
-
-
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
 def test_both_forms_agree(model: str, options: dict[Any, Any]) -> None:
     """Step by step, and all at once with several samples in a padded batch, or under rules."""
