@@ -1,6 +1,7 @@
 """Workflows in WfFormat."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from streamplace.io.registry import FORMATS
 from streamplace.model import Problem, StreamGraph
 
 DIAMOND = json.loads((SEEDS / "wfcommons.json").read_text())
+OLD = json.loads((SEEDS / "wfcommons.1-4.json").read_text())
+"""The same workflow as version 1.4 has it; capitals of links do not matter."""
 
 
 def read(folder: Path, document: Any) -> Any:
@@ -21,36 +24,6 @@ def read(folder: Path, document: Any) -> Any:
     path.write_text(json.dumps(document))
     (found,) = FORMATS["wfcommons"].read(path)
     return found
-
-
-def old() -> dict[str, Any]:
-    """The same workflow as version 1.4 has it."""
-    parts = DIAMOND["workflow"]
-    size = {file["id"]: file["sizeInBytes"] for file in parts["specification"]["files"]}
-    done = {task["id"]: task for task in parts["execution"]["tasks"]}
-    tasks = [
-        {
-            "name": task["id"],
-            "id": task["id"].rsplit("_")[-1],
-            "type": "compute",
-            "parents": task["parents"],
-            "runtimeInSeconds": done[task["id"]]["runtimeInSeconds"],
-            "machine": done[task["id"]]["machines"][0],
-            "command": {"program": task["name"]},
-            "files": [
-                {"link": link, "name": name, "sizeInBytes": size[name]}
-                for link in ("input", "Output")  # capitals do not matter
-                for name in task[f"{link.lower()}Files"]
-            ],
-        }
-        for task in parts["specification"]["tasks"]
-    ]
-    machines = [
-        {"nodeName": "node1", "cpu": {"count": 4, "speed": 2000}},
-        {"nodeName": "node2", "cpu": {"count": 2, "speed": 3000}},
-    ]
-    workflow = {"executedAt": "x", "makespanInSeconds": 20, "tasks": tasks, "machines": machines}
-    return {"name": "diamond", "schemaVersion": "1.4", "workflow": workflow}
 
 
 def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> None:
@@ -78,13 +51,13 @@ def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path
 
 def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
     """There, files and runtimes stand in the tasks, and children may be left out."""
-    new, before = read(tmp_path, DIAMOND), read(tmp_path, old())
+    new, before = read(tmp_path, DIAMOND), read(tmp_path, OLD)
     assert (before.graph, before.cluster) == (new.graph, new.cluster)
 
 
 def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: Path) -> None:
     """So WfCommons names the tasks of its instances; without a program the name remains."""
-    document = json.loads(json.dumps(DIAMOND))
+    document = deepcopy(DIAMOND)
     parts = document["workflow"]
     for task, done in zip(
         parts["specification"]["tasks"], parts["execution"]["tasks"], strict=True
@@ -99,7 +72,7 @@ def test_the_program_is_the_kind_of_a_task_that_is_called_like_its_id(tmp_path: 
 @pytest.mark.parametrize("name", ["task", "run1234"])
 def test_tasks_of_one_name_have_their_ids_in_it(tmp_path: Path, name: str) -> None:
     """In version 1.4, where parents may be ids; also a name that contains all of them."""
-    document = old()
+    document = deepcopy(OLD)
     for task in document["workflow"]["tasks"]:
         task["name"] = name
         task["parents"] = [parent.rsplit("_")[-1] for parent in task["parents"]]
@@ -109,7 +82,7 @@ def test_tasks_of_one_name_have_their_ids_in_it(tmp_path: Path, name: str) -> No
 
 def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_path: Path) -> None:
     """Writers that know neither leave them empty, or out."""
-    new, stated, before = *(json.loads(json.dumps(DIAMOND)) for _ in range(2)), old()
+    new, stated, before = *(deepcopy(DIAMOND) for _ in range(2)), deepcopy(OLD)
     for document, rows in (
         (new, new["workflow"]["specification"]["tasks"]),
         (stated, stated["workflow"]["specification"]["tasks"]),
@@ -126,7 +99,7 @@ def test_files_tell_who_feeds_whom_where_no_task_has_parents_or_children(tmp_pat
 
 def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
     """Version 1.4 has the path of a file beside its name."""
-    document = old()
+    document = deepcopy(OLD)
     _, left, right, merge = document["workflow"]["tasks"]
     for task, path in ((left, "/left/"), (right, "/right/")):
         task["files"][-1] |= {"name": "out", "path": path}
@@ -139,7 +112,7 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path) -> None:
 
 def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> None:
     """Both are called work; the second was taken for both."""
-    document = old()
+    document = deepcopy(OLD)
     for task in document["workflow"]["tasks"]:
         task["name"] = task["command"]["program"]
         task["parents"] = [parent.rsplit("_")[0] for parent in task["parents"]]
@@ -149,7 +122,7 @@ def test_a_parent_that_may_be_either_of_two_tasks_is_refused(tmp_path: Path) -> 
 
 def test_files_without_a_size_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Those that nobody reads do not matter."""
-    new, before = json.loads(json.dumps(DIAMOND)), old()
+    new, before = deepcopy(DIAMOND), deepcopy(OLD)
     sizes = new["workflow"]["specification"]["files"]
     sizes[:] = [file for file in sizes if file["id"] not in ("in", "left")]
     del before["workflow"]["tasks"][0]["files"][1]["sizeInBytes"]
@@ -175,7 +148,7 @@ def test_versions_before_1_4_are_refused(tmp_path: Path, rows: str) -> None:
 
 def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) -> None:
     """A file with the name of another's output may be of an earlier run."""
-    document = json.loads(json.dumps(DIAMOND))
+    document = deepcopy(DIAMOND)
     split, *_, merge = document["workflow"]["specification"]["tasks"]
     assert (split["id"], merge["id"]) == ("split_1", "merge_4")
     split["inputFiles"] = merge["outputFiles"] = ["state"]
@@ -187,7 +160,7 @@ def test_tasks_with_several_cores_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In both versions; here every task uses one."""
-    new, before = json.loads(json.dumps(DIAMOND)), old()
+    new, before = deepcopy(DIAMOND), deepcopy(OLD)
     words = "diamond: 1 of 4 tasks used several cores, work_2 first; here, every task uses one"
     for document, rows, field in (
         (new, new["workflow"]["execution"]["tasks"], "coreCount"),
@@ -202,7 +175,7 @@ def test_tasks_with_several_cores_are_named(
 
 def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
     """A second is one on a device of 2500 MIPS."""
-    document = json.loads(json.dumps(DIAMOND))
+    document = deepcopy(DIAMOND)
     del document["workflow"]["execution"]["machines"]
     graph = read(tmp_path, document)
     assert isinstance(graph, StreamGraph)
@@ -220,7 +193,7 @@ def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) -> None:
-    document = json.loads(json.dumps(DIAMOND))
+    document = deepcopy(DIAMOND)
     spoil(document["workflow"])
     with pytest.raises(StreamplaceError, match=f"instance.json: .*{complaint}"):
         read(tmp_path, document)
@@ -249,7 +222,7 @@ def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> N
 def test_tasks_that_nothing_joins_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    document = json.loads(json.dumps(DIAMOND))
+    document = deepcopy(DIAMOND)
     for task in document["workflow"]["specification"]["tasks"]:
         task |= {"parents": [], "children": [], "inputFiles": []}
     assert not list(read(tmp_path, document).graph.streams)
