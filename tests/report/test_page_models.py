@@ -13,7 +13,7 @@ from functools import reduce
 from operator import getitem
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -33,11 +33,9 @@ PAGE = Path(streamplace.report.__file__).parent
 needs_node = pytest.mark.skipif(which("node") is None, reason="needs Node")
 
 
-def vectors(count: int) -> Iterator[ProblemPart]:
+def parts(pairs: Iterable[tuple[Problem, list[Shown]]]) -> list[ProblemPart]:
     """Problems of reports with placements."""
-    judge = OBJECTIVES["throughput"]
-    for problem, placements in problems(count):
-        yield problem_part(problem, placements, judge)
+    return [problem_part(*pair, OBJECTIVES["throughput"]) for pair in pairs]
 
 
 def problems(count: int) -> Iterator[tuple[Problem, list[Shown]]]:
@@ -166,20 +164,15 @@ def _of(rng: np.random.Generator, *values: float) -> float:
     return float(rng.uniform(max(min(finite), 1e-3 * max(finite)), max(finite)))
 
 
-def computed(file: Path, *options: str) -> list[Any]:
-    """Answers of the models of the page for a file; by default, how they differ from Python's."""
+def computed(folder: Path, given: Iterable[ProblemPart], *options: str) -> list[Any]:
+    """Answers of the models of the page; by default, how they differ from Python's."""
+    file = folder / "problems.jsonl"
+    lines = (json.dumps(part, separators=(",", ":")) + "\n" for part in given)
+    file.write_text("".join(lines), encoding="utf-8")
     command = ["node", str(HERE / "models.mjs"), str(PAGE / "page.js"), str(file), *options]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     answer: list[Any] = json.loads(result.stdout)
     return answer
-
-
-def of_lines(folder: Path, parts: Iterable[ProblemPart]) -> Path:
-    """A file of problems, one a line."""
-    file = folder / "problems.jsonl"
-    lines = (json.dumps(part, separators=(",", ":")) + "\n" for part in parts)
-    file.write_text("".join(lines), encoding="utf-8")
-    return file
 
 
 def throughput_of(problem: Problem, places: Sequence[Shown]) -> float:
@@ -192,7 +185,7 @@ def throughput_of(problem: Problem, places: Sequence[Shown]) -> float:
 def test_the_models_of_the_page_agree_with_python_at_once_and_move_by_move(
     count: int, tmp_path: Path
 ) -> None:
-    assert computed(of_lines(tmp_path, vectors(count))) == []
+    assert computed(tmp_path, parts(problems(count))) == []
 
 
 @needs_node
@@ -210,8 +203,7 @@ def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path: Path)
         graph = problem.graph.with_operators(operators)
         same = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
         held.append((same, places))
-    parts = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in held]
-    assert computed(of_lines(tmp_path, parts)) == []
+    assert computed(tmp_path, parts(held)) == []
     shares = [throughput_of(*pair) for pair in held]
     assert 0.0 in shares
     assert any(0 < share < 1 for share in shares)
@@ -221,16 +213,14 @@ def test_constant_loads_and_limits_of_subtasks_agree_with_python(tmp_path: Path)
 @needs_node
 def test_the_sentence_names_the_subtask_that_reads_no_more(tmp_path: Path) -> None:
     """Of a source, that emits no more; and where the rate is carried, the fullest one."""
-    parts = []
+    given = []
     for rate, source, most in ((1e4, 0.0, 6e3), (1e4, 4e3, 6e3), (3e3, 0.0, 6e3), (1e4, 0.0, 0.0)):
         operators = [Operator("src", rate=rate, max_rate=source), Operator("ask", max_rate=most)]
         graph = StreamGraph.of("g", operators, [Stream("src", "ask")])
         problem = Problem(graph, Cluster.of([Device("edge")]))
-        shown = [Shown("p", problem.placement([0, 0]))]
-        parts.append(problem_part(problem, shown, OBJECTIVES["throughput"]))
-    file = of_lines(tmp_path, parts)
+        given.append((problem, [Shown("p", problem.placement([0, 0]))]))
     needs = "is the bottleneck: the full rate would need"
-    assert computed(file, "sentences") == [
+    assert computed(tmp_path, parts(given), "sentences") == [
         f"A subtask of ask (reads at most 6,000 tuples/s) {needs} 166.7 % of it.",
         f"A subtask of src (emits at most 4,000 tuples/s) {needs} 250.0 % of it.",
         "Every source runs at its full rate. The fullest resource is a subtask of ask "
@@ -248,13 +238,9 @@ def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
     cluster = Cluster.of([Device("edge", cores=8), Device("far", cores=8)], bandwidth=1e9)
     problem = Problem(StreamGraph.of("g", operators, streams), cluster)
     placements = [problem.placement(place) for place in ([0, 0, 0, 0], [0, 0, 1, 0], [1, 1, 1, 1])]
-    parts = [
-        problem_part(problem, [Shown("p", placement)], OBJECTIVES["throughput"])
-        for placement in placements
-    ]
-    file = of_lines(tmp_path, parts)
+    given = [(problem, [Shown("p", placement)]) for placement in placements]
     needs = "is the bottleneck: the full rate would need 200.0 % of it, which"
-    assert computed(file, "sentences") == [
+    assert computed(tmp_path, parts(given), "sentences") == [
         f"One core of edge {needs} each of parse, twin fills.",
         f"One core of edge {needs} parse fills alone.",
         f"One core of far {needs} each of parse, twin fills.",
@@ -264,10 +250,8 @@ def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
 @needs_node
 def test_another_rate_and_other_speeds_agree_with_python(tmp_path: Path) -> None:
     given = [pair for pair in problems(60) if not pair[0].graph.operators.fires_all.any()]
-    part = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in given]
-    file = of_lines(tmp_path, part)
     expected = [throughput_of(changed(problem, 1.7, 1.3), places) for problem, places in given]
-    assert computed(file, "1.7", "1.3") == pytest.approx(expected, rel=1e-9)
+    assert computed(tmp_path, parts(given), "1.7", "1.3") == pytest.approx(expected, rel=1e-9)
 
 
 @needs_node
@@ -293,18 +277,12 @@ def test_messages_agree_with_python_at_any_rate(rate: float, tmp_path: Path) -> 
         sent = replace(streams, operators=busy, partitioning=partitioning)
         graph = StreamGraph(problem.graph.name, busy, sent, attributes)
         given.append((Problem(graph, problem.cluster, seconds=problem.seconds), places))
-    parts = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in given]
-    file = of_lines(tmp_path, parts)
-    assert computed(file) == []
-    values = [
-        [
-            float(python_throughput(one.instance, [places[0].placement.index])[0])
-            for one in (changed(problem, rate, 1.0), as_constant(problem, rate))
-        ]
-        for problem, places in given
-    ]
-    assert computed(file, str(rate), "1") == pytest.approx([value for value, _ in values], rel=1e-9)
-    assert sum(value != pytest.approx(held, rel=1e-3) for value, held in values) > 10
+    assert computed(tmp_path, parts(given)) == []
+    values = [throughput_of(changed(problem, rate, 1.0), places) for problem, places in given]
+    assert computed(tmp_path, parts(given), str(rate), "1") == pytest.approx(values, rel=1e-9)
+    others = [throughput_of(as_constant(problem, rate), places) for problem, places in given]
+    pairs = zip(values, others, strict=True)
+    assert sum(value != pytest.approx(held, rel=1e-3) for value, held in pairs) > 10
 
 
 def as_constant(problem: Problem, rate: float) -> Problem:
@@ -334,13 +312,11 @@ def changed(problem: Problem, rate: float, speed: float) -> Problem:
     ],
 )
 def test_a_value_that_differs_is_noticed(tmp_path: Path, keys: list[Any], what: str) -> None:
-    problem: Any = next(vectors(1))
+    (problem,) = cast(list[Any], parts(problems(1)))
     *path, last = keys
     values = reduce(getitem, path, problem["placements"][1])
     values[last] -= 1e-8
-    assert computed(of_lines(tmp_path, [problem])) == [
-        f"{problem['name']}: {what} of the placement p1"
-    ]
+    assert computed(tmp_path, [problem]) == [f"{problem['name']}: {what} of the placement p1"]
 
 
 @needs_node
