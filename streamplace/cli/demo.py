@@ -151,7 +151,7 @@ def _tell(
         Report(
             (
                 f"The graph: {graph.n_operators} operators, which {graph.source_rate:g} tuples/s "
-                "enter. The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each",
+                "enter. The cluster: five devices of 2500 MIPS, with links of 1 Gbps between them",
                 Sheet(("placer", "sustains", "what it does"), tuple(rows)),
                 *map(_sentence, results, answers),
                 "",

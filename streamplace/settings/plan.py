@@ -233,7 +233,8 @@ class PlanningSettings(WhatIfs, SearchLimits, OfMeasuredGraph):
         """Offers, or the machines that there are."""
         machines = self.cluster if self.offers is None else self.offers
         if machines is None:
-            raise SettingError("a plan needs either offers or a cluster, and neither is given")
+            needed = f"{self.name('offers')} or {self.name('cluster')}"
+            raise SettingError(f"a plan needs machines; give {needed}")
         return machines
 
     def moves(self) -> MoveTerms:

@@ -32,9 +32,10 @@ def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(run: Cal
 
 
 @pytest.mark.slow
-def test_what_the_demo_suggests_works(run: Callable) -> None:
+def test_what_the_demo_suggests_works(run: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command line at its end, in a folder of another name."""
     out = run("demo", "-o", "my files").out
+    monkeypatch.chdir("my files")
     lines = [line.strip() for line in out.splitlines() if line.startswith("  streamplace ")]
     assert len(lines) == 5
     for line in lines:

@@ -128,7 +128,7 @@ def svg_words(path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rate", "5"], "needs either offers or a cluster, and neither is given"),
+        (["--rate", "5"], "a plan needs machines; give --offers or --cluster"),
         (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "name must end in .png"),
         (["--rate", "5", "--offers", "offers.toml", "-o", "out.svg"], "name a folder, or a report"),
         (["--rate", "5", "--offers", "offers.toml", "--budget", "0 s"], "the budget is 0.0 s"),
