@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.results import Row
     from streamplace.learn.history import History
     from streamplace.learn.learner import StepReport
-    from streamplace.training.answers import Answers
-    from streamplace.training.trained import Trained
+    from streamplace.training.trained import Answers, Trained
 
 
 LEGEND = (
@@ -89,7 +88,7 @@ def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]
 
 
 def _answers_document(answers: "Answers") -> dict[str, Any]:
-    from streamplace.training.answers import EVALUATIONS
+    from streamplace.training.trained import EVALUATIONS
 
     return {
         "objective": answers.objective.name,
@@ -142,7 +141,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
 def _show_answers(answers: "Answers") -> None:
     """Print a table of the model's values without search, and of other placers' values."""
     from streamplace.evaluate.comparison_report import cell, signs
-    from streamplace.training.answers import EVALUATIONS
+    from streamplace.training.trained import EVALUATIONS
 
     out, judge = console(), answers.objective
     where = "held out" if answers.held_out else "of the training, because none is held out"

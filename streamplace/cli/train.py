@@ -132,9 +132,7 @@ def _report(trained: "Trained", data: Path, as_json: bool) -> None:
     """Compare the weights with other placers; print the result and write it beside the weights."""
     from streamplace.cli._training import as_document, show
     from streamplace.progress import tracked
-    from streamplace.training.answers import answers_of
-    from streamplace.training.picture import write_picture
-    from streamplace.training.trained import PICTURE
+    from streamplace.training.trained import PICTURE, answers_of, write_picture
 
     answers = answers_of(trained, tracked)
     document = as_document(trained, answers)

@@ -6,8 +6,8 @@ proven after it.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -38,7 +38,7 @@ from streamplace.objectives.registry import named_objective
 from streamplace.progress import Ticker, progress
 from streamplace.training.request import REAL, SHIPPED, TrainRequest
 from streamplace.training.solutions import Solver, Track, untracked
-from streamplace.training.trained import PICTURE, Trained
+from streamplace.training.trained import PICTURE, Trained, write_picture
 
 if TYPE_CHECKING:
     from streamplace.learn.checkpoint import Checkpoint
@@ -71,21 +71,17 @@ def run_training(
         return run.train(run.checkpoint(files), watcher, track)
 
 
-@contextmanager
 def gradient_workers(
     request: TrainRequest, learner: Learner, make: Callable[[], Learner]
-) -> "Iterator[GradientWorkers]":
+) -> "AbstractContextManager[GradientWorkers]":
     """Compute for a learner that ``make`` built, on this machine or on Ray."""
-    from streamplace.learn.shards import thread_workers
-
     if request.on is None:
-        with thread_workers(learner, request.device) as threads:
-            yield threads
-        return
+        from streamplace.learn.shards import thread_workers
+
+        return thread_workers(learner, request.device)
     from streamplace.training.ray_workers import ray_workers
 
-    with ray_workers(request.on, learner, make) as workers:
-        yield workers
+    return ray_workers(request.on, learner, make)
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
@@ -174,7 +170,6 @@ class TrainingRun:
     ) -> Trained:
         """Find the targets, then train, and prove the optima to compare with."""
         from streamplace.learn.training_loop import FIRST, TrainingLoop, begin_from, built
-        from streamplace.training.picture import write_picture
 
         request, folder, solver = self.request, self.request.folder, Solver(self.request, track)
         targets = solver.targets(self.training) if self.model.supervised else ()

@@ -1,5 +1,6 @@
-"""The result of a training run: history, best weights, and the validation problems."""
+"""The result of a training run: its history, the answers of the model beside others, a picture."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,16 +8,39 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streamplace.display.report import Report, Sheet, percent
+from streamplace.drawing.figures import BLUE, GREY, ORANGE, finish, new_figure, save
+from streamplace.errors import StreamplaceError
+from streamplace.evaluate.records import Record, problem_hash
+from streamplace.evaluate.results import ObjectiveResults, Row
+from streamplace.learn.history import History
 from streamplace.model.arrays import Floats
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective, named_objective
+from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
+from streamplace.training.solutions import Track, untracked
 
 if TYPE_CHECKING:
-    from streamplace.learn.history import History
-
+    from matplotlib.axes import Axes
 
 PICTURE = "curve.png"
 """File of the picture of a training in its folder."""
+BEFORE, AFTER = "greedy before", "greedy after"
+NO_SEARCH = {"samples": 0, "refine": "none"}
+"""Options with which a learned placer does not search; each takes those that it has."""
+MOST_PROBLEMS = 20
+EVALUATIONS = 1000
+"""Evaluations of `auto` for a problem."""
+LEAST_RANGE = 0.1
+"""Shortest axis of the epochs; smaller differences look small."""
+LABELS = {
+    BEFORE: "the model, before",
+    AFTER: "the model, after",
+    "metis": "METIS",
+    "heft": "HEFT",
+    "auto": f"search (auto,\n{EVALUATIONS:,} evaluations)",
+}
+COLOURS = {BEFORE: "#8fbbd9", AFTER: BLUE}
 
 
 class HeldOut(NamedTuple):
@@ -57,7 +81,7 @@ class Trained:
 
     model: str
     folder: Path
-    history: "History"
+    history: History
     epochs: int
     rates: tuple[float, ...]
     optima: Floats
@@ -126,3 +150,138 @@ def _mean_share(values: Floats, optima: Floats) -> float | None:
     best = optima[proven]
     shares = np.divide(values[proven], best, out=np.ones_like(best), where=best > 0)
     return float(shares.mean())
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Results of the model and of other placers on the same problems."""
+
+    objective: Objective
+    held_out: bool  # whether the problems were held out; otherwise the model was trained on them
+    problems: int  # number of problems that were placed
+    total: int  # number of problems that were held out, or trained on
+    reference: str  # placer that the others are compared with: METIS, or HEFT for one pass
+    rows: dict[str, Row]  # row of a table by placer
+
+
+def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
+    """Place the problems that were held out, or those of the training if none were.
+
+    At most twenty problems are placed. None if no placer has the name of the model.
+    """
+    if trained.model not in PLACERS:
+        return None
+    objective = named_objective(trained.objective)
+    reference = "heft" if objective.kind == "pass" else "metis"
+    placers = {
+        **_without_search(trained),
+        reference: (PLACERS[reference], USUAL_BUDGET),
+        "auto": (PLACERS["auto"], Budget(evaluations=EVALUATIONS)),
+    }
+    chosen = trained.problems[:MOST_PROBLEMS]
+    results = ObjectiveResults(objective)
+    for problem in track(chosen, "comparing with other placers", len(chosen)):
+        results.add(_records(problem, objective, placers, trained.seed))
+    (rows,) = results.table.values()
+    return Answers(objective, trained.held_out, len(chosen), len(trained.problems), reference, rows)
+
+
+def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:
+    """The model's placer with the weights before and after training."""
+    placer = PLACERS[trained.model]
+    options = {name: value for name, value in NO_SEARCH.items() if name in placer.defaults()}
+    weights: dict[str, Path] = {BEFORE: trained.start, AFTER: trained.weights}
+    return {
+        name: (placer.with_options(**options, weights=str(path)), Budget(None))
+        for name, path in weights.items()
+        if path.is_file()
+    }
+
+
+def _records(
+    problem: Problem, objective: Objective, placers: dict[str, tuple[Placer, Budget]], seed: int
+) -> Iterator[Record]:
+    digest = problem_hash(problem)
+    for name, (placer, budget) in placers.items():
+        try:
+            result = placer.place(problem, objective, seed=seed, budget=budget)
+        except StreamplaceError:
+            yield Record(digest, "", None, name, "", None, None, 0.0, (), objective=objective.name)
+            continue
+        devices = tuple(result.placement.index.tolist())
+        row = (digest, "", None, name, "", result.value, result.bound, 1000 * result.seconds)
+        yield Record(*row, devices, objective=objective.name)
+
+
+def write_picture(
+    history: History,
+    optima: Floats,
+    objective: str,
+    title: str,
+    path: Path,
+    answers: Answers | None = None,
+) -> None:
+    """Draw the epochs, and the means of other placers on the graphs held out if they are known."""
+    if not history.epochs:
+        return
+    figure, axes = new_figure(1 if answers is None else 2, width=5.4, height=3.4)
+    _epochs(axes[-1], history, optima, objective)
+    if answers is not None:
+        _answers(axes[0], answers)
+    save(finish(figure, title), path)
+
+
+def _answers(axis: "Axes", answers: Answers) -> None:
+    """Bars of the means of all placers on the same graphs."""
+    judge = answers.objective
+    rows = {name: row.mean for name, row in answers.rows.items() if np.isfinite(row.mean)}
+    scale = 100 if judge.is_share else 1
+    bars = axis.barh(
+        [LABELS.get(name, name) for name in rows],
+        [scale * mean for mean in rows.values()],
+        height=0.62,
+        color=[COLOURS.get(name, GREY) for name in rows],
+    )
+    axis.bar_label(bars, [judge.format(mean) for mean in rows.values()], padding=4, fontsize=9)
+    axis.invert_yaxis()
+    axis.margins(x=0.2)
+    axis.locator_params("x", nbins=4)
+    if not judge.is_share:
+        axis.xaxis.set_major_formatter(lambda value, _: judge.format(value))
+    where = "held out" if answers.held_out else "of the training"
+    what = "share of the full rate carried, %" if judge.is_share else judge.quantity
+    better = "" if judge.sense == "max" else "; less is better"
+    graphs = counted(answers.problems, "graph")
+    axis.set_xlabel(f"{what}: mean of {graphs} {where}{better}", fontsize=9)
+    axis.set_title("The model by itself, beside other placers", fontsize=10, loc="left")
+
+
+def _epochs(axis: "Axes", history: History, optima: Floats, objective: str) -> None:
+    """Curves of the graphs held out and of those of the training."""
+    epochs = [epoch.epoch for epoch in history.epochs]
+    reward = [epoch.reward for epoch in history.epochs]
+    axis.plot(epochs, reward, color=ORANGE, linewidth=1.4, label="training graphs: what it tries")
+    judged = [(e.epoch, e.validation) for e in history.epochs if e.validation is not None]
+    if history.before is not None:
+        judged.insert(0, (0, history.before))
+    values = [*reward, *(value for _, value in judged)]
+    if judged:
+        label = "graphs held out: its own answer"
+        axis.plot(*zip(*judged, strict=True), color=BLUE, linewidth=1.8, label=label)
+        label = "the weights that are kept"
+        axis.plot(history.best, history.score, "o", color=BLUE, markersize=6, label=label)
+    if len(optima) and not np.isnan(optima).any():
+        optimum = float(optima.mean())
+        axis.axhline(
+            optimum, color="black", linewidth=0.9, linestyle=":", label="graphs held out: optimum"
+        )
+        values.append(optimum)
+    middle, half = (max(values) + min(values)) / 2, (max(values) - min(values)) / 2
+    half = max(1.1 * half, LEAST_RANGE / 2)
+    axis.set_ylim(middle - half, middle + half)
+    is_rate = named_objective(objective).kind == "rate"
+    axis.set_ylabel("mean share of the full rate" if is_rate else "mean reward (1 is best)")
+    axis.set_xlabel("epoch")
+    axis.set_title("Epoch by epoch", fontsize=10, loc="left")
+    axis.margins(x=0.02)
+    axis.locator_params("x", integer=True)

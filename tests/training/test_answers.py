@@ -10,9 +10,7 @@ from streamplace.learn.loading import shipped
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
-from streamplace.training import answers
-from streamplace.training.answers import answers_of
-from streamplace.training.trained import Trained
+from streamplace.training.trained import Trained, answers_of
 
 DEVICES = Cluster.uniform(3)
 
@@ -40,7 +38,7 @@ def test_of_many_problems_the_first_are_placed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = [Problem(chain(n), DEVICES) for n in range(2, 26)]
-    monkeypatch.setattr(answers, "EVALUATIONS", 2)
+    monkeypatch.setattr("streamplace.training.trained.EVALUATIONS", 2)
     result = answers_of(trained("pilot", "throughput", many, tmp_path))
     assert result is not None
     assert (result.problems, result.total) == (20, 24)
