@@ -1,7 +1,6 @@
 """Parsing of native files; errors are one line with place and remedy."""
 
 import codecs
-import json
 import tomllib
 from collections.abc import Hashable
 from functools import cache
@@ -18,6 +17,7 @@ _T = TypeVar("_T")
 
 GRAPHS = ("graph", "problem")
 """Formats that other commands write."""
+MADE = "; make a graph with: streamplace generate, or from another format: streamplace import"
 _MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
@@ -28,7 +28,7 @@ def parse_json(name: str, content: bytes, where: str) -> Any:
     try:
         return parse_as(FILES[name], content, where)
     except FormatError as error:
-        remedy = remedy_for(name, content, str(error).removeprefix(f"{where}: "))
+        remedy = _remedy_for(name, content, str(error).removeprefix(f"{where}: "))
         raise FormatError(f"{where}: {remedy}") from None
 
 
@@ -142,52 +142,24 @@ def _path(location: tuple[int | str, ...]) -> str:
     ).lstrip(".")
 
 
-def remedy_for(name: str, content: bytes, fault: str) -> str:
+def _remedy_for(name: str, content: bytes, fault: str) -> str:
     """Describe the fault of a document, in other words if the file is of another kind."""
-    kind = "graph" if name in GRAPHS else name
-    if not content.strip():
-        return "is empty, and no valid JSON" + (_made() if name in GRAPHS else "")
+    is_graph, text = name in GRAPHS, content.strip()
+    made = MADE if is_graph else ""
+    if not text:
+        return f"is empty, and no valid JSON{made}"
     try:
         document = untyped(content)
-    except ValueError:
-        return _of_invalid(kind, content, fault)
-    other = _kind_of(document)
-    if other is None or other == kind:
-        return fault
-    if kind == "graph":
+    except ValueError as error:
+        if str(error).startswith("trailing characters") and text.endswith(b"}"):
+            return "holds several JSON documents; write each on one line of a .jsonl file"
+        return fault if text.startswith((b"{", b"[")) else fault + made
+    fields = set(document) if isinstance(document, dict) else set()
+    if is_graph and "assignment" in fields:
         return (
             "is a placement, not a graph; give the graph here, and its placement, if the command "
             "reads one, after it"
         )
-    return f"is a graph, not a {kind}; give the {kind} that belongs to it"
-
-
-def _kind_of(document: Any) -> str | None:
-    """Kind of a document by its fields, graph or placement; None for others."""
-    if not isinstance(document, dict):
-        return None
-    if "assignment" in document:
-        return "placement"
-    return "graph" if {"operators", "graph"} & set(document) else None
-
-
-def _of_invalid(kind: str, content: bytes, fault: str) -> str:
-    """Describe the fault of a text that is not a JSON document."""
-    if _several(content):
-        return "holds several JSON documents; write each on one line of a .jsonl file"
-    other_format = kind == "graph" and not content.lstrip().startswith((b"{", b"["))
-    return fault + (_made() if other_format else "")
-
-
-def _several(content: bytes) -> bool:
-    """Whether one JSON object follows another."""
-    text = content.decode(errors="replace").lstrip()
-    try:
-        document, end = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and text[end:].lstrip().startswith("{")
-
-
-def _made() -> str:
-    return "; make a graph with: streamplace generate, or from another format: streamplace import"
+    if name == "placement" and "assignment" not in fields and fields & {"operators", "graph"}:
+        return "is a graph, not a placement; give the placement that belongs to it"
+    return fault
