@@ -41,7 +41,7 @@ def command(
 
     A PyTorch model (torch) is named as package.module:function instead.
     """
-    from streamplace.io.problems import write_known, write_problems
+    from streamplace.io.problems import write_problem, write_problems
     from streamplace.io.registry import FORMATS
 
     if output is None:
@@ -55,7 +55,7 @@ def command(
         first = next(graphs)
         if next(graphs, None) is not None:
             raise SettingError(f"{source} holds several graphs; write them to a .jsonl.gz file")
-        write_known(first, output)
+        write_problem(first, output)
         count = 1
     if as_json:
         print_json({"graphs": count, "output": str(output)})

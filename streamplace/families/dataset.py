@@ -31,7 +31,7 @@ from streamplace.io.files import (
 )
 from streamplace.io.lines import files_of
 from streamplace.io.parsing import checked
-from streamplace.io.problems import write_known, write_problems
+from streamplace.io.problems import write_problem, write_problems
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 
@@ -176,7 +176,7 @@ def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, pa
             "name a .jsonl or .jsonl.gz file"
         )
     for item in graphs:
-        write_known(item, path)
+        write_problem(item, path)
 
 
 def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:

@@ -33,7 +33,7 @@ from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.files import appending, is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path, shards_of_any_number
 from streamplace.io.parsing import parse_as
-from streamplace.io.problems import known_line
+from streamplace.io.problems import problem_line
 
 MOST_SHARDS = 99_999
 START = b'{"family":'
@@ -67,7 +67,7 @@ class _Maker:
         splits: Counter[str] = Counter()
         content = bytearray()
         for item in islice(graphs, end - first):
-            content += known_line(item)[1]
+            content += problem_line(item)
             attributes = graph_of(item).attributes
             if "split" in attributes:
                 splits[str(attributes["split"])] += 1

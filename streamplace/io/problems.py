@@ -80,33 +80,27 @@ def problem_beside(
     return problem_of(document, cluster if own else cluster or usual_cluster(), constraints)
 
 
-def write_problem(problem: Draft | Problem, path: str | Path) -> None:
+def write_problem(problem: Known, path: str | Path) -> None:
     """Write one problem as readable JSON."""
-    write_text(Path(path), json_text(problem_to_dict(problem)))
+    if isinstance(problem, StreamGraph):
+        write_graph(problem, path)
+    else:
+        write_text(Path(path), json_text(problem_to_dict(problem)))
 
 
 def write_problems(problems: Iterable[Known], path: str | Path) -> int:
     """Write a data set of problems or graphs, one per line, and return their number."""
-    return write_lines(map(known_line, problems), Path(path), "problem")
+    lines = (
+        (one.name if isinstance(one, StreamGraph) else one.graph.name, problem_line(one))
+        for one in problems
+    )
+    return write_lines(lines, Path(path), "problem")
 
 
-def write_known(draft: Known, path: Path) -> None:
-    """Write a graph or a problem as readable JSON."""
-    if isinstance(draft, StreamGraph):
-        write_graph(draft, path)
-    else:
-        write_problem(draft, path)
-
-
-def known_line(draft: Known) -> tuple[str, bytes]:
-    """Name and line of a graph or a problem."""
-    if isinstance(draft, StreamGraph):
-        return draft.name, graph_line(draft)
-    return draft.graph.name, problem_line(draft)
-
-
-def problem_line(problem: Draft | Problem) -> bytes:
-    """One line of a data set."""
+def problem_line(problem: Known) -> bytes:
+    """One line of a data set: of a problem, or of a graph alone."""
+    if isinstance(problem, StreamGraph):
+        return graph_line(problem)
     text = json.dumps(problem_to_dict(problem), separators=(",", ":"), ensure_ascii=False)
     return encoded(text + "\n", f"problem {quoted(problem.graph.name)}")
 

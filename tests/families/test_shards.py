@@ -14,7 +14,7 @@ from streamplace.families.dataset import manifest_path, write_dataset
 from streamplace.families.registry import FAMILIES
 from streamplace.families.shards import write_shards
 from streamplace.io.graphs import read_graphs
-from streamplace.io.problems import known_line
+from streamplace.io.problems import problem_line
 
 SMALL = Branched(branches=1, depth=2, devices=2, copies=10)
 
@@ -36,7 +36,7 @@ def test_every_family_can_begin_anywhere(family: str) -> None:
     every = FAMILIES[family].generate(seed=3)
     first = [next(every, None) for _ in range(3)][-1]
     again = next(FAMILIES[family].generate(seed=3, start=2), None)
-    assert (again and known_line(again)) == (first and known_line(first))
+    assert (again and problem_line(again)) == (first and problem_line(first))
 
 
 def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> None:
