@@ -20,6 +20,8 @@ from streamplace.model.graph import StreamGraph
 
 INPUT = "input"
 """Kind of the operators that are inputs of the network."""
+CHAINS = {"chains": "Colocate an operator with its only consumer where that has no other input."}
+"""Option of readers that return `chained` graphs."""
 SOURCE, LOOSE = "torch", "torch_loose"
 """Attributes for the model's source, and for modules and tensors without computation."""
 

@@ -19,7 +19,7 @@ from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
 from streamplace.io.lines import name_of
-from streamplace.io.modules import INPUT, chained
+from streamplace.io.modules import CHAINS, INPUT, chained
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
@@ -43,15 +43,9 @@ BITS = {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8, "STRING": 64}
 """Bits of an element whose type does not have them in its name, as ``BFLOAT16`` has."""
 
 
-@reader("onnx", package="onnx")
+@reader("onnx", package="onnx", options=CHAINS)
 def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
-    """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them.
-
-    Parameters
-    ----------
-    chains
-        Colocate an operator with its only consumer where that has no other input.
-    """
+    """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
     extra("onnx")
     for file in files_of(path, ".onnx"):
         with located(spot(file)):

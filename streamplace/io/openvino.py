@@ -16,7 +16,7 @@ from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
 from streamplace.io.foreign import distinct, files_of, isolated, warn_of_some
 from streamplace.io.lines import name_of
-from streamplace.io.modules import chained
+from streamplace.io.modules import CHAINS, chained
 from streamplace.io.onnx import LARGEST_MODEL
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
@@ -78,15 +78,9 @@ class OpenVinoNode(TypedDict):
     made: list[tuple[list[int], float]]
 
 
-@reader("openvino", package="openvino")
+@reader("openvino", package="openvino", options=CHAINS)
 def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
-    """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``.
-
-    Parameters
-    ----------
-    chains
-        Colocate an operator with its only consumer where that has no other input.
-    """
+    """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
     extra("openvino")
     for file in files_of(path, ".xml") if is_folder(path) else [path]:
         with located(spot(file)):

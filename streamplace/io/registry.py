@@ -1,9 +1,7 @@
 """Registry of foreign graph formats, one reader per format."""
 
-import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +19,7 @@ class Format:
     name: str
     summary: str
     read: Reader
-    # Names of the reader's keyword arguments, each a flag, with their descriptions from its
-    # docstring.
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str]  # keyword arguments of the reader, each a flag, and their effects
     source: str = ""  # description of the source, if it is not a path
     package: str = ""  # package that the reader needs, if it is not a requirement of streamplace
 
@@ -44,26 +40,17 @@ class Format:
 FORMATS: Registry[Format] = Registry("streamplace.io", "format")
 
 
-def reader(name: str, *, source: str = "", package: str = "") -> Callable[[Reader], Reader]:
+def reader(
+    name: str, *, options: Mapping[str, str] | None = None, source: str = "", package: str = ""
+) -> Callable[[Reader], Reader]:
     """Register a reader; the first line of its docstring describes the format."""
 
     def register(read: Reader) -> Reader:
         summary = (read.__doc__ or "").strip().splitlines()[0]
-        FORMATS.add(name, Format(name, summary, read, _options(read), source, package))
+        FORMATS.add(name, Format(name, summary, read, options or {}, source, package))
         return read
 
     return register
-
-
-def _options(read: Reader) -> dict[str, str]:
-    """Keyword arguments of a reader, with their descriptions from its docstring."""
-    lines = inspect.getdoc(read) or ""
-    options = {}
-    for parameter in inspect.signature(read).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            block = re.search(rf"^{parameter.name}\n((?: +.*\n?)+)", lines, re.MULTILINE)
-            options[parameter.name] = "" if block is None else " ".join(block[1].split())
-    return options
 
 
 def reader_options() -> dict[str, str]:

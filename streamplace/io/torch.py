@@ -240,17 +240,16 @@ def _where_to_run(source: str, error: Exception) -> str:
     return f"; run the command in the folder that holds {shown(own.split('.')[0])}"
 
 
-@reader("torch", source="package.module:function")
+@reader(
+    "torch",
+    source="package.module:function",
+    options={
+        "measure": "Measure the seconds that operators take on this CPU.",
+        "blocks": "Colocate operators that a device map cannot separate.",
+    },
+)
 def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> Iterator[Known]:
-    """PyTorch models: ``package.module:function``, which returns a module and example inputs.
-
-    Parameters
-    ----------
-    measure
-        Measure the seconds that operators take on this CPU.
-    blocks
-        Colocate operators that a device map cannot separate.
-    """
+    """PyTorch models: ``package.module:function``, which returns a module and example inputs."""
     network = exported(str(source))
     with errors_of_model(network.source), located(shown(network.source)):
         if measure:
