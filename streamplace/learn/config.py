@@ -89,6 +89,13 @@ class MemoryConfig(ConstructiveConfig):
     near: float = Field(default=0.0, ge=0, le=1)
 
 
+class OptionTables(Config):
+    """Tables of a TOML file of options."""
+
+    training: dict[str, Any] = Field(default_factory=dict)
+    model: dict[str, Any] = Field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     """Options of a model and of its training that go well together."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
-from streamplace.learn.config import DEFAULT_PRESET, C, Config, Preset, validated
+from streamplace.learn.config import DEFAULT_PRESET, C, Config, OptionTables, Preset, validated
 from streamplace.learn.learner import Learner
 from streamplace.learn.walker import Improver
 from streamplace.model.arrays import Ints
@@ -90,7 +90,6 @@ class LearnedModel:
             )
 
 
-TABLES = ("training", "model")
 ASKED_ANEW = (
     "fresh",
     "replayed",
@@ -136,26 +135,14 @@ def configured(
         kept = {name: value for name, value in start.items() if name not in ASKED_ANEW}
         options = _changed(options, kept, "the weights' config")
     if file is not None:
-        tables, where = _tables(file), spot(file)
-        options = _changed(options, tables["model"], f"{where}: [model]")
-        training = _changed(training, tables["training"], f"{where}: [training]")
+        where = spot(file)
+        tables = validated(OptionTables, read_toml(file), where)
+        options = _changed(options, tables.model, f"{where}: [model]")
+        training = _changed(training, tables.training, f"{where}: [training]")
     if epochs is not None:
         training = _changed(training, {"epochs": epochs}, "training", SettingError)
     options.check_beside(training)
     return Preset(options, training)
-
-
-def _tables(file: Path) -> dict[str, dict[str, Any]]:
-    read = read_toml(file)
-    for name, table in read.items():
-        if name not in TABLES:
-            raise FormatError(
-                f"{spot(file)}: {quoted(name)} is not a known option; options belong in the "
-                "tables [training] and [model]"
-            )
-        if not isinstance(table, dict):
-            raise FormatError(f"{spot(file)}: {name} must be a table; write [{name}] above it")
-    return {name: read.get(name, {}) for name in TABLES}
 
 
 def _changed(

@@ -155,7 +155,7 @@ def test_bad_options_end_in_one_line(
         ("[training]\nepoch = 3\n", "c.toml: [training] has no option 'epoch'; it takes epochs, "),
         ("[training]\nepochs = 'three'\n", "c.toml: [training]: epochs is 'three'; it should be"),
         ("[model]\nwidth = 3\n", "c.toml: [model] has no option 'width'; it takes bias, noise"),
-        ("[modle]\nbias = true\n", "c.toml: 'modle' is not a known option"),
+        ("[modle]\nbias = true\n", "c.toml has no option 'modle'; it takes training, model"),
     ],
 )
 def test_bad_config_files_end_in_one_line(
