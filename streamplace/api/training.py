@@ -19,8 +19,12 @@ from streamplace.settings.convert import (
     wrong,
 )
 from streamplace.settings.train import TrainSettings
-from streamplace.training.request import TrainRequest
-from streamplace.training.run import TrainingProgress, check_folder, run_training
+from streamplace.training.run import (
+    TrainingProgress,
+    TrainRequest,
+    check_folder,
+    run_training,
+)
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
-from streamplace.training.request import TrainRequest
 
 EFFORT = Budget(evaluations=30_000)
 """Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
@@ -39,13 +39,16 @@ class Solver:
     Problems are given at the rates at which they are solved.
     """
 
-    request: TrainRequest
+    objective: str
+    seed: int
+    folder: Path
+    on: str | None = None  # address of the Ray that computes
     track: Track = untracked
 
     @property
     def can_prove(self) -> bool:
         """Whether optima by the objective can be proven."""
-        return named_placer(PROVER).judges(named_objective(self.request.objective))
+        return named_placer(PROVER).judges(named_objective(self.objective))
 
     def optima(self, problems: Sequence[Problem]) -> Floats:
         """Optimal value of every problem, NaN if the proof takes too long."""
@@ -70,19 +73,17 @@ class Solver:
     def _better(self, record: Record, other: Record) -> bool:
         if record.value is None or other.value is None:
             return other.value is None
-        return named_objective(self.request.objective).better(record.value, other.value)
+        return named_objective(self.objective).better(record.value, other.value)
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
         return list(chain(*self.track(self._solved(problems, placer), title, len(problems))))
 
     def _solved(self, problems: Sequence[Problem], placer: str) -> Iterator[list[Record]]:
         """Records of one problem after the other."""
-        comparison = ComparisonRun(
-            (placer,), (), self.request.seed, EFFORT, (self.request.objective,)
-        )
+        comparison = ComparisonRun((placer,), (), self.seed, EFFORT, (self.objective,))
         with _without_script():
-            file = self.request.folder / FILE
-            yield from compare(comparison, problems, file, on=self.request.on)
+            file = self.folder / FILE
+            yield from compare(comparison, problems, file, on=self.on)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from streamplace.model import Problem
 from streamplace.model.arrays import Floats, Longs
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
-from streamplace.training.request import TrainRequest
+from streamplace.training.run import TrainRequest
 from streamplace.training.trained import Trained
 
 GRAPHS = [chain(2), chain(5), diamond(), fork_join(3)]

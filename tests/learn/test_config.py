@@ -12,7 +12,7 @@ from streamplace.learn.config import MOST_DEVICES
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS, configured
 from streamplace.model import Cluster
-from streamplace.training.request import DEVICES
+from streamplace.training.run import DEVICES
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.learn.history import Watcher
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Problem
-from streamplace.training.request import TrainRequest
-from streamplace.training.run import run_training
+from streamplace.training.run import TrainRequest, run_training
 
 ray = pytest.importorskip("ray")
 ray.cloudpickle.register_pickle_by_value(stub_model)

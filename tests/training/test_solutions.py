@@ -12,7 +12,6 @@ from streamplace.evaluate.compare import ComparisonRun
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
 from streamplace.training import solutions
-from streamplace.training.request import TrainRequest
 from streamplace.training.solutions import Solver
 
 GRAPHS = tuple(Problem(chain(n), Cluster.uniform(5)) for n in (2, 3))
@@ -47,7 +46,7 @@ def solver(
             yield [Record(*facts, value, bound, 1.0, devices)]
 
     monkeypatch.setattr(solutions, "compare", compare)
-    return Solver(TrainRequest("stub", GRAPHS, tmp_path))
+    return Solver("throughput", 0, tmp_path)
 
 
 def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solver: Solver) -> None:
