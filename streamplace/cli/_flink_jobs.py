@@ -36,7 +36,7 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     """
     from streamplace.engines.flink.layout import Layout
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.saving import Savepoint, left_behind, refuse_moved
+    from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.rest.answers import finished
     from streamplace.engines.flink.rest.client import FINISHED
@@ -44,8 +44,6 @@ def apply_(jar: Path, arguments: tuple[str, ...], asked: FlinkApplySettings, as_
     program, rest, saved = asked.program(jar, arguments), asked.client(), asked.savepoint
     assert program is not None
     flink, layout = find_flink(asked.flink_home), Layout.read(asked.placed())
-    if saved is None and (left := left_behind(rest, layout)):
-        say(f"note: the new job starts without state, but {left}")
     savepoint = None if saved is None else Savepoint(saved, asked.allow_non_restored)
     if saved is not None:
         refuse_moved(saved)
@@ -68,19 +66,26 @@ def cancel_(asked: FlinkCancelSettings, as_json: bool) -> None:
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
-    from streamplace.engines.flink.move.saving import saved_by, stop
+    from streamplace.engines.flink.move.saving import checkpoint_totals, stop
     from streamplace.engines.flink.rest.answers import finished
-    from streamplace.engines.flink.rest.client import FINISHED, only_job
+    from streamplace.engines.flink.rest.client import ENDED, FINISHED, only_job
 
     rest, path = asked.client(), None
     ended = only_job(rest, asked.job)
-    if rest.jobs().get(ended) == FINISHED:
+    if (state := rest.jobs().get(ended)) == FINISHED:
         raise SettingError(f"{finished(ended)}; there is nothing to cancel")
     if asked.savepoint is not None:
         with waiting("saving"):
             path = stop(rest, ended, asked.savepoint)
-    elif not asked.drop_state and (saved := saved_by(rest, ended)):
-        raise SettingError(f"{saved}; to cancel it without saving, give --drop-state")
+    elif (
+        not asked.drop_state
+        and state not in ENDED
+        and (number := checkpoint_totals(rest, ended).completed)
+    ):
+        raise SettingError(
+            f"job {ended} has completed {number} checkpoints; to keep its state, give --savepoint "
+            "FOLDER, and to cancel it without saving, --drop-state"
+        )
     else:
         rest.cancel(ended)
     print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)

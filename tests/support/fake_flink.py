@@ -267,7 +267,6 @@ def healthy(*devices: str) -> dict[str, Any]:
         "GET /taskmanagers": {"taskmanagers": managers},
         **{f"GET /taskmanagers/{device}": {"allocatedSlots": []} for device in devices},
         "GET /jobs": jobs({}),
-        "GET /jobs/overview": {"jobs": []},
         "POST /jars/upload": {"filename": "/tmp/web/jar-1"},
         "POST /jars/jar-1/run": {"jobid": "new"},
         "DELETE /jars/jar-1": {},

@@ -15,7 +15,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.graph import measured_graph
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.move.saving import Savepoint, left_behind, stop
+from streamplace.engines.flink.move.saving import Savepoint, last_kept, stop
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import SpreadLimits, pinning
 from streamplace.engines.flink.pin.verify import verify
@@ -76,9 +76,7 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
     assert free_memory(rest) == before | {"dev-2": 0}
 
     savepoint = stop(rest, job, tmp_path.as_uri())
-    left = left_behind(rest, vectors)
-    assert left is not None
-    assert left.last == savepoint
+    assert last_kept(rest, job) == savepoint
     elsewhere = placed("dev-0", "dev-3")
     job = start(elsewhere, *names, savepoint=savepoint)
     assert verify(rest, job, Layout(elsewhere)).fine

@@ -1,44 +1,34 @@
 """State that jobs have saved, with a cluster that answers what it is told to."""
 
-import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import settings_file
-from fake_flink import DELETED, KEPT, FakeFlink, InTurn, failure, healthy, job
+from fake_flink import DELETED, KEPT, FakeFlink, InTurn, failure, healthy, job, jobs
 
-from streamplace.engines.flink.move.saving import left_behind, saved_by
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.move.saving import last_kept
 
 SAVED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
+NOTHING = {"counts": {"completed": 0}, "latest": {}}
 IN_MEMORY = {
     "counts": {"completed": 3},
     "latest": {"completed": {"external_path": "<checkpoint-not-externally-addressable>"}},
 }
 
 
-def jobs(**states: str) -> dict[str, Any]:
-    """Answers of a cluster with these jobs of one operator, map, the oldest first."""
-    rows = [
-        {"jid": name, "id": name, "status": state, "state": state}
-        | {"start-time": i, "end-time": -1, "duration": 1}
-        for i, (name, state) in enumerate(states.items())
-    ]
-    listed = {"jobs": rows}
+def cluster(state: str) -> dict[str, Any]:
+    """Answers of a cluster whose job "old" is in a state."""
     return {
         **healthy("dev-0"),
-        "GET /jobs": listed,
-        "GET /jobs/overview": listed,
-        **{f"GET /jobs/{name}": job(name, state, {"map": state}) for name, state in states.items()},
+        "GET /jobs": jobs({"old": state}),
+        "GET /jobs/old": job("old", state, {"map": state}),
     }
 
 
 @pytest.fixture
 def flink() -> Iterator[FakeFlink]:
     """A cluster on which a job runs that has completed three checkpoints."""
-    answers = jobs(old="RUNNING") | {
+    answers = cluster("RUNNING") | {
         "GET /jobs/old/checkpoints": SAVED,
         "GET /jobs/old/checkpoints/config": KEPT,
     }
@@ -46,50 +36,22 @@ def flink() -> Iterator[FakeFlink]:
         yield answering
 
 
-def test_a_job_without_checkpoints_has_saved_nothing(flink: FakeFlink) -> None:
-    """Flink answers 404, or counts none."""
-    del flink.answers["GET /jobs/old/checkpoints"]
-    assert saved_by(Rest(flink.url), "old") is None
-    flink.answers["GET /jobs/old/checkpoints"] = {"counts": {"completed": 0}, "latest": {}}
-    assert saved_by(Rest(flink.url), "old") is None
-
-
-def test_the_job_that_is_replaced_is_known_by_its_operators(flink: FakeFlink) -> None:
-    """Those of the placement; another job on the cluster is none of its business."""
-    left = left_behind(Rest(flink.url), ["map", "sink"])
-    assert left is not None
-    assert (left.job, left.checkpoints, left.last) == ("old", 3, "s3://b/chk-3")
-    assert left_behind(Rest(flink.url), ["count", "sink"]) is None
-
-
-def test_only_the_youngest_job_counts() -> None:
-    """What it replaced has been taken over, or given up."""
-    answers = jobs(older="CANCELED", old="CANCELED") | {"GET /jobs/older/checkpoints": SAVED}
-    assert left_behind(FakeFlink(answers).rest, ["map"]) is None
-
-
 @pytest.mark.parametrize(
-    ("state", "saved", "policy", "told"),
+    ("state", "saved", "policy", "last"),
     [
-        (
-            "RUNNING",
-            SAVED,
-            KEPT,
-            "stop it by 'streamplace flink cancel --job old --savepoint FOLDER'",
-        ),
-        ("CANCELED", SAVED, KEPT, "--savepoint s3://b/chk-3"),
-        ("CANCELED", SAVED, DELETED, "its state is gone"),
-        ("CANCELED", IN_MEMORY, KEPT, "its state is gone"),
+        ("RUNNING", SAVED, KEPT, "s3://b/chk-3"),
+        ("CANCELED", SAVED, KEPT, "s3://b/chk-3"),
+        ("CANCELED", SAVED, DELETED, None),
+        ("CANCELED", IN_MEMORY, KEPT, None),
+        ("CANCELED", NOTHING, KEPT, None),
+        ("CANCELED", failure("no checkpointing", status=404), KEPT, None),
     ],
 )
-def test_what_can_be_done_about_it_is_told(
-    state: str, saved: dict[str, Any], policy: dict[str, Any], told: str
+def test_the_last_checkpoint_counts_if_it_is_in_a_file_and_outlives_its_job(
+    state: str, saved: Any, policy: dict[str, Any], last: str | None
 ) -> None:
     answers = {"GET /jobs/old/checkpoints": saved, "GET /jobs/old/checkpoints/config": policy}
-    flink = FakeFlink(jobs(old=state) | answers)
-    left = left_behind(flink.rest, ["map"])
-    assert told in str(left)
-    assert "3 checkpoints" in str(left)
+    assert last_kept(FakeFlink(cluster(state) | answers).rest, "old") == last
 
 
 @pytest.mark.parametrize(
@@ -102,7 +64,7 @@ def test_what_can_be_done_about_it_is_told(
 def test_cancel_drops_no_state_in_silence_and_ends_nothing_that_has_finished(
     refusal: Callable, flink: FakeFlink, state: str, told: tuple[str, str]
 ) -> None:
-    flink.answers |= jobs(old=state)
+    flink.answers |= cluster(state)
     refused = refusal("flink", "cancel", "--rest", flink.url, "--job", "old")
     assert all(words in refused for words in told)
     assert flink.requests("PATCH") == flink.requests("POST") == []
@@ -140,19 +102,3 @@ def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: FakeFlink) -> 
     assert answer.status == 2
     assert "job old cannot be saved: java.io.IOException: no such folder" in answer.err
     assert flink.requests("PATCH") == []
-
-
-def test_apply_says_that_state_is_left_behind(
-    run: Callable, flink: FakeFlink, tmp_path: Path
-) -> None:
-    """Before anything is sent; here the job's jar has no main class, so nothing is."""
-    zipfile.ZipFile(tmp_path / "job.jar", "w").close()
-    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
-    apply = ("flink", "apply", "job.jar", "--rest", flink.url, "--placement", "p.json")
-    home = settings_file(tmp_path, flink_home=".")
-    answer = run(*apply, *home)
-    assert answer.err.startswith("note: the new job starts without state, but job old ('old', RUN")
-    answer = run(*apply, *home, "--savepoint", "file:/s/savepoint-1")
-    assert "note" not in answer.err

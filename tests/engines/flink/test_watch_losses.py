@@ -92,7 +92,7 @@ class LosingFlink(FakeFlink):
         kind = "start" if document and "jobId" in document else path.rpartition("/")[2]
         if kind == "start":
             answer = self._started(document, self._ways[path.split("/")[2]])
-        elif path.startswith("/jobs/") and path != "/jobs/overview":
+        elif path.startswith("/jobs/"):
             answer = self._of_job(method, *path.split("/")[2:], document=document)
         elif path == "/jobs":
             answer = jobs(self.states)

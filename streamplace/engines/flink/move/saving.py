@@ -8,7 +8,7 @@ is not started again.
 import logging
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -33,7 +33,6 @@ from streamplace.engines.flink.rest.client import (
     chosen_id,
     turns,
 )
-from streamplace.engines.flink.rest.plan import job_operators
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import quoted, shown
 
@@ -64,32 +63,6 @@ class Savepoint:
     path: str  # path of a savepoint, or of a retained checkpoint
     # Whether state that belongs to no operator of the job may be dropped.
     allow_non_restored: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """Checkpoints and savepoints of a job."""
-
-    job: str
-    name: str
-    state: str
-    checkpoints: int  # number of completed checkpoints and savepoints
-    last: str | None  # path of the last state that outlives the job; None if there is none
-
-    def __str__(self) -> str:
-        if self.state not in ENDED:
-            remedy = (
-                f"to keep its state, stop it by 'streamplace flink cancel --job {self.job} "
-                "--savepoint FOLDER'"
-            )
-        elif self.last is None:
-            remedy = "none of them outlives it in a file, so that its state is gone"
-        else:
-            remedy = f"give the last, if Flink kept it, by --savepoint {shown(self.last, LONGEST)}"
-        return (
-            f"job {self.job} ({quoted(self.name)}, {self.state}) has completed "
-            f"{self.checkpoints} checkpoints; {remedy}"
-        )
 
 
 class CheckpointTotals(NamedTuple):
@@ -201,48 +174,42 @@ def _latest(answer: Any) -> Mapping[str, CheckpointAnswer]:
 
 def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
     """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
-    counts = _checkpoints_of(rest, job).get("counts") or {}
+    return _totals(_checkpoints_of(rest, job))
+
+
+def _totals(answer: Any) -> CheckpointTotals:
+    counts = answer.get("counts") or {}
     return CheckpointTotals(counts.get("completed", 0), counts.get("failed", 0))
 
 
-def saved_by(rest: Rest, job: str) -> Saved | None:
-    """Checkpoints and savepoints of a job; None if it has none."""
-    document, answer = rest.job(job), _checkpoints_of(rest, job)
-    completed = (answer.get("counts") or {}).get("completed", 0)
-    if not completed:
-        return None
-    name, state = document["name"], document["state"]
-    return Saved(job, name, state, completed, _kept(rest, job, state, _latest(answer)))
-
-
-def _kept(rest: Rest, job: str, state: str, rows: Mapping[str, CheckpointAnswer]) -> str | None:
-    """Path of the last state that outlives a job.
+def _saved(rest: Rest, job: str) -> tuple[int, str | None]:
+    """Number of completed checkpoints of a job, and path of its last state that outlives it.
 
     Flink also reports savepoints that were removed since, so the last checkpoint is preferred to a
     savepoint with which the job was not stopped.
     """
+    state, answer = rest.job(job)["state"], _checkpoints_of(rest, job)
+    completed, rows = _totals(answer).completed, _latest(answer)
     savepoint, checkpoint = rows.get("savepoint", {}), rows.get("completed", {})
     last, other = path_of(savepoint), path_of(checkpoint)
     is_later = other is None or savepoint.get("id", 0) >= checkpoint.get("id", 0)
     if last is not None and is_later and savepoint.get("checkpoint_type", STOPPING) == STOPPING:
-        return last
+        return completed, last
     if other is not None and outlives(rest, job, is_failure=state == "FAILED"):
-        return other
-    return last if is_later else None
+        return completed, other
+    return completed, last if is_later else None
 
 
 def resumable(rest: Rest, job: str) -> str | None:
     """Path from which a job can continue when it has ended; its initial one if it saved nothing."""
-    if (saved := saved_by(rest, job)) is not None:
-        return saved.last
-    return restored_path(rest, job)
+    completed, last = _saved(rest, job)
+    return last if completed else restored_path(rest, job)
 
 
 def last_kept(rest: Rest, job: str) -> str | None:
     """Path of the last state of a job that outlives it; None if there is none, or no such job."""
     with suppress(Refusal):
-        if (saved := saved_by(rest, job)) is not None:
-            return saved.last
+        return _saved(rest, job)[1]
     return None
 
 
@@ -276,19 +243,6 @@ def path_of(row: CheckpointAnswer) -> str | None:
     """Path of a checkpoint, if it is in a file."""
     path = row.get("external_path")
     return path if path and not path.startswith("<") else None
-
-
-def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
-    """Checkpoints and savepoints of the latest job with these operators, running or not."""
-    expected = set(operators)
-    jobs = rest.get("/jobs/overview")["jobs"]
-    for row in sorted(jobs, key=lambda row: row["start-time"], reverse=True):
-        with suppress(FlinkError):  # Flink forgets jobs that ended long ago
-            tasks = job_operators(rest.job(row["jid"]))
-            names = {name for task in tasks for name in task.names}
-            if names and names <= expected:
-                return saved_by(rest, row["jid"])
-    return None
 
 
 def refuse_ended(rest: Rest, job: str) -> None:

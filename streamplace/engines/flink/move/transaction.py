@@ -24,12 +24,12 @@ from streamplace.engines.flink.move.saving import (
     EndedByOthers,
     Savepoint,
     begin_stop,
+    checkpoint_totals,
     last_kept,
     moved_by_others,
     refuse_copy,
     refuse_ended,
     resumable,
-    saved_by,
     state_clause,
     stop_status,
     stopped_at,
@@ -548,7 +548,7 @@ class Transaction:
         if self.rest.state(job) == FINISHED:
             return stopped_with(self.rest, job) or ""
         checkpoint = last_kept(self.rest, job)
-        if checkpoint is not None or saved_by(self.rest, job) is not None:
+        if checkpoint is not None or checkpoint_totals(self.rest, job).completed:
             self.tell(f"note: job {job} continues from {checkpoint or path}; {TWICE}")
         return checkpoint or path
 

@@ -71,9 +71,6 @@ class TaskManager(TypedDict):
     memoryConfiguration: Memory
 
 
-JobSummary = TypedDict("JobSummary", {"jid": str, "start-time": Moment})
-
-
 class JobVertex(TypedDict):
     """Task of a job; the parallelism of a task of a batch job is -1 until Flink has chosen it."""
 
@@ -259,7 +256,6 @@ ANSWERS: dict[str, Any] = {
     ),
     "/taskmanagers/*/metrics": List[Metric],
     "/jobs": _fields(jobs=_rows(id=str, status=str)),
-    "/jobs/overview": _fields(jobs=List[JobSummary]),
     "/jobs/*": Job,
     "/jobs/*/plan": _fields(plan=PlanNodes),
     "/jobs/*/exceptions": _fields(
