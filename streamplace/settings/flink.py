@@ -43,7 +43,7 @@ from streamplace.settings.plan import Offered
 if TYPE_CHECKING:
     from streamplace.engines.flink.advise.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.move.settings import MoveSettings
+    from streamplace.engines.flink.move.settling import MoveSettings
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.deciding import Guards, RateJudge
@@ -244,7 +244,7 @@ class OfMoves(OfProgram, OfMachines):
 
     def moves(self) -> "MoveSettings":
         """How the job is moved."""
-        from streamplace.engines.flink.move.settings import MoveSettings
+        from streamplace.engines.flink.move.settling import MoveSettings
 
         return MoveSettings(self.savepoints, seconds=self.timeout, native=self.native)
 

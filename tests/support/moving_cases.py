@@ -14,7 +14,7 @@ from fake_flink import FakeFlink, InTurn, failure, healthy, job, jobs
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import Journal, MoveClaim, forget, unfinished
-from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.program.program import Program

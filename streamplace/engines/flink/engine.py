@@ -24,7 +24,7 @@ from streamplace.engines.flink.measure.profile import JobProfile, rate_seconds, 
 from streamplace.engines.flink.measure.sources import asked_rate
 from streamplace.engines.flink.move.move import FlinkMove, Tell
 from streamplace.engines.flink.move.saving import Savepoint, refuse_moved
-from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import Verification, verify

@@ -24,7 +24,7 @@ from streamplace.engines.flink.measure.cluster import Measurement
 from streamplace.engines.flink.measure.sources import SourceFlow
 from streamplace.engines.flink.move.interruption import Interruption, Interruptions
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import FlinkMoved, Undecided
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.ledger import user_runs

@@ -33,8 +33,7 @@ from streamplace.engines.flink.move.saving import (
     refuse_copy,
     refuse_ended,
 )
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import settle
+from streamplace.engines.flink.move.settling import MoveSettings, settle
 from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import own_name, uploaded
 from streamplace.engines.flink.rest import client

@@ -14,7 +14,7 @@ from streamplace.engines.flink import FlinkEngine
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program

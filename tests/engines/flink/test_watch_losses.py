@@ -19,7 +19,7 @@ from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.journal import unfinished
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.pin import verify as verifying
 from streamplace.engines.flink.pin.verify import Verification
 from streamplace.engines.flink.program.jars import SPENT

@@ -28,7 +28,7 @@ from streamplace.engines.flink.move.journal import (
     unfinished,
 )
 from streamplace.engines.flink.move.saving import UNDER_WAY, resumable, stop_status
-from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import MoveSettings
 from streamplace.engines.flink.move.transaction import (
     FlinkMoved,
     Transaction,

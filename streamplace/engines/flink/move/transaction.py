@@ -35,8 +35,7 @@ from streamplace.engines.flink.move.saving import (
     stopped_at,
     stopped_with,
 )
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import settle
+from streamplace.engines.flink.move.settling import MoveSettings, settle
 from streamplace.engines.flink.pin.apply import StillStarting, refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import check_placed
 from streamplace.engines.flink.program.program import Program
