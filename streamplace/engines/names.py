@@ -7,7 +7,7 @@ from hashlib import sha256
 from streamplace.errors import ProblemError
 from streamplace.model.messages import quoted
 
-LONGEST = 40
+LONGEST_SLUG = 40
 PREFIX = "dev-"
 
 
@@ -17,7 +17,7 @@ def slug(name: str) -> str:
     >>> slug("d0"), slug("rack-1"), slug("Rack 1"), slug("größe")
     ('d0', 'rack-1', 'rack-1-65bceb', 'gr-e-d353a2')
     """
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_SLUG].strip("-")
     return plain if plain == name else "-".join(filter(None, [plain, checksum(name)]))
 
 
@@ -27,7 +27,7 @@ def identifier(name: str) -> str:
     >>> identifier("join"), identifier("join#2"), identifier("2nd map")
     ('join', 'join_2_967236', '_2nd_map_63045c')
     """
-    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST].strip("_")
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST_SLUG].strip("_")
     plain = f"_{plain}" if plain[:1].isdigit() or not plain else plain
     return plain if plain == name else f"{plain}_{checksum(name)}"
 

@@ -16,19 +16,10 @@ APART = "streamplace"
 """Name of the groups that separate PEs and their hosts."""
 
 
-def host_tag(resource: str) -> str:
-    """Return the tag of a device's host; tags consist of letters, digits and underscores.
-
-    >>> host_tag("dev-d0")
-    'dev_d0'
-    """
-    return resource.replace("-", "_")
-
-
 def host_tags(deployment: Deployment) -> dict[Element, list[str]]:
-    """Tags that the host of each PE must have: its own, and those that its operators require."""
-    own = deployment.resources
-    return {e: [host_tag(own[e.device]), *map(identifier, e.tags)] for e in deployment.elements}
+    """Tags of the host of each PE, as identifiers: its own, and those that operators require."""
+    own = {device: name.replace("-", "_") for device, name in deployment.resources.items()}
+    return {e: [own[e.device], *map(identifier, e.tags)] for e in deployment.elements}
 
 
 def tagging(deployment: Deployment) -> Iterator[str]:

@@ -88,7 +88,7 @@ class MoveCase:
         monkeypatch.setattr(transaction, "submit", self._submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
         monkeypatch.setattr(transaction, "check_placed", lambda *_: True)
-        monkeypatch.setattr(transaction, "STEADY_SECONDS", 0.2)
+        monkeypatch.setattr(transaction, "EFFECT_SECONDS", 0.2)
 
     def _submit(
         self,

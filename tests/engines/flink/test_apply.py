@@ -154,7 +154,7 @@ def test_a_submission_without_an_answer_is_looked_up_and_told_with_the_id(
     call: Apply, monkeypatch: pytest.MonkeyPatch, ran: Any, document: Any, told: str
 ) -> None:
     """It is not repeated: the job might run twice."""
-    monkeypatch.setattr(submission, "LOOK_UP_SECONDS", 0.0)
+    monkeypatch.setattr(submission, "EFFECT_SECONDS", 0.0)
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": ran, "GET /jobs/new": document}
     flink = call(answers, refused=NoAnswer if told else None, match=told)
     assert flink.requests("POST").count("/jars/jar-1/run") == 1
@@ -167,7 +167,7 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
 
     One that another command is submitting appears a moment after its id is refused.
     """
-    monkeypatch.setattr(submission, "SUBMISSION_SECONDS", 0.0)
+    monkeypatch.setattr(submission, "RETRY_SECONDS", 0.0)
     saved = Savepoint("s3://b/sp-1")
     refused = failure("a.B: no\nCaused by: c.DuplicateJobSubmissionException: submitted already.")
     runs = job("next", "RUNNING", {"map": "RUNNING"})
@@ -177,7 +177,7 @@ def test_a_savepoint_may_be_used_again_long_after_its_job_has_ended(
         "GET /jobs/next": runs,
     }
     assert ids(call(answers, savepoint=saved)) == ["new", "next"]
-    monkeypatch.setattr(submission, "SUBMISSION_SECONDS", 30.0)
+    monkeypatch.setattr(submission, "RETRY_SECONDS", 30.0)
     answers |= {"POST /jars/jar-1/run": refused, "GET /jobs/new": InTurn(UNKNOWN, runs)}
     told = "another command has started job new from the same savepoint"
     call(answers, refused=CopyRuns, match=told, savepoint=saved)

@@ -618,7 +618,7 @@ def test_a_move_is_finished_although_all_of_its_jobs_ended_long_ago(
 ) -> None:
     """Flink does not list them any more, and accepts none of their ids a second time."""
     spent = "c.DuplicateJobSubmissionException: Job has already been submitted."
-    monkeypatch.setattr(submission, "SUBMISSION_SECONDS", 0.0)
+    monkeypatch.setattr(submission, "RETRY_SECONDS", 0.0)
     case.flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
     case.flink.answers["POST /jars/here/run"] = failure(spent)
     moving = case.move(*[Refusal(spent, spent, 400)] * tries)

@@ -42,6 +42,7 @@ from streamplace.engines.flink.program.program import Program, remember
 from streamplace.engines.flink.program.submission import ClusterJar, chain_states
 from streamplace.engines.flink.rest.client import (
     ENDED,
+    RETRY_SECONDS,
     FlinkError,
     Refusal,
     Rest,
@@ -54,8 +55,6 @@ from streamplace.errors import SettingError
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
-SILENCE_SECONDS = 60.0
-"""Seconds for which requests are repeated while a job is moved and Flink does not answer."""
 TRIAL_SECONDS = 5.0
 """Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
@@ -240,7 +239,7 @@ class FlinkMove:
         awaits_lost, places = self.without_lost is None, (journal.after, journal.before)
         if self.without_lost is not None:
             places = self.without_lost(journal)
-        rest = self.rest.patient(SILENCE_SECONDS, self.tell)
+        rest = self.rest.patient(RETRY_SECONDS, self.tell)
 
         def way(program: Program, layout: Layout) -> Way:
             @contextmanager

@@ -48,6 +48,7 @@ from streamplace.engines.flink.program.submission import (
 )
 from streamplace.engines.flink.rest.answers import LONGEST
 from streamplace.engines.flink.rest.client import (
+    EFFECT_SECONDS,
     ENDED,
     FINISHED,
     SUSPENDED,
@@ -65,8 +66,6 @@ from streamplace.io.store import StoreError
 from streamplace.model.messages import listed, shown
 
 LOG = logging.getLogger(__package__)
-STEADY_SECONDS = 3.0
-"""A job that still runs this long after a failed stop is assumed to continue."""
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
 TWICE = "what it wrote since then may be written twice"
 
@@ -453,7 +452,7 @@ class Transaction:
         began = time.monotonic()
         for _ in turns(self.settings.seconds):
             state = self.rest.state(self.journal.job)
-            is_steady = state not in PASSING and time.monotonic() - began > STEADY_SECONDS
+            is_steady = state not in PASSING and time.monotonic() - began > EFFECT_SECONDS
             if state is None or state in ENDED or is_steady:
                 break
         LOG.debug("after its stop failed, job %s is %s", self.journal.job, state)

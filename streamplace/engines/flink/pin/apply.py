@@ -38,6 +38,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.settings import job_fault
+from streamplace.model.defaults import START_SECONDS
 from streamplace.model.messages import listed, quoted
 
 RESTORING = "INITIALIZING"
@@ -60,7 +61,7 @@ def apply(
     layout: Layout,
     *,
     savepoint: Savepoint | None = None,
-    seconds: float = 60.0,
+    seconds: float = START_SECONDS,
 ) -> str:
     """Submit a job with a placement, wait until all of it runs or has run, and return its id.
 

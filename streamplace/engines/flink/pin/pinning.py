@@ -38,7 +38,7 @@ INDEXES = 32
 MOST_LIMITS = 256
 """Maximum number of limits of all layers that a TaskManager offers (taste); one layer is always
 offered."""
-OFFER, PLENTY = 10**6, 10**12
+UNITS, PLENTY = 10**6, 10**12
 MOST_SLOTS = 999
 """Maximum number of slots of one group on one device; beyond it, ⌊A / c⌋ would allow one more."""
 EXTERNAL = "external-resources"
@@ -80,11 +80,11 @@ def offers(device: str, devices: Sequence[str], layers: int | None = None) -> di
     if not count:
         return {resource(device): PIN_UNITS}
     limits = {
-        limit_name(layer, resource(other)): OFFER if other == device else PLENTY
+        limit_name(layer, resource(other)): UNITS if other == device else PLENTY
         for layer in range(count)
         for other in devices
     }
-    return {resource(device): PIN_UNITS, **{index_name(j): OFFER for j in range(INDEXES)}, **limits}
+    return {resource(device): PIN_UNITS, **{index_name(j): UNITS for j in range(INDEXES)}, **limits}
 
 
 def future_devices(devices: Iterable[str], number: int) -> list[str]:
@@ -199,11 +199,11 @@ class SpreadLimits:
         layer = _taken(self.layers, low, "layers for uneven numbers of subtasks")
         placed = {resource(device): count for device, count in counts.items()}
         limits = {
-            limit_name(layer, pin): OFFER // placed[pin] if pin in placed else OFFER + 1
+            limit_name(layer, pin): UNITS // placed[pin] if pin in placed else UNITS + 1
             for pin in self.pins
             if placed.get(pin, 0) < most
         }
-        return {index_name(index): OFFER // most, **limits}
+        return {index_name(index): UNITS // most, **limits}
 
 
 def _taken(free: dict[str, set[int]], devices: list[str], what: str) -> int:

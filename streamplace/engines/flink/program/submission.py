@@ -17,8 +17,10 @@ from urllib.parse import quote
 from streamplace.engines.flink.program.jars import SPENT
 from streamplace.engines.flink.rest.answers import OURS
 from streamplace.engines.flink.rest.client import (
+    EFFECT_SECONDS,
     ENDED,
     JAR_SECONDS,
+    RETRY_SECONDS,
     FlinkError,
     NoAnswer,
     Refusal,
@@ -28,17 +30,11 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.transport import plain_name
 
-SUBMISSION_SECONDS = 60.0
-"""Timeout for the answer to a submission that is repeated, after which the job is looked up; and
-time within which a job appears that another command is submitting, and whose id is refused."""
-LOOK_UP_SECONDS = 3.0
-"""Time for which a job without an answer is looked up, before it is submitted again."""
 DUPLICATE = ("DuplicateJobSubmissionException", "DuplicateApplicationSubmissionException")
 """Exceptions for an id that Flink has accepted before, whether or not it still lists the job.
 
 The second one is that of Flink 2.3, in which every job belongs to an application of its id.
 """
-FAILED = "FAILED"
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 _MISSING = re.compile(r"Jar file .+ does not exist")
 
@@ -112,7 +108,7 @@ def submit(
     request: dict[str, object],
     job: str,
     await_ready: Callable[[], None],
-    seconds: float = SUBMISSION_SECONDS,
+    seconds: float = RETRY_SECONDS,
 ) -> bool:
     """Submit a job with a given id from a jar; the job exists when this returns.
 
@@ -132,14 +128,14 @@ def submit(
         except NoAnswer as error:
             deadline = deadline or time.monotonic() + rest.patience
             rest.tell(f"{error}; checking whether job {job} was started")
-            if _state_within(rest, job, LOOK_UP_SECONDS) is not None:
+            if _state_within(rest, job, EFFECT_SECONDS) is not None:
                 return True
             if time.monotonic() > deadline:
                 raise
         except Refusal as error:
             state = _state_if_refused(rest, job, error)
             # Flink lists a job whose state it cannot restore as a failed one
-            if state is None or (state == FAILED and not is_spent(error)):
+            if state is None or (state == "FAILED" and not is_spent(error)):
                 raise explained(error) from None
             return deadline is not None
 
@@ -157,7 +153,7 @@ def _state_if_refused(rest: Rest, job: str, error: FlinkError) -> str | None:
     if not is_spent(error):
         return rest.state(job)
     rest.tell(f"job {job} was submitted before; looking for it")
-    return _state_within(rest, job, SUBMISSION_SECONDS)
+    return _state_within(rest, job, RETRY_SECONDS)
 
 
 def explained(error: FlinkError) -> FlinkError:

@@ -53,6 +53,10 @@ POLL_SECONDS = 0.1
 """Pause before Flink is asked again, whether it did not answer or something is awaited."""
 AFTER_SECONDS = 10.0
 """Maximum time until Flink has released the slots of a job that has ended, and tells why."""
+RETRY_SECONDS = 60.0
+"""Time for which an unanswered request is repeated, and in which a job begins or ends (taste)."""
+EFFECT_SECONDS = 3.0
+"""Time in which a request that failed, or has no answer, shows if it had an effect (taste)."""
 JAR_SECONDS = 600.0
 """Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
@@ -295,14 +299,14 @@ class Rest:
             return not jobs.isdisjoint(self.holders(device))
         return False
 
-    def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
+    def wait(self, job: str, states: frozenset[str], seconds: float = RETRY_SECONDS) -> str:
         """Wait until a job is in one of the states, and return that state."""
         for _ in turns(seconds):
             if (state := str(self.job(job)["state"])) in states:
                 return state
         raise FlinkError(f"job {shown(job)} is still {shown(state)} after {seconds:g} s")
 
-    def wait_running(self, job: str, seconds: float = 60.0) -> None:
+    def wait_running(self, job: str, seconds: float = RETRY_SECONDS) -> None:
         """Wait until every subtask of a job runs, or has read all of its input.
 
         If the job ends meanwhile, the error quotes the reason.
