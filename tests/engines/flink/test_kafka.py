@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from command_lines import settings_file
+from flink_clusters import posted
 from kafka import WHY_SKIPPED, Broker, broker, kafka_flink, kafka_jars, kafka_jobs
 
 from streamplace.engines.flink.engine import FlinkEngine
@@ -52,13 +52,8 @@ class Shop:
 
     def submitted(self, main: str, *arguments: str, parallelism: int = 2) -> str:
         """Submit a job as others do, and return its id."""
-        uploaded = quote(self.rest.upload(self.jar), safe="")
-        request = {
-            "entryClass": main,
-            "programArgsList": [self.broker.address, *arguments],
-            "parallelism": parallelism,
-        }
-        return str(self.rest.post(f"/jars/{uploaded}/run", request)["jobid"])
+        own = (self.broker.address, *arguments)
+        return posted(self.rest, self.jar, main, *own, parallelism=parallelism)
 
     def started(self, main: str, *arguments: str, parallelism: int = 2) -> str:
         """Submit a job, and return its id when it runs."""

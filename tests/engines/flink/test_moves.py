@@ -14,9 +14,7 @@ from flink_clusters import Tally, awaited, chained, mover, submitted
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.apply import placed_upload
-from streamplace.engines.flink.pin.pinning import (
-    Pinning,
-)
+from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import is_spent, withdraw
@@ -26,7 +24,6 @@ from streamplace.engines.flink.rest.plan import layout_of
 pytestmark = pytest.mark.xdist_group("flink")
 FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
-Settings = dict[str, str]
 
 SPREAD: dict[str, list[str]] = {
     "numbers": ["dev-0"],

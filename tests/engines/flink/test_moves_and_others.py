@@ -237,15 +237,28 @@ def queues(task: str, before: float, behind: float, read: float | str) -> dict[s
     return {root: [{"id": row["id"]} for row in rows], f"{root}?agg=max,avg&get={query}": rows}
 
 
-def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
-    """300 and 700 bytes wait before the second task, which reads 50 bytes/s."""
-    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
+@pytest.mark.parametrize(
+    ("senders", "readers", "read", "seconds"),
+    [(1, 1, 50.0, 20.0), (8, 2, 50.0, 62.0), (2, 8, 50.0, 9.5), (1, 1, "NaN", 0.0)],
+)
+def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure(
+    senders: int, readers: int, read: float | str, seconds: float
+) -> None:
+    """700 bytes of each sender are divided; 300 wait at the fullest reader, which reads 50 bytes/s.
+
+    So each of 2 readers gets what 4 of 8 senders have. Flink may tell nothing.
+    """
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, read))
+    document = flink.answers[f"GET /jobs/{JOB}"]
+    rows = [
+        row | {"parallelism": number}
+        for row, number in zip(document["vertices"], (senders, readers), strict=True)
+    ]
+    flink.answers[f"GET /jobs/{JOB}"] = document | {"vertices": rows}
     flink.answers[f"GET /jobs/{JOB}/checkpoints"] = NONE
-    assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0)
-    assert expected_interruptions(flink.rest, JOB).warm.low == pytest.approx(22.0)
-    flink.answers |= queues("v1", 300, 0, "NaN")
-    assert draining_seconds(flink.rest, JOB) == 0
-    flink.answers |= {f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics": []}
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
+    assert expected_interruptions(flink.rest, JOB).warm.low == pytest.approx(2.0 + seconds)
+    flink.answers[f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics"] = []
     assert draining_seconds(flink.rest, JOB) == 0
     assert draining_seconds(FakeFlink({}).rest, JOB) == 0
 
@@ -262,24 +275,6 @@ def test_a_job_that_started_slowly_is_expected_to_start_as_slowly_again(
     moments = {"subtasks": [{"timestamps": times}]}
     flink.answers[f"GET /jobs/{JOB}/vertices/v0/subtasktimes"] = moments
     assert str(expected_interruptions(flink.rest, JOB).cold) == expected
-
-
-@pytest.mark.parametrize(("senders", "readers", "seconds"), [(8, 2, 62.0), (2, 8, 9.5)])
-def test_readers_share_what_their_senders_have_queued(
-    senders: int, readers: int, seconds: float
-) -> None:
-    """700 bytes of each are divided; 300 wait at the fullest reader, which reads 50 bytes/s.
-
-    So each of 2 readers gets what 4 of 8 senders have.
-    """
-    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
-    document = flink.answers[f"GET /jobs/{JOB}"]
-    rows = [
-        row | {"parallelism": number}
-        for row, number in zip(document["vertices"], (senders, readers), strict=True)
-    ]
-    flink.answers[f"GET /jobs/{JOB}"] = document | {"vertices": rows}
-    assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
 
 
 def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:

@@ -60,9 +60,11 @@ BROKEN = {
 
 
 @pytest.fixture(autouse=True)
-def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What else runs on this machine is none of the tests' business."""
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else runs on this machine; time passes for the sampler only while it sleeps."""
     monkeypatch.setattr(cpu, "local_task_managers", list)
+    monkeypatch.setattr(sampling, "time", Clock())
+    monkeypatch.setattr(sampling, "PAUSE_SECONDS", 1.0)
 
 
 @pytest.mark.parametrize("how", BROKEN)
@@ -135,38 +137,23 @@ PASSWORDS = [
 @pytest.mark.parametrize("address", PASSWORDS)
 @pytest.mark.parametrize("meant", ["well", "ill"])
 def test_a_password_in_an_address_is_never_shown(
-    run: Callable, placement: str, address: str, meant: str, tmp_path: Path
+    run: Callable, address: str, meant: str, tmp_path: Path
 ) -> None:
     """Not printed, not written, whether the command succeeds or fails."""
     at_once = settings_file(tmp_path, seconds=2, patience=0)
+    placement = {"assignment": dict.fromkeys(("src", "a", "b", "c"), "dev-0")}
+    (tmp_path / "placement.json").write_text(json.dumps(placement))
     with FakeFlink(ANSWERS if meant == "well" else {}).served() as flink:
         rest = address.format(port=flink.url.rpartition(":")[2])
         for command in (
             ("cluster", "-o", "cluster.toml"),
             ("profile", "--job", JOB, *at_once, "--json", "-o", "graph.json"),
-            ("verify", "--placement", placement, "--json"),
+            ("verify", "--placement", "placement.json", "--json"),
         ):
             answer = run("flink", *command, "--rest", rest)
             assert "sec" not in answer.out + answer.err
     shown = "".join(path.read_text() for path in tmp_path.iterdir())
     assert "secret" not in shown
-
-
-@pytest.fixture
-def placement(tmp_path: Path) -> str:
-    """A placement of the fake job."""
-    path = tmp_path / "placement.json"
-    path.write_text(json.dumps({"assignment": dict.fromkeys(("src", "a", "b", "c"), "dev-0")}))
-    return str(path)
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Time passes for the sampler only while it sleeps."""
-    made = Clock()
-    monkeypatch.setattr(sampling, "time", made)
-    monkeypatch.setattr(sampling, "PAUSE_SECONDS", 1.0)
-    return made
 
 
 def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path: Path) -> None:

@@ -23,10 +23,7 @@ from streamplace.engines.flink.measure.profile import VARYING_SECONDS
 from streamplace.engines.flink.measure.sources import SourceFlow, source_flow
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
-from streamplace.engines.flink.move.settling import (
-    MoveSettings,
-    settle,
-)
+from streamplace.engines.flink.move.settling import MoveSettings, settle
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest import client
 from streamplace.engines.flink.rest.client import FlinkError

@@ -6,16 +6,7 @@ from typing import Any
 
 import pytest
 from fake_flink import InTurn, failure, job, jobs
-from moving_cases import (
-    BACK,
-    NEW,
-    OLD,
-    STOP,
-    STOPPED,
-    UNDER_WAY,
-    UNKNOWN,
-    MoveCase,
-)
+from moving_cases import BACK, NEW, OLD, STOP, STOPPED, UNDER_WAY, UNKNOWN, MoveCase
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import running_settings

@@ -14,12 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.engines.flink.local.dist import LOOPBACK, TASK_MANAGER, Flink, find_java
-from streamplace.engines.flink.pin.pinning import (
-    Settings,
-    as_yaml,
-    device_settings,
-    future_devices,
-)
+from streamplace.engines.flink.pin.pinning import Settings, as_yaml, device_settings, future_devices
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.settings import memory_bytes
 from streamplace.engines.names import resource

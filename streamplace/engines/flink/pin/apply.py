@@ -9,12 +9,7 @@ from contextlib import contextmanager, suppress
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.saving import CopyRuns, Savepoint, free_id, refuse_copy
-from streamplace.engines.flink.pin.fitting import (
-    check_cluster,
-    check_upload,
-    fitted,
-    left_without,
-)
+from streamplace.engines.flink.pin.fitting import check_cluster, check_upload, fitted, left_without
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program, remember

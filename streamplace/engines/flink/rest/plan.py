@@ -7,12 +7,7 @@ from urllib.parse import quote
 import numpy as np
 
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.program.chains import (
-    FUSED,
-    TaskOperators,
-    check_names,
-    operators_of,
-)
+from streamplace.engines.flink.program.chains import FUSED, TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.model.key_groups import joined_subtasks
