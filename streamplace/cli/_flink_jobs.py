@@ -1,6 +1,7 @@
 """``streamplace flink`` on jobs: apply, cancel, verify, and jars that pin their job."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,8 +188,8 @@ def jar_(
         check_jar(one)
     entry = Program(jar, entry_class).entry
     memory = int(size_bytes(managed_memory) // 2**20)
-    managed = dict.fromkeys(layout.devices, memory)
-    with placed_jar(find_flink(flink_home), jar, libraries, answer, managed) as made:
+    answer = replace(answer, managed=dict.fromkeys(layout.devices, memory))
+    with placed_jar(find_flink(flink_home), jar, libraries, answer) as made:
         shutil.copyfile(made, output)
     say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")

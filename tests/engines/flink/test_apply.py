@@ -216,7 +216,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
 def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
     rest = FakeFlink(healthy("dev-0")).rest
     for most, taken in ((None, 100), (60, 60), (500, 100)):
-        assert fitted(rest, Layout(VECTORS), most)[1] == {"dev-0": taken}
+        assert fitted(rest, Layout(VECTORS), most).managed == {"dev-0": taken}
 
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:

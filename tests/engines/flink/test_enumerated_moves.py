@@ -105,7 +105,7 @@ class Trial:
         }
         self.job = self.start(self.request)
         tells_more(self.told)
-        with placed_jar(self.flink, self.jar, (), Pinning({}, {}, {}, {}), {}):
+        with placed_jar(self.flink, self.jar, (), Pinning({}, {}, {}, {})):
             pass  # what a process compiles, its children have
 
     def _uri(self, name: str) -> str:

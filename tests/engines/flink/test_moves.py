@@ -157,7 +157,7 @@ def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, flink: Flink, 
     """So a submission that is still under way comes to nothing; again, there is nothing to do."""
     job, program = secrets.token_hex(16), Program(jobs, "MixedJob", ("200",))
     before = rest.live_jobs()
-    with placed_upload(rest, flink, program, Pinning({}, {}, {}, {}), {}) as jar:
+    with placed_upload(rest, flink, program, Pinning({}, {}, {}, {})) as jar:
         for _ in range(2):
             withdraw(rest, lambda: jar, job)
             assert rest.state(job) in ENDED

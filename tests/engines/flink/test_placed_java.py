@@ -86,6 +86,6 @@ def test_the_pinning_classes_run_on_the_oldest_java_of_flink(flink: Flink, tmp_p
     with zipfile.ZipFile(job, "w") as made:
         made.writestr("a", "")
     answer = pinning(Layout({"in": ["dev-0"]}), SpreadLimits.untouched(["dev-0"]))
-    with placed_jar(flink, job, [], answer, {}) as jar, zipfile.ZipFile(jar) as opened:
+    with placed_jar(flink, job, [], answer) as jar, zipfile.ZipFile(jar) as opened:
         content = opened.read("Placed.class")
     assert int.from_bytes(content[6:8], "big") == 55

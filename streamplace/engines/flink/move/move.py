@@ -246,8 +246,8 @@ class FlinkMove:
             def upload() -> Iterator[ClusterJar]:
                 await_devices(rest, layout.devices, self.settings.seconds, self.tell)
                 managers = left_without(rest, *chain_of(journal.job))
-                pinning, managed = fitted(rest, layout, program.managed_mb, managers)
-                with placed_upload(rest, self.flink, program, pinning, managed) as jar:
+                pinning = fitted(rest, layout, program.managed_mb, managers)
+                with placed_upload(rest, self.flink, program, pinning) as jar:
                     yield jar
 
             return Way(program, layout, upload)

@@ -78,7 +78,7 @@ def apply(
     job = _next_id(rest, savepoint)
     check_cluster(rest, layout)
     rest.wait_released()
-    with placed_upload(rest, flink, program, *fitted(rest, layout, program.managed_mb)) as jar:
+    with placed_upload(rest, flink, program, fitted(rest, layout, program.managed_mb)) as jar:
         job = _submitted(rest, jar, program, job, savepoint)
     try:
         wait_started(rest, job, seconds, layout.devices)
@@ -152,8 +152,8 @@ def check(
     plan = None
     with suppress(FlinkError):  # it may not run any more
         plan = plan_with_loops(rest, without)
-    answer, managed = fitted(rest, layout, program.managed_mb, managers, plan)
-    with placed_upload(rest, flink, program, answer, managed) as jar:
+    answer = fitted(rest, layout, program.managed_mb, managers, plan)
+    with placed_upload(rest, flink, program, answer) as jar:
         try:
             job = str(jar.run(program.run_request(more=CHECK))["jobid"])
         except FlinkError as error:
@@ -175,13 +175,13 @@ def _settings(answer: str) -> dict[str, str]:
 
 @contextmanager
 def placed_upload(
-    rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
+    rest: Rest, flink: Flink, program: Program, answer: Pinning
 ) -> Iterator[ClusterJar]:
     """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
     program.check()
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
-    made = placed_jar(flink, program.jar, program.libraries, answer, managed, name)
+    made = placed_jar(flink, program.jar, program.libraries, answer, name)
     with made as path, uploaded(rest, path) as jar:
         yield jar
 

@@ -92,7 +92,7 @@ def placed_py(answer: Pinning) -> str:
         "PARALLELISM": answer.parallelism,
         "GROUPS": answer.groups,
         "SPREAD": answer.spread,
-        "MANAGED": {},
+        "MANAGED": answer.managed,
     }
     parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
     return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"

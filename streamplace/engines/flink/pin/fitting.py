@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, takewhile
 from typing import Any
 
@@ -79,8 +80,8 @@ def fitted(
     most_mb: int | None = None,
     managers: Managers | None = None,
     plan: JobPlan | None = None,
-) -> tuple[Pinning, dict[str, int]]:
-    """Pinning with the free resources of a cluster, and free managed memory of TaskManagers in MB.
+) -> Pinning:
+    """Pinning with the free resources and managed memory of a cluster.
 
     ``most_mb`` limits the managed memory on each TaskManager. ``managers`` are the TaskManagers as
     they will be, if that differs from their present state. Network memory is checked only with the
@@ -95,9 +96,9 @@ def fitted(
     network = {} if plan is None else _network_bytes(rest.settings(), plan, layout, answer)
     _check_slots(managers, _slots(layout, answer), network)
     managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
-    return answer, {
-        name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
-    }
+    if most_mb is not None:
+        managed = {name: min(mb, most_mb) for name, mb in managed.items()}
+    return replace(answer, managed=managed)
 
 
 def pinnable(layout: Layout, graph: StreamGraph, managers: Managers) -> Layout | None:

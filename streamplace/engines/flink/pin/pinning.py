@@ -23,7 +23,7 @@ a layer constrains only those devices.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.names import resource, resources, slug
@@ -242,6 +242,8 @@ class Pinning:
     # Group with slots on several devices → device → number of slots. The slots of any other group
     # are on the device of its name.
     spread: dict[str, dict[str, int]]
+    # TaskManager → managed memory in MB for its slots, where it is known.
+    managed: Mapping[str, int] = field(default_factory=dict)
 
 
 def pinning(layout: Layout, limits: SpreadLimits) -> Pinning:

@@ -40,7 +40,7 @@ JAVA = 11
 def placed_java(pinning: Pinning) -> dict[str, str]:
     """Sources of the classes that put a job's operators into the groups of a pinning, by file."""
     source = _java(MAIN)
-    for name, lines in _tables(pinning, {}).items():
+    for name, lines in _tables(pinning).items():
         literals = "".join(f"        {quoted_java(line)},\n" for line in lines)
         source = source.replace(f"        // {name}\n", literals)
     return {f"{MAIN}.java": source, f"{IDS}.java": _java(IDS)}
@@ -50,7 +50,7 @@ def _java(name: str) -> str:
     return files(__package__).joinpath("java", f"{name}.java").read_text("utf-8")
 
 
-def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]]:
+def _tables(pinning: Pinning) -> dict[str, list[str]]:
     """Tables of the pinning class, as lines of cells."""
     operators = (
         (name, group, str(pinning.parallelism.get(name, 0)))
@@ -60,7 +60,7 @@ def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]
         "operators": _lines(operators),
         "groups": _lines(_flat(pinning.groups)),
         "spread": _lines(_flat(pinning.spread)),
-        "managed": _lines((device, str(memory)) for device, memory in managed.items()),
+        "managed": _lines((device, str(memory)) for device, memory in pinning.managed.items()),
     }
 
 
@@ -128,18 +128,14 @@ def placed_jar(
     jar: Path,
     libraries: Sequence[Path],
     pinning: Pinning,
-    managed: Mapping[str, int],
     name: str | None = None,
 ) -> Iterator[Path]:
-    """Provide a copy of a job's jar with libraries and the pinning class, while the block runs.
-
-    ``managed`` is the managed memory of each TaskManager in MB; the copy has a ``name``.
-    """
+    """Provide a copy of a job's jar with libraries and the pinning class, while the block runs."""
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with _writing(), zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
             for name, content in _own_classes(flink).items():
                 opened.writestr(name, content)
-            for table, lines in _tables(pinning, managed).items():
+            for table, lines in _tables(pinning).items():
                 opened.writestr(f"placed/{table}", "\n".join(lines))
         yield copy
 

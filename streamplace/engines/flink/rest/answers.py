@@ -111,12 +111,11 @@ def _planned(plan: object) -> object:
 
 
 class Job(TypedDict):
-    """A job; ``duration`` is in ms, and versions before 2 omit the scheduler."""
+    """A job; versions before 2 omit the scheduler."""
 
     name: str
     state: str
     now: NotRequired[Amount]
-    duration: NotRequired[Amount]
     schedulerType: NotRequired[str | None]
     timestamps: NotRequired[dict[str, Moment]]
     vertices: Annotated[List[JobVertex], Field(max_length=MOST_VERTICES)]
