@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from command_lines import settings_file
 from flink_clusters import awaited, pipeline
 
+from streamplace.cli._process import interruptible
 from streamplace.engines.flink.layout import Layout
-from streamplace.engines.flink.local import dist, session
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.pin.apply import apply
@@ -119,68 +117,36 @@ def test_a_distribution_may_have_a_version_of_its_own(tmp_path: Path, name: str)
         flink.java_options()
 
 
-@pytest.fixture
-def handlers() -> Iterator[None]:
-    """Handlers of signals are as before afterwards."""
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {one: signal.getsignal(one) for one in signals}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-def signalled(monkeypatch: pytest.MonkeyPatch, *signals: signal.Signals) -> list[signal.Signals]:
-    """Clusters get the first signal while they run, and the others while they end.
-
-    Return those after which the cluster went on.
-    """
-    survived: list[signal.Signals] = []
-
-    def send(one: signal.Signals) -> None:
-        os.kill(os.getpid(), one)
-        survived.append(one)
-
-    @contextmanager
-    def cluster(flink: Flink, devices: Sequence[str], *, port: int | None) -> Iterator[Any]:
-        try:
-            watch = lambda *_: send(signals[0])  # noqa: E731
-            yield SimpleNamespace(url="http://here", devices=devices, watch=watch)
-        finally:
-            for one in signals[1:]:
-                send(one)
-
-    monkeypatch.setattr(session, "local_cluster", cluster)
-    monkeypatch.setattr(dist, "find_flink", lambda home: Flink(Path(), "2.3.0"))
-    return survived
-
-
-@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize(
-    ("ignored", "signals", "survived"),
+    ("ignored", "signals", "is_ended"),
     [
-        (signal.SIGINT, [signal.SIGINT], []),  # as shells start what they put in the background
-        (None, [signal.SIGHUP, signal.SIGHUP], [signal.SIGHUP]),  # by the shell and the kernel
-        (signal.SIGHUP, [signal.SIGHUP], [signal.SIGHUP]),  # by nohup
+        (signal.SIGINT, [signal.SIGINT], True),  # as shells start what they put in the background
+        (None, [signal.SIGHUP] * 2, True),  # by the shell and the kernel
+        (signal.SIGHUP, [signal.SIGHUP], False),  # by nohup
     ],
     ids=["in the background", "with its terminal", "not with its terminal"],
 )
-def test_a_cluster_ends_in_order(
-    run: Callable,
-    monkeypatch: pytest.MonkeyPatch,
-    ignored: signal.Signals | None,
-    signals: list[signal.Signals],
-    survived: list[signal.Signals],
+def test_a_signal_interrupts_a_command_once(
+    ignored: signal.Signals | None, signals: list[signal.Signals], *, is_ended: bool
 ) -> None:
-    signal.signal(signal.SIGHUP, lambda *_: pytest.fail("SIGHUP is not handled"))
-    went_on = signalled(monkeypatch, *signals)
-    if ignored is not None:
-        signal.signal(ignored, signal.SIG_IGN)
-    answer = run("flink", "local")
-    assert (answer.status, answer.out, went_on) == (0, "http://here\n", survived)
-    is_stopped = answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
-    assert is_stopped == (ignored is not signal.SIGHUP)
+    """What comes while it ends does not disturb that."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGHUP)}
+    ended = []
+    try:
+        signal.signal(signal.SIGHUP, lambda *_: pytest.fail("SIGHUP is not handled"))
+        if ignored is not None:
+            signal.signal(ignored, signal.SIG_IGN)
+        with pytest.raises(KeyboardInterrupt) if is_ended else nullcontext(), interruptible():
+            try:
+                os.kill(os.getpid(), signals[0])
+            finally:
+                for one in signals[1:]:
+                    os.kill(os.getpid(), one)
+                ended.append(True)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert ended
 
 
 @pytest.mark.slow
