@@ -227,14 +227,15 @@ def test_records_that_windows_have_dropped_are_counted(flink: FakeFlink) -> None
 
 def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:
     """Bytes in the fullest queues of a task, and bytes/s that a subtask of it reads."""
-    rows = [
-        {"id": INPUT, "max": before, "avg": 0.0},
-        {"id": OUTPUT, "max": behind, "avg": 0.0},
-        {"id": READ, "max": 1e9, "avg": read},
-    ]
     root = f"GET /jobs/{JOB}/vertices/{task}/subtasks/metrics"
-    query = ",".join((INPUT, OUTPUT, READ))
-    return {root: [{"id": row["id"]} for row in rows], f"{root}?agg=max,avg&get={query}": rows}
+    return {
+        root: [{"id": name} for name in (INPUT, OUTPUT, READ)],
+        f"{root}?agg=max&get={INPUT},{OUTPUT}": [
+            {"id": INPUT, "max": before},
+            {"id": OUTPUT, "max": behind},
+        ],
+        f"{root}?agg=avg&get={READ}": [{"id": READ, "avg": read}],
+    }
 
 
 @pytest.mark.parametrize(

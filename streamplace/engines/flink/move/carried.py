@@ -7,11 +7,10 @@ but not the settings themselves. They are derived from its answers.
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from streamplace.engines.flink.move.saving import latest, path_of, suppress_missing
 from streamplace.engines.flink.rest.answers import CheckpointSettings
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import Rest, job_path
 
 Settings = dict[str, str]
 PERIODIC_LIMIT_MS = 10**15
@@ -66,12 +65,11 @@ _STRATEGIES = {
 
 def running_settings(rest: Rest, job: str) -> Settings:
     """Settings of a running job, as far as Flink reports them."""
-    path = f"/jobs/{quote(job, safe='')}"
-    execution = rest.get(f"{path}/config")["execution-config"]
+    execution = rest.get(job_path(job, "config"))["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
     with suppress_missing():  # the job takes no checkpoints
-        checkpoints: CheckpointSettings = rest.get(f"{path}/checkpoints/config")
+        checkpoints: CheckpointSettings = rest.get(job_path(job, "checkpoints", "config"))
         settings |= _checkpointing(checkpoints)
         if checkpoints.get("checkpoint_storage") == "FileSystemCheckpointStorage":
             settings[f"{CHECKPOINTING}.dir"] = _present_folder(rest, job) or UNTOLD

@@ -14,16 +14,16 @@ measured is the better one.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.display.report import duration
 from streamplace.engines.flink.measure.sampling import sent_by
 from streamplace.engines.flink.move.saving import latest
-from streamplace.engines.flink.rest.answers import Job, Metric
-from streamplace.engines.flink.rest.client import FlinkError, Rest, turns
+from streamplace.engines.flink.rest.answers import Job
+from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, source_names
 
 LOG = logging.getLogger(__package__)
@@ -165,7 +165,7 @@ def _times(rest: Rest, job: str, document: Job) -> list[Mapping[str, float]]:
     times = list[Mapping[str, float]]()
     with suppress(FlinkError):
         for vertex in document["vertices"]:
-            rows = rest.get(f"{_path(job, vertex['id'])}/subtasktimes")["subtasks"]
+            rows = rest.get(job_path(job, "vertices", vertex["id"], "subtasktimes"))["subtasks"]
             times += [row["timestamps"] for row in rows]
     return times
 
@@ -179,10 +179,10 @@ def _sent(rest: Rest, job: str, document: Job) -> float | None:
     """Tuples that the sources of a job have sent since they began; None if Flink does not tell."""
     total = 0.0
     for vertex, name in source_names(document).items():
-        sums = _sums(rest, f"{_path(job, vertex)}/subtasks/metrics", [sent_by(name)])
+        sums = _metrics(rest, _path(job, vertex), [sent_by(name)])
         if not sums:
             return None
-        total += sums[0]
+        total += sum(sums.values())
     return total
 
 
@@ -191,23 +191,23 @@ def late_records(rest: Rest, job: str) -> float:
     late = 0.0
     with suppress(FlinkError):
         for vertex in rest.job(job)["vertices"]:
-            path = f"{_path(job, vertex['id'])}/subtasks/metrics"
-            late += sum(_sums(rest, path, [m["id"] for m in rest.get(path) if LATE in m["id"]]))
+            path = _path(job, vertex["id"])
+            names = [row["id"] for row in rest.get(path) if LATE in row["id"]]
+            late += sum(_metrics(rest, path, names).values())
     return late
 
 
 def _path(job: str, vertex: str) -> str:
-    return f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
+    return job_path(job, "vertices", vertex, "subtasks", "metrics")
 
 
-def _sums(rest: Rest, path: str, names: Sequence[str]) -> list[float]:
-    """Sums of metrics over the subtasks of a vertex, as far as Flink tells them."""
+def _metrics(rest: Rest, path: str, names: Collection[str], how: str = "sum") -> dict[str, float]:
+    """Metrics of a task by name, combined over its subtasks, as far as Flink tells numbers."""
     if not names:
-        return []
+        return {}
     query = ",".join(quote(name, safe="") for name in names)
-    rows: list[Metric] = rest.get(f"{path}?agg=sum&get={query}")
-    sums = [row.get("sum") for row in rows]
-    return [number for number in sums if isinstance(number, int | float)]
+    rows: list[dict[str, Any]] = rest.get(f"{path}?agg={how}&get={query}")
+    return {row["id"]: row[how] for row in rows if isinstance(row.get(how), int | float)}
 
 
 def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
@@ -241,12 +241,7 @@ def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float
 
 def _largest(rest: Rest, job: str, vertex: str) -> dict[str, float]:
     """Largest bytes in queues, and mean bytes/s read, of the subtasks of a task."""
-    root = f"{_path(job, vertex)}/subtasks/metrics"
-    known = {row["id"] for row in rest.get(root)}
-    offered = [name for name in (INPUT, OUTPUT, READ) if name in known]
-    if not offered:
-        return {}
-    query = ",".join(quote(name, safe="") for name in offered)
-    rows: list[Metric] = rest.get(f"{root}?agg=max,avg&get={query}")
-    found = {row["id"]: row.get("avg" if row["id"] == READ else "max", 0.0) for row in rows}
-    return {name: value for name, value in found.items() if isinstance(value, int | float)}
+    path = _path(job, vertex)
+    known = {row["id"] for row in rest.get(path)}
+    queues = [name for name in (INPUT, OUTPUT) if name in known]
+    return _metrics(rest, path, queues, "max") | _metrics(rest, path, {READ} & known, "avg")

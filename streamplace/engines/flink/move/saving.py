@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from streamplace.engines.flink.move.journal import MoveUnderWay, unfinished
 from streamplace.engines.flink.rest.answers import (
@@ -31,6 +30,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
     chain_of,
     chosen_id,
+    job_path,
     turns,
 )
 from streamplace.model.defaults import SAVEPOINT_SECONDS
@@ -111,15 +111,14 @@ def begin_stop(
     if folder is not None:
         request["targetDirectory"] = folder
     LOG.debug("job %s is asked to stop: %s", job, request)
-    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request, rest.timeout)
+    answer = rest.post(job_path(job, "stop"), request, rest.timeout)
     return str(answer["request-id"])
 
 
 def _stopping(rest: Rest, job: str, request: str) -> SavepointAnswer | None:
     """What became of a request that stops a job; None if Flink does not know it."""
     with suppress_missing():
-        path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
-        answer: SavepointAnswer = rest.get(path)
+        answer: SavepointAnswer = rest.get(job_path(job, "savepoints", request))
         return answer
     return None
 
@@ -158,7 +157,7 @@ def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SE
 def _checkpoints_of(rest: Rest, job: str) -> Any:
     """Flink's answer on the checkpoints of a job; empty if it takes none."""
     with suppress_missing():
-        return rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
+        return rest.get(job_path(job, "checkpoints"))
     return {}
 
 
@@ -233,7 +232,7 @@ def stopped_with(rest: Rest, job: str) -> str | None:
 def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
     """Whether the checkpoints of a job are retained when it is cancelled, or when it fails."""
     with suppress_missing():  # it takes none
-        retention = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")["externalization"]
+        retention = rest.get(job_path(job, "checkpoints", "config"))["externalization"]
         is_kept = is_failure or not retention["delete_on_cancellation"]
         return bool(retention["enabled"] and is_kept)
     return False

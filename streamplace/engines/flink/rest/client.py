@@ -190,7 +190,7 @@ class Rest:
             raise SettingError("the id of the job is empty; give the id of a job, as --job ID")
 
         def ask() -> Job:
-            answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
+            answer: Job = self.get(job_path(job))
             if answer["state"] == SUSPENDED:
                 raise NoAnswer(f"job {shown(job)} is suspended until a JobManager takes it over")
             for vertex in answer["vertices"]:
@@ -270,7 +270,7 @@ class Rest:
         state = str(self.job(job)["state"])
         if state not in ENDED:
             try:
-                self._ask(Request("PATCH", f"/jobs/{quote(job, safe='')}", self.timeout))
+                self._ask(Request("PATCH", job_path(job), self.timeout))
             except Refusal:
                 if self.job(job)["state"] not in ENDED:  # it did not end by itself
                     raise
@@ -325,7 +325,7 @@ class Rest:
     def failure(self, job: str) -> str:
         """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
         for _ in turns(AFTER_SECONDS):
-            answer = self.get(f"/jobs/{quote(job, safe='')}/exceptions")
+            answer = self.get(job_path(job, "exceptions"))
             if entries := answer.get("exceptionHistory", {}).get("entries"):
                 return root_cause(entries[0].get("stacktrace", ""))
             if self.job(job)["state"] not in FAILED:
@@ -438,6 +438,15 @@ def only_job(rest: Rest, given: str | None = None) -> str:
             f"no job is running{others and f' ({others})'}; start one, or name one with --job ID"
         )
     return live[0]
+
+
+def job_path(job: str, *steps: str) -> str:
+    """Path of a job, or of something below it, whatever ids hold.
+
+    >>> job_path("a/b", "vertices", "c")
+    '/jobs/a%2Fb/vertices/c'
+    """
+    return "/".join(["/jobs", *(quote(step, safe="") for step in (job, *steps))])
 
 
 def chosen_id(purpose: str) -> str:

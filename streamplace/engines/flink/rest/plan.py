@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import numpy as np
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.program.chains import FUSED, TaskOperators, check_names, operators_of
 from streamplace.engines.flink.rest.answers import Job, JobVertex, PlanNode, Subtask
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest, job_path
 from streamplace.model.key_groups import joined_subtasks
 from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
@@ -110,7 +109,7 @@ def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
 
 
 def _nodes(rest: Rest, job: str) -> list[PlanNode]:
-    nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
+    nodes: list[PlanNode] = rest.get(job_path(job, "plan"))["plan"]["nodes"]
     return nodes
 
 
@@ -178,9 +177,8 @@ def placed_subtasks(
     """
     operators = job_operators(document)
     check_names(operators)
-    root = f"/jobs/{quote(job, safe='')}/vertices"
     return [
-        (one.names, rest.get(f"{root}/{quote(row['id'], safe='')}")["subtasks"])
+        (one.names, rest.get(job_path(job, "vertices", row["id"]))["subtasks"])
         for row, one in zip(document["vertices"], operators, strict=True)
     ]
 
