@@ -9,10 +9,21 @@ from typing import Any
 
 import pytest
 from command_lines import settings_file
-from flink_clusters import Tally, awaited, chained, mover, submitted
+from flink_clusters import (
+    FAST,
+    SLOW,
+    Tally,
+    Watched,
+    awaited,
+    chained,
+    mover,
+    spread_job,
+    submitted,
+)
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.pin.apply import placed_upload
 from streamplace.engines.flink.pin.pinning import Pinning
 from streamplace.engines.flink.pin.verify import verify
@@ -165,3 +176,48 @@ def test_an_id_that_is_used_up_starts_no_job_any_more(rest: Rest, flink: Flink, 
             jar.run({"entryClass": "MixedJob", "programArgsList": ["200"], "jobId": job})
     assert is_spent(refused.value)
     assert rest.live_jobs() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("entry", "query", "chaining", "then", "backend"),
+    [
+        ("EventsJob", "", "true", "false", "rocksdb"),
+        ("TipsJob", "", "true", "true", "hashmap"),
+        ("FaresJob", "", "false", "true", "rocksdb"),
+        ("NexmarkJob", "5", "false", "false", "hashmap"),
+        ("NexmarkJob", "8", "true", "true", "hashmap"),
+    ],
+)
+def test_jobs_tell_what_they_would_have_told_unmoved(
+    entry: str,
+    query: str,
+    chaining: str,
+    then: str,
+    backend: str,
+    run: Callable,
+    rest: Rest,
+    flink: Flink,
+    jobs: Path,
+    cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    """Keyed state, windows, a join and sinks with transactions; two subtasks, no uids.
+
+    A query is first measured and placed by the command that moves it. In the end the job goes on as
+    it was first started, by Flink alone.
+    """
+    given = chained(chaining, backend)
+    before = [query] if query else []
+    alone = Watched(rest, jobs, tmp_path / f"alone-{entry}", entry, before, given)
+    told = alone.finished(alone.start(FAST))
+    assert len(told) > 20
+    job = Watched(rest, jobs, tmp_path / "moved", entry, before, given)
+    running = job.start(SLOW)
+    for step, now in enumerate((then, chaining)):
+        job.tells_more()
+        placement = spread_job(tmp_path / "p.json", rest, running, cluster.devices, step)
+        options = () if query and not step else ("--placement", placement)
+        running = job.move(run, flink.home, *options, settings=chained(now, backend))
+    job.tells_more()
+    assert job.resumed(running) == told
