@@ -36,41 +36,6 @@ Moment = Annotated[int, Field(ge=-(10**15), le=10**15)]
 """Milliseconds since 1970; 0 or -1 for what has not happened."""
 
 
-class Resources(TypedDict):
-    """Resources of a TaskManager, in total or unused; memory in MB."""
-
-    cpuCores: NotRequired[FiniteFloat]
-    taskHeapMemory: NotRequired[int]
-    managedMemory: Amount
-    networkMemory: NotRequired[Amount]
-    extendedResources: NotRequired[dict[str, FiniteFloat]]
-
-
-class Hardware(TypedDict):
-    """Machine on which a TaskManager runs."""
-
-    cpuCores: Annotated[int, Field(ge=0, le=MOST_CORES)]
-
-
-class Memory(TypedDict, total=False):
-    """Memory of a TaskManager, in bytes."""
-
-    totalProcessMemory: Amount | None
-
-
-class TaskManager(TypedDict):
-    """A TaskManager: its name, its address and its resources."""
-
-    id: str
-    path: str
-    slotsNumber: NotRequired[int]
-    freeSlots: NotRequired[int]
-    totalResource: Resources
-    freeResource: Resources
-    hardware: Hardware
-    memoryConfiguration: Memory
-
-
 class JobVertex(TypedDict):
     """Task of a job; the parallelism of a task of a batch job is -1 until Flink has chosen it."""
 
@@ -166,11 +131,6 @@ class Metric(TypedDict):
     value: NotRequired[str]
 
 
-JobExecution = TypedDict(
-    "JobExecution", {"restart-strategy": str, "object-reuse-mode": bool}, total=False
-)
-
-
 class CheckpointAnswer(TypedDict, total=False):
     """A checkpoint or savepoint, with its path; later ones of a job have larger ids."""
 
@@ -248,10 +208,29 @@ def _rows(**types: Any) -> Any:
     return lists[_fields(**types)]
 
 
+_RESOURCES = _fields(
+    cpuCores=NotRequired[FiniteFloat],
+    taskHeapMemory=NotRequired[int],
+    managedMemory=Amount,
+    networkMemory=NotRequired[Amount],
+    extendedResources=NotRequired[dict[str, FiniteFloat]],
+)
+"""Resources of a TaskManager, in total or unused, or of a slot; memory in MB."""
 ANSWERS: dict[str, Any] = {
-    "/taskmanagers": _fields(taskmanagers=List[TaskManager]),
+    "/taskmanagers": _fields(
+        taskmanagers=_rows(
+            id=str,
+            path=str,
+            slotsNumber=NotRequired[int],
+            freeSlots=NotRequired[int],
+            totalResource=_RESOURCES,
+            freeResource=_RESOURCES,
+            hardware=_fields(cpuCores=Annotated[int, Field(ge=0, le=MOST_CORES)]),
+            memoryConfiguration=_fields(totalProcessMemory=NotRequired[Amount | None]),
+        )
+    ),
     "/taskmanagers/*": _fields(
-        allocatedSlots=NotRequired[_rows(jobId=str, resource=NotRequired[Resources])]
+        allocatedSlots=NotRequired[_rows(jobId=str, resource=NotRequired[_RESOURCES])]
     ),
     "/taskmanagers/*/metrics": List[Metric],
     "/jobs": _fields(jobs=_rows(id=str, status=str)),
@@ -262,7 +241,11 @@ ANSWERS: dict[str, Any] = {
             _fields(entries=NotRequired[_rows(stacktrace=NotRequired[str])])
         ]
     ),
-    "/jobs/*/config": _fields(execution_config=JobExecution),
+    "/jobs/*/config": _fields(
+        execution_config=_fields(
+            restart_strategy=NotRequired[str], object_reuse_mode=NotRequired[bool]
+        )
+    ),
     "/jobs/*/checkpoints": _fields(
         counts=_fields(completed=Amount, failed=NotRequired[Amount]),
         latest=NotRequired[LatestCheckpoints | None],
