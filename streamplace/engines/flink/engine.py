@@ -46,10 +46,6 @@ Placed = Mapping[str, Sequence[str] | str]
 """Operator, or subtask, → device; or operator → device of each of its subtasks."""
 
 
-def _ignore(_: str) -> None:
-    """Ignore a message."""
-
-
 @dataclass(frozen=True, slots=True)
 class FlinkEngine:
     """A running Flink cluster, whose jobs can be measured, placed, verified and moved."""
@@ -63,7 +59,7 @@ class FlinkEngine:
     bandwidth: str | None = None
     moves: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
     # Function that receives messages on the steps of a move.
-    tell: Tell = _ignore
+    tell: Tell = field(default=lambda _: None)
     # TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
     # Others are measured if this machine reports them, else assumed to have ``bandwidth``.
     cards: Mapping[str, str] = field(default_factory=dict)

@@ -94,7 +94,7 @@ def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     rest.cancel(ordinary)
     apply(rest, flink, wider, Layout(everywhere))
     ordinary = rest.run_jar(jar, "GraphJob", wider.arguments)
-    rest.delete(f"/jars/{jar}")
+    rest.remove_jar(jar)
     assert uploaded(rest) == []
     deadline = time.monotonic() + 30
     while not (told := why_not_running(rest, ordinary)):

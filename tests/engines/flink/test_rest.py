@@ -297,7 +297,7 @@ def test_a_query_is_sent_again_once_if_its_connection_breaks() -> None:
         with pytest.raises(NoAnswer, match="no Flink answers at ht"):
             Rest(flink.url).jobs()
         with pytest.raises(NoAnswer):
-            Rest(flink.url).delete("/jars/x")
+            Rest(flink.url).remove_jar("x")
     assert [request for request, _ in flink.asked] == ["GET /jobs"] * 2 + ["DELETE /jars/x"]
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.display.report import duration
-from streamplace.engines.flink.measure.sampling import sent_by
+from streamplace.engines.flink.measure.sampling import SILENCE_SECONDS, sent_by
 from streamplace.engines.flink.move.saving import latest
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
@@ -31,7 +31,6 @@ INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 """Bytes in the queues before and behind a subtask."""
 READ = "numBytesInPerSecond"
-LATE = "numLateRecordsDropped"
 LAUNCH_SECONDS = 1.0
 """Time for a submission, half a second to three by its classes, and least time for the start of a
 job (measured)."""
@@ -43,8 +42,6 @@ Measured: 5 to 14 and 0.5 to 5 seconds in 17 moves of six jobs on TaskManagers o
 """
 RECOVERED = 0.9
 """Share of its rate from which a job counts as recovered."""
-FETCH_SECONDS = 11.0
-"""Time within which Flink fetches metrics anew; by default it does every ten seconds."""
 Sent = tuple[float, float]
 """Seconds since all of a job ran, and tuples that its sources have sent since they began."""
 
@@ -116,7 +113,7 @@ def sent_since(rest: Rest, job: str) -> Sent | None:
         ran, before = _ran(_times(rest, job, rest.job(job))), None
         if not ran:
             return None
-        for _ in turns(FETCH_SECONDS):
+        for _ in turns(SILENCE_SECONDS):
             document = rest.job(job)
             sent = _sent(rest, job, document)
             if sent is None:
@@ -192,7 +189,7 @@ def late_records(rest: Rest, job: str) -> float:
     with suppress(FlinkError):
         for vertex in rest.job(job)["vertices"]:
             path = _path(job, vertex["id"])
-            names = [row["id"] for row in rest.get(path) if LATE in row["id"]]
+            names = [row["id"] for row in rest.get(path) if "numLateRecordsDropped" in row["id"]]
             late += sum(_metrics(rest, path, names).values())
     return late
 

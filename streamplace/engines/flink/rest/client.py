@@ -164,10 +164,6 @@ class Rest:
         """Parsed answer to a POST request with a JSON document."""
         return self._read(Request("POST", path, seconds, json.dumps(document).encode()))
 
-    def delete(self, path: str) -> None:
-        """Send a DELETE request."""
-        self._ask(Request("DELETE", path, self.timeout))
-
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, its total and its free resources."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
@@ -257,7 +253,7 @@ class Rest:
 
     def remove_jar(self, jar: str) -> None:
         """Remove an uploaded jar."""
-        self.delete(f"/jars/{quote(jar, safe='')}")
+        self._ask(Request("DELETE", f"/jars/{quote(jar, safe='')}", self.timeout))
 
     def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
         """Run a jar's main class and return the id of the job that it submits."""
