@@ -55,8 +55,6 @@ from streamplace.errors import SettingError
 
 LOG = logging.getLogger(__package__)
 Tell = Callable[[str], None]
-TRIAL_SECONDS = 5.0
-"""Seconds for which a job is watched that is measured afterwards, for 20 s at least."""
 SAVEPOINT_FOLDERS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 """Flink's settings for the folder of savepoints; the second is the older name."""
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
@@ -114,7 +112,7 @@ class FlinkMove:
 
         So its rate is no condition, and it is watched only until it seems to run.
         """
-        settle = min(TRIAL_SECONDS, self.settings.settle)
+        settle = min(RATE_SECONDS, self.settings.settle)  # it is measured for longer afterwards
         settings = replace(self.settings, settle=settle, least_rate=0.0)
         return replace(self, settings=settings, tell=LOG.info)
 
