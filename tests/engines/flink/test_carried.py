@@ -118,11 +118,6 @@ FAILURE_RATE = (
             {"delay": "2000 ms", "attempts": "4"},
         ),
         (
-            "Restart with fixed delay (PT2S). #2147483647 restart attempts.",
-            "fixed-delay",
-            {"delay": "2000 ms", "attempts": "2147483647"},
-        ),
-        (
             FAILURE_RATE,
             "failure-rate",
             {

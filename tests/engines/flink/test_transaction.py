@@ -3,7 +3,6 @@
 In the end one copy of the job runs, or the user is told what to do, and then the journal stays.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -57,6 +56,7 @@ from streamplace.errors import FormatError
 
 PATH = "file:/s/savepoint-1"
 FORWARD, RETURN = (NEW, "there", PATH), (BACK, "here", PATH)
+RETURN_TRIGGER = return_trigger(NEW)
 GOES_BACK = "runs on its previous devices again"
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
 NOTHING = {"counts": {"completed": 0}}
@@ -138,6 +138,17 @@ def forgotten_stop(state: str, error: type[FlinkError], told: str, started: Star
     answers = known({OLD: state}) | saved(OLD, RETAINED)
     answers[STOP] = InTurn(UNDER_WAY, UNKNOWN) if state == "RUNNING" else UNKNOWN
     return resumed(answers, told, started, error=error)
+
+
+def finished_there(stopped: Any) -> Disturbance:
+    """A moved job that finishes before it is saved for its return: it has told everything."""
+    answers = saved(NEW, RETAINED) | {
+        f"GET /jobs/{NEW}": InTurn(RUNNING, RUNNING, FINISHED),
+        f"POST /jobs/{NEW}/stop": stopped,
+        f"GET /jobs/{NEW}/savepoints/{RETURN_TRIGGER}": InTurn(failure("no operation"), FAILED),
+    }
+    told = f"^no slots; job {NEW} has finished by itself$"
+    return Disturbance(answers, told, [FORWARD], failures=[NO_SLOTS])
 
 
 RESTARTING = {
@@ -289,6 +300,11 @@ DISTURBANCES = {
         {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
         r"not known; .* finish the move by: move --resume", [], error=Undecided,
     ),
+    "it finishes, so Flink refuses to stop it": finished_there(failure("not running", status=409)),
+    "it finishes, so Flink cannot save it": finished_there({"request-id": RETURN_TRIGGER}),
+    "it is interrupted while it is being stopped": Disturbance(
+        {STOP: InTurn(UNDER_WAY, interrupt, SAVED)}, "^$", [RETURN], KeyboardInterrupt
+    ),
     "it is interrupted twice": Disturbance(
         saved(OLD, STOPPED), "^$", [FORWARD, RETURN], KeyboardInterrupt,
         [KeyboardInterrupt(), KeyboardInterrupt()],
@@ -296,7 +312,7 @@ DISTURBANCES = {
     "it is interrupted while it stops for its return": Disturbance(
         {
             "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}), f"GET /jobs/{NEW}": RUNNING,
-            f"GET /jobs/{NEW}/savepoints/{return_trigger(NEW)}": InTurn(
+            f"GET /jobs/{NEW}/savepoints/{RETURN_TRIGGER}": InTurn(
                 UNDER_WAY, interrupt, UNDER_WAY
             ),
         },
@@ -377,40 +393,20 @@ def test_a_job_that_restored_its_state_for_long_is_moved_when_it_runs(
     assert (len(case.started), case.flink.requests("PATCH"), case.spent) == (1, [], [])
 
 
-def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
-    case: MoveCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Flink stops it all the same."""
-    case.flink.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
-    sleep, calls = time.sleep, []
-
-    def interrupted(seconds: float) -> None:
-        calls.append(seconds)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        sleep(seconds)
-
-    moving = case.move()
-    monkeypatch.setattr(time, "sleep", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        moving.run()
-    assert case.started == [RETURN]
-
-
 @pytest.mark.parametrize("native", [True, False])
 def test_a_job_that_goes_back_is_saved_in_the_same_format(
     case: MoveCase, monkeypatch: pytest.MonkeyPatch, native: bool
 ) -> None:
-    stop, trigger = f"POST /jobs/{NEW}/stop", return_trigger(NEW)
+    stop = f"POST /jobs/{NEW}/stop"
     path = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-2"}}
 
     def asked(before: object, after: object) -> Callable[[], object]:
         return lambda: after if stop in dict(case.flink.asked) else before
 
     case.flink.answers |= {
-        stop: {"request-id": trigger},
+        stop: {"request-id": RETURN_TRIGGER},
         f"GET /jobs/{NEW}": asked(RUNNING, FINISHED),
-        f"GET /jobs/{NEW}/savepoints/{trigger}": asked(failure("no operation"), path),
+        f"GET /jobs/{NEW}/savepoints/{RETURN_TRIGGER}": asked(failure("no operation"), path),
     }
     moving = replace(case.move(NO_SLOTS), settings=MoveSettings(native=native, settle=0.0))
     with pytest.raises(FlinkError, match=f"^no slots; the job {GOES_BACK}"):
@@ -420,23 +416,6 @@ def test_a_job_that_goes_back_is_saved_in_the_same_format(
         sent["formatType"] for request, sent in case.flink.asked if request.endswith("/stop")
     ]
     assert formats == (["NATIVE"] * 2 if native else ["CANONICAL"] * 2)
-
-
-@pytest.mark.parametrize("is_refused", [True, False])
-def test_a_moved_job_that_finishes_before_it_is_saved_for_its_return_is_not_started_again(
-    case: MoveCase, is_refused: bool
-) -> None:
-    """It has told everything; Flink refuses to stop it, or has begun to and cannot save it."""
-    trigger = return_trigger(NEW)
-    stopped = failure("not running", status=409) if is_refused else {"request-id": trigger}
-    case.flink.answers |= saved(NEW, RETAINED) | {
-        f"GET /jobs/{NEW}": InTurn(RUNNING, RUNNING, FINISHED),
-        f"POST /jobs/{NEW}/stop": stopped,
-        f"GET /jobs/{NEW}/savepoints/{trigger}": InTurn(failure("no operation"), FAILED),
-    }
-    with pytest.raises(FlinkError, match=f"^no slots; job {NEW} has finished by itself$"):
-        case.move(NO_SLOTS).run()
-    assert case.started == [FORWARD]
 
 
 def test_a_return_is_told_when_it_begins_with_what_may_be_written_twice(case: MoveCase) -> None:
