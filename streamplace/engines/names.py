@@ -9,6 +9,8 @@ from streamplace.model.messages import quoted
 
 LONGEST_SLUG = 40
 PREFIX = "dev-"
+OFFER = 1000
+"""Units, about, that a device offers of its own resource, and of those of its tags (taste)."""
 
 
 def slug(name: str) -> str:

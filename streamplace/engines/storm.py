@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.names import resource, slug, tag_resource
+from streamplace.engines.names import OFFER, resource, slug, tag_resource
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_java
 from streamplace.model.devices import Device
 
-OFFER = 1000.0
 HEAP_MB = 128
 """Storm's default for the heap of one executor."""
 SPARE = 2
@@ -85,7 +84,7 @@ def _nimbus(deployment: Deployment) -> str:
 
 def _supervisor(device: Device) -> str:
     names = [resource(device.name), *map(tag_resource, sorted(device.tags))]
-    offer = ", ".join(f'"{name}": {OFFER}' for name in names)
+    offer = ", ".join(f'"{name}": {OFFER}.0' for name in names)
     notes = [
         f"Device {listed([device.name])}.",
         "Use: add this to storm.yaml of its supervisor and restart it.",

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.names import tag_resource
+from streamplace.engines.names import OFFER, tag_resource
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, python_docstring, python_table, quoted_shell
 from streamplace.model.devices import Device
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 
-OFFER = 1000
 DEMAND = 0.001
-"""A node offers about a thousand units of its resource, and an actor requests a thousandth of one.
+"""An actor requests a thousandth of a unit of the resource of its node.
 
 A task requests whole units, so that as many tasks run on a device as it has cores.
 """

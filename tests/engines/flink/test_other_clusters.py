@@ -226,35 +226,23 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
     assert {task.name for task in measured.tasks} == {"op0", "op1"}
 
 
-@pytest.fixture(scope="module")
-def old(fetched: Callable[[str], Flink]) -> Iterator[LocalCluster]:
-    """Three devices on Flink 1.20."""
-    with local_cluster(fetched("1.20.5"), ["dev-0", "dev-1", "dev-2"]) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def jar(old: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Jobs, compiled against it."""
-    built = tmp_path_factory.mktemp("jar") / "jobs.jar"
-    build_jar(old.flink, sorted(HERE.glob("java/*.java")), built)
-    return built
-
-
 def test_flink_1_20_moves_alike(
-    old: LocalCluster, jar: Path, run: Callable, tmp_path: Path
+    fetched: Callable[[str], Flink], run: Callable, tmp_path: Path
 ) -> None:
     """A query of Nexmark, twice, to the results of one that was not moved.
 
     So the internal classes that pinning changes are there, and do the same.
     """
-    rest, given = Rest(old.url), {"pipeline.operator-chaining.enabled": "true"}
-    alone = Watched(rest, jar, tmp_path / "alone", "NexmarkJob", ["8"], given)
-    told = alone.finished(alone.start(FAST))
-    job = Watched(rest, jar, tmp_path / "moved", "NexmarkJob", ["8"], given)
-    running = job.start(SLOW)
-    for step in range(2):
-        job.tells_more()
-        placement = spread_job(tmp_path / "p.json", rest, running, old.devices, step)
-        running = job.move(run, old.flink.home, "--placement", placement, settings=given)
-    assert job.resumed(running) == told
+    with local_cluster(fetched("1.20.5"), ["dev-0", "dev-1", "dev-2"]) as old:
+        jar = tmp_path / "jobs.jar"
+        build_jar(old.flink, sorted(HERE.glob("java/*.java")), jar)
+        rest, given = Rest(old.url), {"pipeline.operator-chaining.enabled": "true"}
+        alone = Watched(rest, jar, tmp_path / "alone", "NexmarkJob", ["8"], given)
+        told = alone.finished(alone.start(FAST))
+        job = Watched(rest, jar, tmp_path / "moved", "NexmarkJob", ["8"], given)
+        running = job.start(SLOW)
+        for step in range(2):
+            job.tells_more()
+            placement = spread_job(tmp_path / "p.json", rest, running, old.devices, step)
+            running = job.move(run, old.flink.home, "--placement", placement, settings=given)
+        assert job.resumed(running) == told

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -88,32 +88,25 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
         assert "scheduler is Adaptive" in verify(rest, job, Layout(vectors)).problems[0]
 
 
-@pytest.fixture(scope="module")
-def bare(flink: Flink) -> Iterator[LocalCluster]:
-    """Two TaskManagers with three lines of configuration each."""
-    with local_cluster(flink, ["a", "b"], layers=0) as running:
-        yield running
-
-
 @pytest.mark.slow
 def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
-    bare: LocalCluster, flink: Flink, graph_jar: Path, tmp_path: Path
+    flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
     """Operators of several subtasks, too; the refusal says which settings spreading needs."""
-    rest = Rest(bare.url)
-    assert {d: set(names) for d, names in rest.offered().items()} == {
-        "a": {"dev-a"},
-        "b": {"dev-b"},
-    }
-    engine = FlinkEngine(rest, home=flink.home, moves=MoveSettings(tmp_path.as_uri(), settle=0.0))
-    program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
-    first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}
-    second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}
-    job = engine.apply(program, first)
-    assert engine.verify(job, first).fine
-    assert engine.move(job, program, first).job == job  # it is there already
-    with pytest.raises(PlacementError, match=r"does not offer 'lim-0'.*config --subtasks'"):
-        engine.move(job, program, first | {"op1": ["a", "b"]})
-    moved = engine.move(job, program, second)
-    assert engine.verify(moved.job, second).fine
-    engine.cancel(moved.job)
+    with local_cluster(flink, ["a", "b"], layers=0) as bare:
+        rest = Rest(bare.url)
+        offered = {device: [*names] for device, names in rest.offered().items()}
+        assert offered == {"a": ["dev-a"], "b": ["dev-b"]}
+        moves = MoveSettings(tmp_path.as_uri(), settle=0.0)
+        engine = FlinkEngine(rest, home=flink.home, moves=moves)
+        program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
+        first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}
+        second = {"op0": ["b"], "op1": ["b"] * 2, "op2": ["b"] * 3}
+        job = engine.apply(program, first)
+        assert engine.verify(job, first).fine
+        assert engine.move(job, program, first).job == job  # it is there already
+        with pytest.raises(PlacementError, match=r"does not offer 'lim-0'.*config --subtasks'"):
+            engine.move(job, program, first | {"op1": ["a", "b"]})
+        moved = engine.move(job, program, second)
+        assert engine.verify(moved.job, second).fine
+        engine.cancel(moved.job)

@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "python"
 PYTHON = Path(sys.prefix) / "pyflink" / "bin" / "python"
 """PyFlink and OR-tools cannot share an environment: they ask for different protobufs."""
+PYTHON_JARS = [*PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/flink-python-*")]
+"""The part of PyFlink that runs inside TaskManagers."""
 
 
 @pytest.mark.slow
@@ -60,15 +62,7 @@ def test_the_lines_of_the_page_measure_place_and_move_a_job(
     assert capsys.readouterr().out.startswith(moved.job)
 
 
-@pytest.fixture
-def python_jar() -> Path:
-    """The part of PyFlink that runs inside TaskManagers."""
-    found = list(PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/flink-python-*"))
-    if not found:
-        pytest.skip(f"there is no PyFlink in {PYTHON.parents[1]}; run: make pyflink")
-    return found[0]
-
-
+@pytest.mark.skipif(not PYTHON_JARS, reason="there is no PyFlink; run: make pyflink")
 @pytest.mark.parametrize(
     ("program", "placement"),
     [
@@ -92,7 +86,6 @@ def python_jar() -> Path:
 def test_a_program_runs_where_it_was_placed(
     program: str,
     placement: dict[str, str],
-    python_jar: Path,
     rest: Rest,
     cluster: LocalCluster,
     tmp_path: Path,
@@ -104,7 +97,7 @@ def test_a_program_runs_where_it_was_placed(
     shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
     address = cluster.url.removeprefix("http://").split(":")
     done = subprocess.run(
-        [str(PYTHON), f"{program}.py", *address, str(python_jar)],
+        [str(PYTHON), f"{program}.py", *address, str(PYTHON_JARS[0])],
         cwd=tmp_path,
         env={**os.environ, "_python_worker_execution_mode": "process"},
         capture_output=True,
