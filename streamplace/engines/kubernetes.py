@@ -79,8 +79,7 @@ spec:
         - {{name: placement, configMap: {{name: {name}}}}}
 """
 DEVICE_LABEL = "streamplace-device"
-MEBIBYTE = 2**20
-USUAL_MEMORY = 1728 * MEBIBYTE
+USUAL_MEMORY = 1728 * 2**20
 """Flink's own default for the process of a TaskManager."""
 
 
@@ -146,7 +145,7 @@ def _resources(deployment: Deployment, element: Element) -> str:
     """Memory request of a device: the sum of its operators' memory, if they have any."""
     operators = deployment.placed.graph.operators
     memory = sum(float(operators[name].memory) for name in element.operators)
-    size = math.ceil(memory / MEBIBYTE)
+    size = math.ceil(memory / 2**20)
     return f"{{requests: {{memory: {size}Mi}}}}" if size else "{}"
 
 
@@ -168,12 +167,12 @@ def sizes(device: Device) -> Settings:
 def mebibytes(device: Device) -> int:
     """Memory of a device in whole mebibytes, as requested from Kubernetes."""
     memory = float(device.memory)
-    if memory < MEBIBYTE:
+    if memory < 2**20:
         raise FormatError(
             f"device {quoted(device.name)} has less than 1 MiB of memory, too little for a pod; "
             "give it more"
         )
-    return int((USUAL_MEMORY if math.isinf(memory) else memory) // MEBIBYTE)
+    return int((USUAL_MEMORY if math.isinf(memory) else memory) // 2**20)
 
 
 def node_labels(deployment: Deployment) -> Iterator[str]:

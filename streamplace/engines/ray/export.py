@@ -18,7 +18,7 @@ from streamplace.model.devices import Device
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 
-DEMAND = 0.001
+DEMAND = 1 / OFFER
 """An actor requests a thousandth of a unit of the resource of its node.
 
 A task requests whole units, so that as many tasks run on a device as it has cores.

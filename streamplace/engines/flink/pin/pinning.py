@@ -24,6 +24,7 @@ a layer constrains only those devices.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isqrt
 
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.names import resource, resources, slug
@@ -38,8 +39,9 @@ INDEXES = 32
 MOST_LIMITS = 256
 """Maximum number of limits of all layers that a TaskManager offers (taste); one layer is always
 offered."""
-UNITS, PLENTY = 10**6, 10**12
-MOST_SLOTS = 999
+UNITS = 10**6
+PLENTY = UNITS**2
+MOST_PER_DEVICE = isqrt(UNITS) - 1
 """Maximum number of slots of one group on one device; beyond it, ⌊A / c⌋ would allow one more."""
 EXTERNAL = "external-resources"
 Settings = Mapping[str, str | int | float]
@@ -189,10 +191,10 @@ class SpreadLimits:
                 f"{quoted(min(unknown))} is not a device that operators can be spread over, but "
                 "subtasks are placed on it"
             )
-        if most > MOST_SLOTS:
+        if most > MOST_PER_DEVICE:
             raise PlacementError(
                 f"{most} subtasks of one operator are on one device; Flink supports at most "
-                f"{MOST_SLOTS}, spread them over more devices"
+                f"{MOST_PER_DEVICE}, spread them over more devices"
             )
         index = _taken(self.indexes, list(counts), "group indexes")
         low = [device for device, count in counts.items() if count < most]

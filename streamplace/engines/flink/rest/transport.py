@@ -29,7 +29,6 @@ IDLE_SECONDS = 2.0
 PORTS = {"http": 80, "https": 443}
 AUTHORIZATION = "STREAMPLACE_FLINK_AUTHORIZATION"
 """Environment variable that contains the same text as an authorization file."""
-LARGEST_FILE = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def read_authorization(path: Path | None) -> str | None:
     It is ``Bearer TOKEN`` or ``NAME:PASSWORD``.
     """
     if path is not None:
-        return _authorization(read_bytes(path, LARGEST_FILE), spot(path))
+        return _authorization(read_bytes(path), spot(path))
     text = os.environ.get(AUTHORIZATION)
     return None if text is None else _authorization(os.fsencode(text), f"${AUTHORIZATION}")
 
