@@ -39,12 +39,6 @@ REST = FakeFlink({"GET /jobs/job": job("shop", "RUNNING", {})}).rest
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No TaskManager runs on this machine."""
-    monkeypatch.setattr(sources, "processes_of", lambda rest: {})
-
-
 OFFERED = SourceFlow(1000.0, 10.0)
 
 
