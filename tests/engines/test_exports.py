@@ -2,7 +2,6 @@
 
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from engine_deployments import DEPLOYMENTS, GENERAL
 import streamplace
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.pin import hook
-from streamplace.engines.reading import read_deployment
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import ProblemError
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
@@ -70,14 +68,6 @@ def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
     again = Deployment.of(schedule.problem, read(text.encode(), "file"))
     assert again.placement == schedule.placement
     assert again.placement.queue == "order"
-
-
-def test_a_placement_of_subtasks_comes_back_as_one(written: Callable[..., Path]) -> None:
-    """With every subtask where it was."""
-    path = written("json", "shop by subtasks") / "placement.json"
-    deployment = read_deployment(path, DEPLOYMENTS["shop"].problem)
-    assert deployment.is_split
-    assert deployment.placement == DEPLOYMENTS["shop by subtasks"].placement
 
 
 def test_python_is_warned_of_an_order_that_is_lost() -> None:

@@ -231,31 +231,27 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Compared:
     return run
 
 
-def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
-    compared: Compared,
-) -> None:
-    told, (entry,) = compared(SourceFlow(90.0, is_limited=True))
-    assert told == [
-        "there: 90 tuples/s (measured); the placement should carry 100 tuples/s (80 to 125)"
-    ]
-    assert (entry.job, entry.predicted, entry.measured, entry.held) == ("shop", 100.0, 90.0, True)
-    assert entry.by == "flink move --placement"
-
-
 @pytest.mark.parametrize(
     ("flow", "falls_short"),
     [
+        (SourceFlow(90.0, is_limited=True), False),
         (SourceFlow(70.0, is_limited=True), True),
-        (SourceFlow(70.0, error=11.0, is_limited=True), False),
-        (SourceFlow(70.0), False),
+        (SourceFlow(70.0, error=11.0, is_limited=True), False),  # it is not known well enough
+        (SourceFlow(70.0), False),  # no more is offered
     ],
 )
-def test_a_plan_that_falls_short_is_to_be_made_again(
-    compared: Compared, flow: SourceFlow, falls_short: bool
+def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
+    compared: Compared, flow: SourceFlow, *, falls_short: bool
 ) -> None:
-    """Not where the sources offer no more, or the rate is not known well enough."""
-    told, _ = compared(flow)
-    assert any("'streamplace flink advise'" in line for line in told) == falls_short
+    """A plan that falls short is to be made again."""
+    (told, *more), (entry,) = compared(flow)
+    assert told == (
+        f"there: {flow.rate:g} tuples/s (measured); the placement should carry 100 tuples/s "
+        "(80 to 125)"
+    )
+    assert ["'streamplace flink advise'" in line for line in more] == [True] * falls_short
+    assert (entry.job, entry.predicted, entry.by) == ("shop", 100.0, "flink move --placement")
+    assert (entry.measured, entry.held) == (flow.rate, flow.is_limited)
 
 
 def test_a_job_whose_rate_is_not_known_is_not_noted(compared: Compared) -> None:
