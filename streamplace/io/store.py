@@ -188,7 +188,7 @@ class Holder(BaseModel):
 
     model_config = WHOLE
 
-    host: str  # its machine, with the namespace of its process ids
+    host: str  # its machine
     process: int
     started: int  # start time of its process, in the kernel's clock ticks; 0 if unknown
 
@@ -196,12 +196,12 @@ class Holder(BaseModel):
     def current(cls) -> "Holder":
         """Return the calling process."""
         process = os.getpid()
-        return cls(host=_host(), process=process, started=_started(process) or 0)
+        return cls(host=socket.gethostname(), process=process, started=_started(process) or 0)
 
     @property
     def runs(self) -> bool:
         """Whether its process runs on this machine; another one may have got its id since."""
-        return self.host == _host() and _started(self.process) == self.started
+        return self.host == socket.gethostname() and _started(self.process) == self.started
 
     def __str__(self) -> str:
         return f"process {self.process}"
@@ -218,14 +218,6 @@ class Claimed(BaseModel):
     def is_held(self) -> bool:
         """Whether the process that carries it on still runs on this machine."""
         return self.holder is not None and self.holder.runs
-
-
-def _host() -> str:
-    try:
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        namespace = ""
-    return f"{socket.gethostname()} {namespace}".strip()
 
 
 def _started(process: int) -> int | None:
