@@ -15,7 +15,7 @@ from pathlib import Path
 
 from streamplace.engines.flink.local.dist import LOOPBACK, TASK_MANAGER, Flink, find_java
 from streamplace.engines.flink.pin.pinning import Settings, as_yaml, device_settings, future_devices
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import Rest, turns
 from streamplace.engines.flink.rest.settings import memory_bytes
 from streamplace.engines.names import resource
 from streamplace.errors import SettingError, StreamplaceError
@@ -148,19 +148,17 @@ class LocalCluster:
 
         If a process ends, or after a timeout, the error quotes a log.
         """
-        rest, deadline = self.rest, time.monotonic() + JOIN_SECONDS
-        while True:
+        rest = self.rest
+        for _ in turns(JOIN_SECONDS):
             with suppress(StreamplaceError):
                 offered = rest.offered()
                 if all(resource(device) in offered.get(device, ()) for device in self.devices):
                     return
             self._check_alive(*self.processes)
-            if time.monotonic() > deadline:
-                raise SettingError(
-                    f"the local Flink was not up after {JOIN_SECONDS:g} s; "
-                    f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
-                )
-            time.sleep(0.1)
+        raise SettingError(
+            f"the local Flink was not up after {JOIN_SECONDS:g} s; "
+            f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
+        )
 
     def _check_alive(self, *names: str) -> None:
         """Raise SettingError if one of these processes has ended."""
