@@ -38,20 +38,17 @@ DEFAULTS: Settings = {
 """Flink's defaults."""
 UNTOLD = "(a folder that Flink tells once a checkpoint has completed)"
 """Stands for the checkpoint folder of a job that has not completed a checkpoint yet."""
-_DURATION = r"(PT[0-9A-Z.]+)"
-_STRATEGIES = {
-    "fixed-delay": (
-        rf"Restart with fixed delay \({_DURATION}\)\. #(\d+) restart attempts",
-        ("delay", "attempts"),
-    ),
+_AMOUNTS = re.compile(r"PT[\dA-Z.]*[\dA-Z]|\d+(?:\.\d+)?")
+"""Durations and numbers in what Flink says of a restart strategy."""
+_STRATEGIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "none": ("Restart deactivated", ()),
+    "fixed-delay": ("Restart with fixed delay", ("delay", "attempts")),
     "failure-rate": (
-        rf"Failure rate restart with maximum of (\d+) failures within interval {_DURATION} "
-        rf"and fixed delay {_DURATION}\.",
+        "Failure rate restart",
         ("max-failures-per-interval", "failure-rate-interval", "delay"),
     ),
     "exponential-delay": (
-        rf"Restart with exponential delay: starting at {_DURATION}, increasing by ([0-9.]+), "
-        rf"with maximum {_DURATION}\. Delay resets after {_DURATION} with jitter ([0-9.]+)",
+        "Restart with exponential delay",
         (
             "initial-backoff",
             "backoff-multiplier",
@@ -61,6 +58,7 @@ _STRATEGIES = {
         ),
     ),
 }
+"""Strategy → how its description begins, and its settings in the order of their values there."""
 
 
 def running_settings(rest: Rest, job: str) -> Settings:
@@ -150,12 +148,10 @@ def _present_folder(rest: Rest, job: str) -> str | None:
 
 
 def _restarting(text: str) -> Iterator[tuple[str, str]]:
-    if text.startswith("Restart deactivated"):
-        yield f"{RESTART}.type", "none"
-    for kind, (pattern, names) in _STRATEGIES.items():
-        if match := re.match(pattern, text):
+    for kind, (words, names) in _STRATEGIES.items():
+        if text.startswith(words):
             yield f"{RESTART}.type", kind
-            for name, value in zip(names, match.groups(), strict=True):
+            for name, value in zip(names, _AMOUNTS.findall(text), strict=False):
                 yield f"{RESTART}.{kind}.{name}", _plain(value)
 
 
