@@ -251,7 +251,7 @@ def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
     )
     assert ["'streamplace flink advise'" in line for line in more] == [True] * falls_short
     assert (entry.job, entry.predicted, entry.by) == ("shop", 100.0, "flink move --placement")
-    assert (entry.measured, entry.held) == (flow.rate, flow.is_limited)
+    assert (entry.measured, entry.is_limited) == (flow.rate, flow.is_limited)
 
 
 def test_a_job_whose_rate_is_not_known_is_not_noted(compared: Compared) -> None:
