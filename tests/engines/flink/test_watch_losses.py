@@ -145,7 +145,7 @@ class LosingFlink(FakeFlink):
 
     @contextmanager
     def upload(
-        self, rest: Rest, _: object, program: Program, places: Places, __: object
+        self, rest: Rest, _: object, program: Program, places: Places
     ) -> Iterator[ClusterJar]:
         """Stand in for ``placed_upload``."""
         name = f"way-{len(self._ways)}"
@@ -180,7 +180,7 @@ class Scene:
         monkeypatch.setattr(time, "sleep", self.clock.sleep)
         monkeypatch.setattr(time, "monotonic", self.clock.monotonic)
         monkeypatch.setattr(moving, "placed_upload", self.flink.upload)
-        monkeypatch.setattr(moving, "fitted", lambda _, places, *__: (places, {}))
+        monkeypatch.setattr(moving, "fitted", lambda _, places, *__: places)
         monkeypatch.setattr(verifying, "verify", self.flink.verify)
 
     @property
