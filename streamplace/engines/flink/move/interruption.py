@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.display.report import duration
-from streamplace.engines.flink.measure.sampling import SILENCE_SECONDS, sent_by
+from streamplace.engines.flink.measure.sampling import UPDATE_SECONDS, sent_by
 from streamplace.engines.flink.move.saving import latest
 from streamplace.engines.flink.rest.answers import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest, job_path, turns
@@ -113,7 +113,7 @@ def sent_since(rest: Rest, job: str) -> Sent | None:
         ran, before = _ran(_times(rest, job, rest.job(job))), None
         if not ran:
             return None
-        for _ in turns(SILENCE_SECONDS):
+        for _ in turns(UPDATE_SECONDS):
             document = rest.job(job)
             sent = _sent(rest, job, document)
             if sent is None:
