@@ -5,7 +5,7 @@ import time
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from streamplace.cli._output import console, counted, print_table, say
+from streamplace.cli._output import console, counted, print_report, print_table, say
 from streamplace.display.report import duration
 from streamplace.model.units import exact_digits
 from streamplace.training.run import TrainingProgress, step_line
@@ -122,12 +122,8 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     out = console()
     history = trained.history
     by_rate = trained.by_rate()
-    rows = [
-        (f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
-        for rate, held in by_rate.items()
-    ]
     if len(by_rate) > 1 or any(held.proven for held in by_rate.values()):
-        print_table(("tuples/s", "problems held out", "mean", "of optimum"), rows)
+        print_report(trained.report())
     if answers is not None:
         _show_answers(answers)
     best = f"best after {history.best}" if history.best else "none better than the first weights"
