@@ -176,10 +176,10 @@ def _problems(
     if is_path(data):
         path = path_of("data", data)
         stored = DataSet(path, asked.split, asked.limit, reader).rereadable()
-        facts, problems = scan(stored, asked.jobs, asked.on, trained)
+        facts = scan(stored, asked.jobs, asked.on, trained)
         if not facts.total:
             raise no_graph(path, stored)
-        return facts, problems
+        return facts, stored
     given = tuple(problems_of(data, reader, asked.split, asked.limit))
     if not given:
         raise SettingError("data holds no graph; give at least one, or another split")

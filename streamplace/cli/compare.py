@@ -54,7 +54,7 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
     dataset = _options.data_set(data, split, asked.limit, asked.machines(), asked.constraints)
     dataset, failures = dataset.rereadable(), FailedGraphs()
     with resumable(output), ray_connection(asked.on):
-        facts, problems = scan(dataset, asked.jobs, asked.on, trained_on(asked.placers))
+        facts = scan(dataset, asked.jobs, asked.on, trained_on(asked.placers))
         if not facts.total:
             raise no_graph(data, dataset)
         run = run_of(asked, facts)
@@ -62,7 +62,7 @@ def command(data: Path, asked: CompareSettings, as_json: bool, output: Path | No
             runner = Runner(run, dataset.reader)
             print_estimate(estimate(runner, dataset, facts.total, run.per_problem), as_json)
             return 0
-        comparison = compared(asked, run, facts, problems, output, failures)
+        comparison = compared(asked, run, facts, dataset, output, failures)
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
     _report(comparison, title, output, as_json)
     return failures.status

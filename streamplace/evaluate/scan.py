@@ -5,9 +5,10 @@ The cost is estimated from timings of a random sample of the graphs.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, compress, count, islice
+from functools import partial
+from itertools import compress, count, islice
 from math import nan
 from types import MappingProxyType
 from typing import Any
@@ -24,9 +25,6 @@ from streamplace.objectives.registry import DEFAULT, named_objective, suggested_
 
 BATCH = 64
 """Lines that are scanned together, so that starting processes pays off."""
-MAX_PROBLEMS = 500
-MAX_BYTES = 8 * 2**20
-"""Data sets of at most this many problems and bytes stay in memory when they are parsed."""
 SAMPLE, MIN_SAMPLE = 20, 3
 """Graphs that are timed; three at least, however long they take."""
 SAMPLE_TIME_S = 30.0
@@ -66,37 +64,14 @@ class Scan:
 
 def scan(
     data: DataSet, jobs: int | None = None, on: str | None = None, trained: Trained = NONE
-) -> tuple[Scan, DataSet | Sequence[Problem]]:
+) -> Scan:
     """Parse all problems of a data set, so that errors are reported before work begins.
 
     ``trained`` has the graphs that placers were trained on.
-
-    Returns the scan, and the problems to work on: the parsed ones of a small data set, or a large
-    data set itself, which its workers parse again to save memory.
     """
-    lines = data.lines()
-    first = list(_small(lines))
-    others = list(islice(lines, 1))
-    if not others:
-        problems = tuple(map(data.reader, first))
-        return scan_of(problems, trained), problems
-    batches = _batches(chain(first, others, lines))
-    return sum(parallel_map(_BatchScanner(data.reader, trained), batches, jobs, on), Scan()), data
-
-
-def _small(lines: Iterator[Line]) -> Iterator[Line]:
-    """Lines, as long as all of them are few and small."""
-    size = 0
-    for line in islice(lines, MAX_PROBLEMS):
-        yield line
-        size += len(line.content)
-        if size > MAX_BYTES:
-            return
-
-
-def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    while batch := list(islice(lines, BATCH)):
-        yield batch
+    lines, scanned = data.lines(), partial(_scan_batch, data.reader, trained)
+    batches = iter(lambda: list(islice(lines, BATCH)), [])
+    return sum(parallel_map(scanned, batches, jobs, on), Scan())
 
 
 def scan_of(problems: Iterable[Problem], trained: Trained = NONE) -> Scan:
@@ -110,13 +85,8 @@ def _scan_of(graph: StreamGraph, trained: Trained) -> Scan:
     return Scan(1, frozenset({graph.source_rate}), frozenset({suggested_by(graph)}), known)
 
 
-@dataclass(frozen=True, slots=True)
-class _BatchScanner:
-    reader: Reader
-    trained: Trained
-
-    def __call__(self, batch: list[Line]) -> Scan:
-        return scan_of(map(self.reader, batch), self.trained)
+def _scan_batch(reader: Reader, trained: Trained, batch: list[Line]) -> Scan:
+    return scan_of(map(reader, batch), trained)
 
 
 @dataclass(frozen=True, slots=True)
