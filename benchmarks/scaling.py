@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from streamplace.cores import available_cores
-from streamplace.evaluate.on_ray import map_on_ray
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.families.branched import Branched
 from streamplace.families.dataset import write_dataset
 from streamplace.io.datasets import DataSet
@@ -37,11 +37,11 @@ def driver_seconds(data: DataSet, graphs: int) -> float:
     source = list(data.lines())
     ray.init("local", num_cpus=available_cores(), include_dashboard=False, log_to_driver=False)
     try:
-        list(map_on_ray(Idle(), source, "ray"))
+        list(parallel_map(Idle(), source, on="ray"))
         endless = (source[i % len(source)] for i in range(graphs))
         begin = time.process_time()
         with tempfile.TemporaryFile() as out:
-            for answer in map_on_ray(Idle(), endless, "ray"):
+            for answer in parallel_map(Idle(), endless, on="ray"):
                 out.write(answer)
         return (time.process_time() - begin) / graphs
     finally:

@@ -1,146 +1,38 @@
-"""Computation on a Ray cluster, with the same results in the same order as on this machine.
-
-Ray repeats the tasks of lost nodes. Items are sent when they are needed, a few per core, so that
-neither they nor the results accumulate in the object store.
-"""
+"""Ray: a cluster that runs, or one that is started here, and the results of its tasks."""
 
 import os
 import socket
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.chunks import AHEAD, KILLED, Finished, Lost, Work, chunks, relog
 from streamplace.io.extras import extra
 from streamplace.model.messages import quoted
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 LOCAL = "ray"
 CONNECT_TIMEOUT_S = 5.0
 PULSE_S = 0.2
 """Time between checks that a Ray started here still runs."""
 MAX_TRIES = 3
-"""Tries of Ray for a task whose worker or node died, and of a client for a server."""
+"""Tries of Ray for a task whose worker or node died."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray reads it when it is imported; with 0, it listens on the loopback interface alone."""
-NOT_SERVED = "Initialization failure from server"
-"""Ray's words where the server for a client does not start."""
 _addresses: dict[str, Any] = {}
 """Where the processes of a Ray that was started here listen, by their names."""
 _last_check = 0.0
-
-
-def map_on_ray(
-    function: Callable[[T], R], items: Iterable[T], on: str, *, lost: Lost[T, R] | None = None
-) -> Iterator[R]:
-    """Results of a function for every item, as those of `streamplace.evaluate.parallel`.
-
-    Every machine gets a copy of the function once, and needs this version of streamplace. If this
-    process is connected to a cluster already, that cluster is used.
-    """
-    with connected(on) as ray:
-        task = ray.remote(max_retries=MAX_TRIES, num_cpus=1)(_work)
-        work = ray.put(Work(function))
-
-        def submit(chunk: list[T]) -> Any:
-            _check_runs()  # Ray would wait for a lost store for a minute
-            return task.remote(work, chunk)
-
-        def results(chunk: list[T], under_way: Any) -> Iterator[R]:
-            """Results of a chunk; if its workers die, each item is tried in a separate task."""
-            try:
-                finished: Finished[R] = result(ray, under_way)
-            except _deaths(ray):
-                if len(chunk) == 1:
-                    yield (lost or _refuse)(chunk[0], KILLED)
-                    return
-                for item in chunk:
-                    yield from results([item], submit([item]))
-                return
-            yield from relog(finished)
-
-        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        under_way: deque[tuple[list[T], Any]] = deque()
-        for chunk in chunks(iter(items), cores):
-            under_way.append((chunk, submit(chunk)))
-            if len(under_way) == AHEAD * cores:
-                yield from results(*under_way.popleft())
-        while under_way:
-            yield from results(*under_way.popleft())
-
-
-def result(ray: Any, under_way: Any) -> Any:
-    """Wait for a task, and return its result or raise its error.
-
-    Errors of Ray for dead workers are passed on to the caller.
-    """
-    try:
-        while not ray.wait([under_way], timeout=PULSE_S, fetch_local=False)[0]:
-            _check_runs()
-        _check_runs()
-        return ray.get(under_way)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except _deaths(ray):
-        raise
-    except (ray.exceptions.RayError, ConnectionError) as error:
-        raise _stopped(_first_line(error)) from None
-
-
-def _stopped(why: str) -> SettingError:
-    return SettingError(
-        f"the Ray cluster stopped working: {why}; saved results are not computed again"
-    )
-
-
-def _check_runs() -> None:
-    """Raise SettingError if a process of a Ray that was started here has ended.
-
-    Ray would otherwise end this process, often without a message, when it next needs that process.
-    """
-    global _last_check
-    if time.monotonic() < _last_check + PULSE_S:
-        return
-    _last_check = time.monotonic()
-    for name, address in _addresses.items():
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-        with socket.socket(family) as probe:
-            try:
-                probe.connect(address)
-            except OSError:
-                raise _stopped(f"its process {name} ended") from None
-
-
-def _deaths(ray: Any) -> tuple[type[Exception], ...]:
-    """Errors of Ray for dead workers."""
-    errors = ray.exceptions
-    return errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError
-
-
-def _work(work: Work[T, R], chunk: list[T]) -> Finished[R]:
-    return work(chunk)
-
-
-def _refuse(item: Any, why: str) -> Any:
-    raise SettingError(
-        "the workers of the Ray cluster were killed repeatedly, perhaps because memory ran out; "
-        "give them more memory (saved results are not computed again)"
-    )
 
 
 @contextmanager
 def connected(on: str) -> Iterator[Any]:
     """Connect to Ray; a Ray that was started here ends with the block, any other continues.
 
-    Ray runs any code that it receives, so a Ray that is started here listens on the loopback
-    interface alone. It requires the token in the user's home, unless RAY_AUTH_MODE is set.
+    If this process is connected to a cluster already, that cluster is used. Ray runs any code that
+    it receives, so a Ray that is started here listens on the loopback interface alone. It requires
+    the token in the user's home, unless RAY_AUTH_MODE is set.
     """
     if on == LOCAL and "ray" not in sys.modules:
         os.environ.setdefault(LOOPBACK, "0")
@@ -160,7 +52,10 @@ def connected(on: str) -> Iterator[Any]:
         if on == LOCAL:
             _start(ray, **quiet)
         else:
-            _join(ray, on, **quiet)
+            host, colon, port = on.removeprefix("ray://").rpartition(":")
+            if colon and port.isdecimal():  # without a server, Ray would try for minutes
+                socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+            ray.init(on, **quiet)
     except Exception as error:  # Ray raises bare exceptions if a start takes too long
         raise _missing(on, error) from None
     try:
@@ -179,20 +74,6 @@ def _start(ray: Any, **options: Any) -> None:
         _addresses["raylet"] = context.address_info["raylet_socket_name"]
 
 
-def _join(ray: Any, on: str, **options: Any) -> None:
-    """Connect to a Ray that runs; a server that it starts for a client sometimes dies at once."""
-    host, colon, port = on.removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():  # to an address without a server, Ray would try for minutes
-        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
-    for attempt in range(1, MAX_TRIES + 1):
-        try:
-            ray.init(on, **options)
-            return
-        except ConnectionError as error:
-            if attempt == MAX_TRIES or NOT_SERVED not in str(error):
-                raise
-
-
 def _missing(on: str, error: Exception) -> SettingError:
     if on == LOCAL:
         return SettingError(f"Ray cannot be started on this machine: {_first_line(error)}")
@@ -200,6 +81,54 @@ def _missing(on: str, error: Exception) -> SettingError:
         f"no Ray cluster at {quoted(on)}: {_first_line(error)}; start one with `ray start --head`, "
         "or use --on ray"
     )
+
+
+def result(ray: Any, under_way: Any) -> Any:
+    """Wait for a task, and return its result or raise its error.
+
+    Errors of Ray for dead workers are passed on to the caller.
+    """
+    try:
+        while not ray.wait([under_way], timeout=PULSE_S, fetch_local=False)[0]:
+            check_runs()
+        check_runs()
+        return ray.get(under_way)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except deaths(ray):
+        raise
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        raise _stopped(_first_line(error)) from None
+
+
+def check_runs() -> None:
+    """Raise SettingError if a process of a Ray that was started here has ended.
+
+    Ray would otherwise end this process, often without a message, when it next needs that process.
+    """
+    global _last_check
+    if time.monotonic() < _last_check + PULSE_S:
+        return
+    _last_check = time.monotonic()
+    for name, address in _addresses.items():
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        with socket.socket(family) as probe:
+            try:
+                probe.connect(address)
+            except OSError:
+                raise _stopped(f"its process {name} ended") from None
+
+
+def _stopped(why: str) -> SettingError:
+    return SettingError(
+        f"the Ray cluster stopped working: {why}; saved results are not computed again"
+    )
+
+
+def deaths(ray: Any) -> tuple[type[Exception], ...]:
+    """Errors of Ray for dead workers."""
+    errors = ray.exceptions
+    return errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError
 
 
 def _first_line(error: Exception) -> str:

@@ -1,5 +1,11 @@
-"""Parallel map over items, on the cores of this machine or on Ray, in order."""
+"""Parallel map over items, on the cores of this machine or on Ray, in order.
 
+Workers get chunks of items, and send messages that they logged back with the results. Ray repeats
+the tasks of lost nodes, and gets items when they are needed, a few per core, so that neither they
+nor the results accumulate in its object store.
+"""
+
+import logging
 import multiprocessing
 import os
 import signal
@@ -9,20 +15,30 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamplace.cores import available_cores
 from streamplace.errors import SettingError
-from streamplace.evaluate.chunks import AHEAD, KILLED, Finished, Lost, Work, chunks, relog
+from streamplace.evaluate.on_ray import MAX_TRIES, check_runs, connected, deaths, result
 
 T = TypeVar("T")
 R = TypeVar("R")
+Lost = Callable[[T, str], R]
+"""Function from an item whose worker was killed, and the reason, to its result."""
+Finished = tuple[list[R], list[tuple[str, int, str]]]
+"""Results of a chunk, and the messages of its worker: logger, level, text."""
 
+LOG = logging.getLogger("streamplace")
 FEW = 15
 """Number of items up to which starting processes does not pay off."""
+LARGEST_CHUNK = 16
+AHEAD = 3
+"""Chunks under way for every worker."""
+KILLED = "its worker process was killed, perhaps because memory ran out"
 
 
 def parallel_map(
@@ -45,14 +61,13 @@ def parallel_map(
     The function is pickled, once for each process: by default one for every core. This process
     works alone if there are at most ``few`` items; if there are more, it works alone for
     ``seconds`` before others start. With ``on``, Ray computes instead: ``ray`` starts one on this
-    machine, ``auto`` or an address names a running cluster.
+    machine, ``auto`` or an address names a running cluster. Every machine of the cluster gets a
+    copy of the function once, and needs this version of streamplace.
     """
     if on is not None:
         if jobs is not None:
             raise SettingError("jobs are processes on this machine; drop them to compute on Ray")
-        from streamplace.evaluate.on_ray import map_on_ray
-
-        return map_on_ray(function, items, on, lost=lost)
+        return _map_on_ray(function, items, on, lost or _refuse)
     if jobs is not None and jobs < 1:
         raise SettingError(f"jobs is {jobs}; it must be at least 1, or None for one per core")
     coming = iter(items)
@@ -66,11 +81,14 @@ def parallel_map(
 
 def ray_connection(on: str | None) -> AbstractContextManager[Any]:
     """Stay connected to Ray within the block, for all work that is mapped there."""
-    if on is None:
-        return nullcontext()
-    from streamplace.evaluate.on_ray import connected
+    return nullcontext() if on is None else connected(on)
 
-    return connected(on)
+
+def _refuse(item: Any, why: str) -> Any:
+    raise SettingError(
+        "a worker process was killed, perhaps because memory ran out; give workers more memory, or "
+        "run the command with fewer --jobs (saved results are not computed again)"
+    )
 
 
 def _map_for(seconds: float, function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
@@ -82,6 +100,55 @@ def _map_for(seconds: float, function: Callable[[T], R], items: Iterator[T]) -> 
             return
 
 
+@dataclass(frozen=True, slots=True)
+class Work(Generic[T, R]):
+    """A function for chunks of items; the messages that a worker logs are collected."""
+
+    function: Callable[[T], R]
+    level: int = field(default_factory=LOG.getEffectiveLevel)  # of the messages
+
+    def __call__(self, chunk: list[T]) -> Finished[R]:
+        """Results of the items of a chunk, and messages."""
+        collector, before = _Collector(), (LOG.level, LOG.propagate)
+        LOG.addHandler(collector)
+        LOG.setLevel(self.level)
+        LOG.propagate = False
+        try:
+            return [self.function(item) for item in chunk], collector.messages
+        finally:
+            LOG.removeHandler(collector)
+            LOG.setLevel(before[0])
+            LOG.propagate = before[1]
+
+
+class _Collector(logging.Handler):
+    """Collects messages, as the log of a worker is not read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[tuple[str, int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Collect one message."""
+        self.messages.append((record.name, record.levelno, record.getMessage()))
+
+
+def _chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
+    """Cut items into chunks of growing sizes, so that few items are distributed evenly, too."""
+    sent = 0
+    while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):
+        sent += len(chunk)
+        yield chunk
+
+
+def _relogged(finished: Finished[R]) -> list[R]:
+    """Log the messages of a chunk's worker in this process, and return the chunk's results."""
+    results, messages = finished
+    for logger, level, text in messages:
+        logging.getLogger(logger).log(level, "%s", text)
+    return results
+
+
 def _map_on_processes(
     function: Callable[[T], R], items: Iterator[T], jobs: int, lost: Lost[T, R]
 ) -> Iterator[R]:
@@ -90,7 +157,7 @@ def _map_on_processes(
     When a process dies, the items in progress are repeated one at a time. An item is lost if it
     kills a new process that has done nothing else.
     """
-    coming = chunks(items, jobs)
+    coming = _chunks(items, jobs)
     while unfinished := (yield from _pooled(function, coming, jobs)):
         suspects = [[item] for chunk in unfinished for item in chunk]
         while suspects:
@@ -121,15 +188,15 @@ def _pooled(
             for chunk in chain([first], coming):
                 try:
                     with _interrupts_wait():  # the first call starts the processes
-                        under_way.append((chunk, pool.submit(_work, chunk)))
+                        under_way.append((chunk, pool.submit(_work_here, chunk)))
                 except BrokenProcessPool:  # earlier chunks may be finished
                     unsent = [chunk]
                     break
                 if len(under_way) == AHEAD * jobs:
-                    yield from relog(under_way[0][1].result())
+                    yield from _relogged(under_way[0][1].result())
                     under_way.popleft()
             while under_way:
-                yield from relog(under_way[0][1].result())
+                yield from _relogged(under_way[0][1].result())
                 under_way.popleft()
         except BrokenProcessPool:
             pass
@@ -140,13 +207,6 @@ def _pooled(
             with _interrupts_wait():  # processes that start need semaphores of this one
                 pool.shutdown()
     return [*(chunk for chunk, _ in under_way), *unsent]
-
-
-def _refuse(item: Any, why: str) -> Any:
-    raise SettingError(
-        "a worker process was killed, perhaps because memory ran out; run the command again with "
-        "fewer --jobs (saved results are not computed again)"
-    )
 
 
 @contextmanager
@@ -184,5 +244,44 @@ def _end_with_parent(child_end: Connection) -> None:
         os._exit(1)
 
 
-def _work(chunk: list[Any]) -> Finished[Any]:
+def _work_here(chunk: list[Any]) -> Finished[Any]:
     return _process_work(chunk)
+
+
+def _map_on_ray(
+    function: Callable[[T], R], items: Iterable[T], on: str, lost: Lost[T, R]
+) -> Iterator[R]:
+    """Results in the order of the items, from the cluster to which this process is connected."""
+    with connected(on) as ray:
+        task = ray.remote(max_retries=MAX_TRIES, num_cpus=1)(_work)
+        work = ray.put(Work(function))
+
+        def submit(chunk: list[T]) -> Any:
+            check_runs()  # Ray would wait for a lost store for a minute
+            return task.remote(work, chunk)
+
+        def results(chunk: list[T], under_way: Any) -> Iterator[R]:
+            """Results of a chunk; if its workers die, each item is tried in a separate task."""
+            try:
+                finished: Finished[R] = result(ray, under_way)
+            except deaths(ray):
+                if len(chunk) == 1:
+                    yield lost(chunk[0], KILLED)
+                    return
+                for item in chunk:
+                    yield from results([item], submit([item]))
+                return
+            yield from _relogged(finished)
+
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        under_way: deque[tuple[list[T], Any]] = deque()
+        for chunk in _chunks(iter(items), cores):
+            under_way.append((chunk, submit(chunk)))
+            if len(under_way) == AHEAD * cores:
+                yield from results(*under_way.popleft())
+        while under_way:
+            yield from results(*under_way.popleft())
+
+
+def _work(work: Work[T, R], chunk: list[T]) -> Finished[R]:
+    return work(chunk)

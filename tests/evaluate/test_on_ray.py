@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -18,7 +18,7 @@ from makespan_cases import giph
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.compare import ComparisonRun, compare
-from streamplace.evaluate.on_ray import LOOPBACK, connected, map_on_ray
+from streamplace.evaluate.on_ray import LOOPBACK, connected
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.records import Record, read_records
@@ -144,17 +144,24 @@ def test_where_no_cluster_is_that_is_said() -> None:
         next(compare(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
 
 
-def test_a_ray_that_cannot_be_started_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever Ray raises: it has no error of its own for a start that takes too long."""
+@pytest.mark.parametrize(
+    ("on", "raised", "told"),
+    [
+        ("ray", "The node timed out.\nMore.", r"on this machine: The node timed out\.$"),
+        ("auto", "No server:\nIt failed\nMore.", "at 'auto': No server: It failed; start one"),
+    ],
+)
+def test_what_ray_raises_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, on: str, raised: str, told: str
+) -> None:
+    """Whatever it is: Ray has no error of its own for a start that takes too long."""
 
     def init(*_: object, **__: object) -> None:
-        raise Exception("The node timed out.\nMore.")
+        raise Exception(raised)
 
     monkeypatch.setattr(ray, "init", init)
-    with pytest.raises(
-        SettingError, match=r"cannot be started on this machine: The node timed out\.$"
-    ):
-        next(compare(COMPARISON, PROBLEMS, on="ray"))
+    with pytest.raises(SettingError, match=told):
+        next(compare(COMPARISON, PROBLEMS, on=on))
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,7 @@ class Slow:
 @pytest.mark.slow
 def test_errors_of_workers_are_errors_here(cluster: Any) -> None:
     with pytest.raises(SettingError, match="-3 is below 0"):
-        list(map_on_ray(Slow(0.0), [1, 2, -3, 4], cluster.address))
+        list(parallel_map(Slow(0.0), [1, 2, -3, 4], on=cluster.address))
 
 
 def deadly(number: int) -> int:
@@ -211,29 +218,6 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.parametrize("failures", [2, 3])
-def test_a_client_whose_server_does_not_start_asks_again(
-    failures: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def init(on: str, **_: Any) -> None:
-        asked.append(on)
-        if len(asked) <= failures:
-            raise ConnectionError("Initialization failure from server:\nServer startup failed.")
-
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(ray, "shutdown", lambda: None)
-    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
-        on = f"ray://127.0.0.1:{server.getsockname()[1]}"
-        if failures == 3:
-            told = f"no Ray cluster at '{on}': Initialization failure from server: Server startup"
-            stack.enter_context(pytest.raises(SettingError, match=told))
-        stack.enter_context(connected(on))
-    assert asked == [on] * 3
-
-
 @pytest.mark.slow
 def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
     cluster: Any, client_port: int, tmp_path: Path
@@ -268,7 +252,7 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
 @pytest.mark.slow
 def test_a_machine_that_is_lost_changes_nothing(cluster: Any) -> None:
     """Four nodes, one of which dies with work on it."""
-    found = map_on_ray(Slow(0.05), range(200), cluster.address)
+    found = parallel_map(Slow(0.05), range(200), on=cluster.address)
     first = [next(found) for _ in range(20)]
     cluster.remove_node(sorted(cluster.worker_nodes, key=id)[0], allow_graceful=False)
     assert first + list(found) == [2 * number for number in range(200)]

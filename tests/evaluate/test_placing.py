@@ -8,7 +8,7 @@ import pytest
 from problems import chain
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate.chunks import KILLED
+from streamplace.evaluate.parallel import KILLED
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import write_graphs
