@@ -136,7 +136,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
 
 def _show_answers(answers: "Answers") -> None:
     """Print a table of the model's values without search, and of other placers' values."""
-    from streamplace.evaluate.comparison_report import cell, signs
+    from streamplace.evaluate.comparison import cell, signs
     from streamplace.training.trained import EVALUATIONS
 
     out, judge = console(), answers.objective

@@ -1,21 +1,30 @@
-"""The result of a comparison of placers."""
+"""The result of a comparison of placers: its numbers, its tables, and its JSON document."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from math import isfinite, isnan, nan
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamplace.display.report import Report
+from streamplace.display.report import Detail, Heading, PlainPart, Report, Sheet, percent
 from streamplace.errors import SettingError
-from streamplace.evaluate.comparison_report import as_document, comparison_report
-from streamplace.evaluate.paired import Paired
+from streamplace.evaluate.paired import CONFIDENCE, Paired
 from streamplace.evaluate.records import Record, key_number, problem_hash
-from streamplace.evaluate.results import Front, ObjectiveResults, ResultColumns, Row, front_of
+from streamplace.evaluate.results import (
+    Front,
+    ObjectiveResults,
+    ResultColumns,
+    Row,
+    front_of,
+    heading,
+)
 from streamplace.model.messages import counted, quoted
 from streamplace.model.objects import Displayed, data_frame
 from streamplace.model.problem import Problem
+from streamplace.model.units import exact_digits
+from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +44,12 @@ REASONS = {
     "tradeoff": "no optimum is proven; add the placer exact",
 }
 """Reasons for a missing plot."""
+OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
+"""Heads of the column of values / optima, by sense."""
+SCREEN_ROWS = 20
+"""Rows of placers that fit a screen of 24 lines, beside headings; further tables are details."""
+MAX_COUNTS = 4
+"""Rates and objectives up to which a heading lists their numbers of proven optima."""
 MAX_GRAPHS = 2_000
 """Graphs whose results a page shows one by one; a browser draws so many rows at once."""
 MAX_PLACED = 6_000
@@ -163,10 +178,27 @@ class Comparison(Displayed):
         ]
 
     def report(self) -> Report:
-        """Tables, and the graphs that failed."""
-        tables = comparison_report(self.results, self.front, self.reference, self.notes)
-        failed = (f"failed: {graph}: {reason}" for graph, reason in self.failures.items())
-        return Report((*tables.parts, *failed), tables.title, self)
+        """One table of all objectives and rates, statistics, details, and graphs that failed."""
+        reference, front = self.reference, self.front or {}
+        cases = [
+            _Case(result.judge, rate, by_placer, result.paired[rate])
+            for result in self.results
+            for rate, by_placer in sorted(result.table.items())
+        ]
+        is_long = 2 * sum(len(case.rows) for case in cases) > SCREEN_ROWS  # rows of both tables
+        return Report(
+            (
+                _heading(cases),
+                _table(cases),
+                *self.notes,
+                *(Detail(part) if is_long else part for part in _against(cases, reference)),
+                *_front_tables(front, only_best=True),
+                *(Detail(part) for case in cases for part in _details(case, reference)),
+                *(Detail(part) for part in _front_tables(front, only_best=False)),
+                *(f"failed: {graph}: {reason}" for graph, reason in self.failures.items()),
+            ),
+            subject=self,
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -263,3 +295,251 @@ class Comparison(Displayed):
         placers = counted(len({placer for _, _, placer, _ in rows}), "placer")
         graphs = counted(max((row.graphs for *_, row in rows), default=0), "graph")
         return f"<Comparison of {placers} on {graphs}>"
+
+
+def as_document(results: Sequence[ObjectiveResults], front: Front | None = None) -> dict[str, Any]:
+    """JSON document of a comparison; for several objectives, a document of documents."""
+    documents = [
+        {
+            "objective": result.judge.name,
+            "rates": {
+                _key(rate): {
+                    "placers": {
+                        name: _row_document(row, result.paired[rate][name])
+                        for name, row in rows.items()
+                    }
+                }
+                for rate, rows in sorted(result.table.items())
+            },
+        }
+        for result in results
+    ]
+    if front is None:
+        return documents[0]
+    return {
+        "objectives": {document["objective"]: document for document in documents},
+        "pareto": {_key(rate): [asdict(point) for point in row] for rate, row in front.items()},
+    }
+
+
+def _row_document(row: Row, rivals: dict[str, Paired]) -> dict[str, Any]:
+    pairs = {name: asdict(pair) for name, pair in rivals.items()}
+    return {key: _finite(value) for key, value in {**asdict(row), "paired": pairs}.items()}
+
+
+def _key(rate: float | None) -> str:
+    if rate is None:
+        return "own"
+    return str(int(rate)) if rate >= 1e6 and rate.is_integer() else exact_digits(rate)
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON does not have, such as multiples of a best of 0, by None."""
+    if isinstance(value, tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+class _Case(NamedTuple):
+    """Results by one objective at one rate."""
+
+    judge: Objective
+    rate: float | None
+    rows: dict[str, Row]
+    paired: dict[str, dict[str, Paired]]
+
+    @property
+    def graphs(self) -> int:
+        return max(row.graphs for row in self.rows.values())
+
+    @property
+    def proven(self) -> int:
+        return max(row.proven for row in self.rows.values())
+
+    @property
+    def name(self) -> str:
+        """Objective, unless it is the usual throughput, and rate."""
+        usual = self.judge.kind == "rate" and self.judge.usual
+        return f"{'' if usual else f'{self.judge.name}, '}{heading(self.rate)}"
+
+
+def _heading(cases: Sequence[_Case]) -> Heading:
+    """Number of graphs, and how many of them have a proven optimum."""
+    rates, objectives = {case.rate for case in cases}, {case.judge.name for case in cases}
+    name = cases[0].name
+    if len(objectives) > 1:
+        at = heading(cases[0].rate) if len(rates) == 1 else counted(len(rates), "rate")
+        name = f"{len(objectives)} objectives, {at}"
+    elif len(rates) > 1:
+        name = cases[0].name.replace(heading(cases[0].rate), counted(len(rates), "rate"))
+    graphs = cases[0].graphs
+    proven = [case.proven for case in cases]
+    if min(proven) == graphs:
+        text = "all with a proven optimum"
+    elif max(proven) == 0:
+        text = "none with a proven optimum"
+    else:
+        counts = " and ".join(map(str, proven)) if len(proven) <= MAX_COUNTS else "those"
+        text = f"{OF_OPTIMUM['max']}: over the {counts} with a proven optimum"
+    return Heading(name, f", {counted(graphs, 'graph')}, {text}")
+
+
+def _blocks(
+    cases: Sequence[_Case], head: Sequence[str], blocks: Sequence[Sequence[tuple[str, ...]]]
+) -> Sheet:
+    """One table with the rows of every case, which is named beside the first of them."""
+    objectives, rates = {case.judge.name for case in cases}, {case.rate for case in cases}
+    if len(cases) == 1:
+        return Sheet(tuple(head), tuple(blocks[0]), names=0)
+    if len(objectives) == 1:
+        label = "tuples/s"
+        names = [heading(case.rate).removesuffix(" tuples/s") for case in cases]
+    elif len(rates) == 1:
+        label, names = "objective", [case.judge.name for case in cases]
+    else:
+        label = "objective, rate"
+        names = [f"{case.judge.name}, {heading(case.rate)}" for case in cases]
+    rows = [
+        (name if i == 0 else "", *row)
+        for name, block in zip(names, blocks, strict=True)
+        for i, row in enumerate(block)
+    ]
+    return Sheet((label, *head), tuple(rows), names=1)
+
+
+def _table(cases: Sequence[_Case]) -> Sheet:
+    """Mean, share of the optimum and time of every placer."""
+    multiples = {case.judge.sense for case in cases} == {"min"}
+    head = (
+        "placer", "mean", *(["× best"] if multiples else []),
+        OF_OPTIMUM["min" if multiples else "max"], "optimal", "ms",
+    )  # fmt: skip
+    blocks = []
+    for case in cases:
+        is_share, form = case.judge.sense == "max", case.judge.format
+        block = []
+        for name, row in case.rows.items():
+            of_best = [cell(row.of_best[0], "{:.3f}")] if multiples else []
+            share, optimal = _optimum_cells(case.judge, row)
+            share += "" if multiples or is_share else " ×"
+            mean = cell(row.mean, "{:.3f}" if is_share else form)
+            block.append((name, mean, *of_best, share, optimal, _time(row)))
+        blocks.append(block)
+    return _blocks(cases, head, blocks)
+
+
+def _optimum_cells(judge: Objective, row: Row) -> tuple[str, str]:
+    """Mean of value / optimum, and the share of graphs on which the optimum is reached."""
+    optimal = "—" if row.reached is None else percent(row.reached)
+    if row.share_of_optimum is None:
+        return "—", optimal
+    if judge.sense == "max":
+        return f"{100 * row.share_of_optimum:.2f} %", optimal
+    return f"{row.share_of_optimum:.3f}", optimal
+
+
+def _time(row: Row) -> str:
+    """Milliseconds per graph, and the number of graphs that were not placed."""
+    failed = f"  ({row.failed} not placed)" if row.failed else ""
+    return f"{cell(row.ms_per_graph, '{:.2f}')}{failed}"
+
+
+def _against(cases: Sequence[_Case], reference: str) -> Iterator[Sheet]:
+    """Wins, sign test and ratio of every placer against the reference, if there are others."""
+    compared = [case for case in cases if reference in case.rows and len(case.rows) > 1]
+    if not compared:
+        return
+    head = (
+        f"against {reference}", "better / equal / worse", "sign test", "ratio",
+        f"{100 * CONFIDENCE:.0f} % interval",
+    )  # fmt: skip
+    blocks = []
+    for case in compared:
+        block = []
+        for name, rivals in case.paired.items():
+            if name == reference:
+                continue
+            pair = rivals[reference]
+            counts = f"{pair.better} / {pair.equal} / {pair.worse}"
+            ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
+            ends = "—" if pair.interval is None else "{:.4f} to {:.4f}".format(*pair.interval)
+            p = "p < 0.0001" if pair.sign_test < 1e-4 else f"p = {pair.sign_test:.2g}"
+            block.append((name, counts, p, ratio, ends))
+        blocks.append(block)
+    yield _blocks(compared, head, blocks)
+
+
+def _details(case: _Case, reference: str) -> Iterator[PlainPart]:
+    """All columns of one objective at one rate."""
+    graphs = counted(case.graphs, "graph")
+    yield Heading(case.name, f", {graphs}, {case.proven} with a proven optimum")
+    yield _sheet(case, reference if reference in case.rows else None)
+    if 0 < case.proven < case.graphs:
+        fewer = [(name, row.proven) for name, row in case.rows.items() if row.proven < case.proven]
+        placed = ", ".join(f"{name} over {proven}" for name, proven in fewer)
+        yield (
+            f"{OF_OPTIMUM[case.judge.sense]} and optimal: over the {case.proven} of {graphs} whose "
+            f"optimum is proven{f'; {placed} of these' if placed else ''}"
+        )
+
+
+def _sheet(case: _Case, reference: str | None) -> Sheet:
+    """All columns of every placer.
+
+    Those of a maximised objective are those of the paper's Table 1; the values of a minimised one
+    are multiples of the best value of all placers. Without a reference, no column compares
+    placers with it.
+    """
+    judge, form = case.judge, case.judge.format
+    measures = sorted({name for row in case.rows.values() for name in row.measures})
+    if judge.sense == "max":
+        against = () if reference is None else (f"vs {reference} +/=/−",)
+        head: tuple[str, ...] = ("mean", "q1", "median", "min", *against)
+    else:
+        head = ("mean", "max", "× best", "worst")
+    rows = []
+    for name, row in case.rows.items():
+        if judge.sense == "max":
+            cells = [cell(x, "{:.3f}") for x in (row.mean, row.q1, row.median, row.min)]
+            cells += [] if reference is None else [signs(row, reference)]
+        else:
+            cells = [cell(row.mean, form), cell(row.max, form)]
+            cells += [cell(ratio, "{:.3f}") for ratio in row.of_best]
+        further = (cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
+        rows.append((name, *cells, *_optimum_cells(judge, row), *further, _time(row)))
+    columns = ("placer", *head, OF_OPTIMUM[judge.sense], "optimal", *measures, "ms")
+    return Sheet(columns, tuple(rows), names=0)
+
+
+def _front_tables(front: Front, *, only_best: bool) -> Iterator[PlainPart]:
+    """Values by all objectives: of the placements that are not dominated, or of all placers."""
+    for rate, points in front.items():
+        names = list(points[0].of_best) if points else []
+        title = "not dominated by another" if only_best else "of all placers (● not dominated)"
+        yield f"{heading(rate)}: value / best value by every objective, {title}"
+        rows = tuple(
+            (
+                point.asked,
+                point.placer,
+                *(f"{point.of_best[name]:.3f}" for name in names),
+                *([] if only_best else ["●" if point.front else ""]),
+            )
+            for point in points
+            if point.front or not only_best
+        )
+        yield Sheet(("asked for", "placer", *names, *([] if only_best else [""])), rows, names=1)
+
+
+def cell(value: float, form: str | Callable[[float], str]) -> str:
+    """Format a number; a dash if the placer placed nothing."""
+    if isnan(value):
+        return "—"
+    return form.format(value) if isinstance(form, str) else form(value)
+
+
+def signs(row: Row, reference: str) -> str:
+    """Shares of the graphs on which a placer is better, equal and worse than another."""
+    shares = (row.better_than, row.equal_to, row.worse_than)
+    return " / ".join(f"{100 * share[reference]:.0f}" for share in shares) + " %"

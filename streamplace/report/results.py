@@ -5,8 +5,7 @@ from math import isfinite
 
 import numpy as np
 
-from streamplace.evaluate.comparison import Comparison, GraphResults
-from streamplace.evaluate.comparison_report import as_document
+from streamplace.evaluate.comparison import Comparison, GraphResults, as_document
 from streamplace.evaluate.results import ObjectiveResults, ResultColumns
 from streamplace.io.fields import plain
 from streamplace.model.arrays import Floats
