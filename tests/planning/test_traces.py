@@ -152,13 +152,11 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
         ("time,a,a\n0,1,1", "the first line must be time,rate"),
         ("time,rate\n", "has no rates"),
         ("time,rate\n0,1,2", "rates.csv:2: has 3 cells, and the first line 2"),
-        ("time,rate\n0,1\n0,2", "rates.csv:3: the time is not after"),
-        ('time,rate\n"0\n",1\n0,2', "rates.csv:4: the time is not after"),
+        ("time,rate\n0,1\n0,2", r"time\[1\] of the trace is not after time\[0\]; sort"),
         ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),
-        ("time,rate\ninf,1", "time 'inf' is too large"),
-        ("time,rate\n1772323200000,1", "time '1772323200000' is too large; give seconds"),
+        ("time,rate\ninf,1", r"time\[0\] of the trace is inf; give seconds, not beyond"),
         ("time,rate\n20260301,1", "write a date as 2026-03-01, and seconds as 20260301.0"),
-        ("time,rate\n0,-1", "rates.csv:2: rate '-1'"),
+        ('time,rate\n"0\n",-1', "rates.csv:3: rate '-1'"),
         ("time,rate\n0,5 kB", "rate '5 kB'"),
         ("time,a,b\n0,1,0", "the trace has no rate above 0 for 'b'"),
         ("time,rate\n0,1\n1e9,1", "covers more than 2000 hours"),
@@ -176,9 +174,7 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
     ("time", "rates", "words"),
     [
         ([], [], "the trace has no rows"),
-        ([0.0, 60.0, 60.0], [1.0, 2.0, 3.0], r"time\[2\] of the trace is not after time\[1\]"),
-        ([0.0, math.nan], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
-        ([1.7e12, 1.8e12], [1.0, 2.0], r"time\[0\] of the trace is 1.7e\+12; give seconds"),
+        ([0.0, math.nan], [1.0, 2.0], r"time\[1\] of the trace is nan; give seconds"),
         ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
         ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
     ],
@@ -186,7 +182,7 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
 def test_traces_made_in_python_are_checked(
     time: list[float], rates: list[float], words: str
 ) -> None:
-    """As those from files are."""
+    """Also for what no file can hold."""
     with pytest.raises(SettingError, match=words):
         RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
 
