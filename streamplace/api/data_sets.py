@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 from streamplace.api.arguments import GraphLike, converted, problem_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader, split_of
-from streamplace.model.cluster import BPS, MIPS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
-from streamplace.model.units import Quantity, bandwidth_bps
-from streamplace.model.units import mips as speed
+from streamplace.model.units import Quantity
 from streamplace.settings.convert import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong
 
 if TYPE_CHECKING:
@@ -110,19 +108,10 @@ def describe(
     >>> describe(graphs).operators
     (8, 8, 8)
     """
-    from streamplace.evaluate.profile import mean_device_and_link, profile
+    from streamplace.evaluate.profile import profile, unit_device_and_link
 
-    graphs, devices = graphs_of(data, split, limit), cluster_of(cluster)
-    if devices is None:
-        units = (
-            speed(MIPS if mips is None else mips),
-            bandwidth_bps(BPS if bandwidth is None else bandwidth),
-        )
-    elif mips is None and bandwidth is None:
-        units = mean_device_and_link(devices)
-    else:
-        raise SettingError("a cluster has its own units; drop mips and bandwidth, or the cluster")
-    return profile(graphs, mips=units[0], bandwidth_bps=units[1])
+    device, link = unit_device_and_link(cluster_of(cluster), mips, bandwidth)
+    return profile(graphs_of(data, split, limit), mips=device, bandwidth_bps=link)
 
 
 def graphs_of(

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,6 @@ from streamplace.cli import _options
 from streamplace.cli._command import verb
 from streamplace.cli._options import FILE
 from streamplace.cli._output import counted, print_json, print_report, progress, say
-from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,58 +47,27 @@ def command(
     output: Path | None,
 ) -> None:
     """Print statistics of DATA: graphs or problems (.json), data sets, or folders of them."""
-    from streamplace.evaluate import profile as profiling
+    from streamplace.display.report import Heading, Report
+    from streamplace.evaluate.profile import draw_profile, profile, unit_device_and_link
+    from streamplace.io.clusters import read_cluster
 
-    units = _units(mips, bandwidth, cluster_file)
+    cluster = None if cluster_file is None else read_cluster(cluster_file)
+    device, link = unit_device_and_link(cluster, mips, bandwidth)
     title = ", ".join(map(str, data))
     with progress(f"reading {title}") as tick:
-        profile = profiling.profile(
-            tick.over(_read(data, split)), mips=units.mips, bandwidth_bps=units.bandwidth_bps
-        )
+        found = profile(tick.over(_read(data, split)), mips=device, bandwidth_bps=link)
+    graphs = counted(len(found.operators), "graph")
     if output is not None:
         from streamplace.drawing.figures import save
-        from streamplace.evaluate.profile import draw_profile
 
-        of_split = f" of split {split}" if split else ""
-        graphs = counted(len(profile.operators), "graph")
         names = ", ".join(path.name for path in data)
-        save(draw_profile(profile, f"{names}: {graphs}{of_split}", units.words), output)
+        of_split = f" of split {split}" if split else ""
+        save(draw_profile(found, f"{names}: {graphs}{of_split}"), output)
         say(f"figure → {output}")
     if as_json:
-        print_json(as_document(profile))
+        print_json(as_document(found))
     else:
-        show(title, profile, units)
-
-
-class _Units(NamedTuple):
-    """Device and link that are the units of CPU and traffic."""
-
-    mips: float
-    bandwidth_bps: float
-    words: str
-
-
-def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -> _Units:
-    """Units by the options."""
-    from streamplace.evaluate.profile import link_in_words, mean_device_and_link
-    from streamplace.io.clusters import read_cluster
-    from streamplace.model import units
-
-    if cluster_file is None:
-        mips, bandwidth = mips or "2500 MIPS", bandwidth or "1000 Mbps"
-        speed = units.mips(mips)
-        words = f"CPU in devices of {units.format_speed(speed)}, traffic in links of {bandwidth}"
-        return _Units(speed, units.bandwidth_bps(bandwidth), words)
-    for name, value in {"mips": mips, "bandwidth": bandwidth}.items():
-        if value is not None:
-            raise SettingError(f"--{name} and --cluster exclude each other; drop one")
-    cluster = read_cluster(cluster_file)
-    device, link = mean_device_and_link(cluster)
-    words = (
-        f"CPU in devices of {units.format_speed(device)}, the mean of the {cluster.n_devices} in "
-        f"{cluster_file}; traffic in {link_in_words(link)}, the mean of theirs"
-    )
-    return _Units(device, link, words)
+        print_report(Report((Heading(title, f": {graphs}"), *found.report().parts)))
 
 
 def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | Problem]":
@@ -125,11 +93,3 @@ def as_document(profile: "Profile") -> dict[str, Any]:
             for group in profile.classes
         ],
     }
-
-
-def show(title: str, profile: "Profile", units: _Units) -> None:
-    """Print a profile as tables."""
-    from streamplace.display.report import Heading, Report
-
-    graphs = Heading(title, f": {counted(len(profile.operators), 'graph')}")
-    print_report(Report((graphs, *profile.parts(units.words))))

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
-from streamplace.display.report import Part, Report, Sheet, brief_and_detail
+from streamplace.display.report import Report, Sheet, brief_and_detail
 from streamplace.display.sheets import with_rest
 from streamplace.drawing.figures import PALETTE, finish, new_figure
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
-from streamplace.model.cluster import Cluster
+from streamplace.model.cluster import BPS, MIPS, Cluster
 from streamplace.model.devices import Device
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import counted
 from streamplace.model.objects import Displayed, data_frame
 from streamplace.model.problem import Problem
-from streamplace.model.units import Stated, digits, format_bandwidth
+from streamplace.model.units import Quantity, Stated, bandwidth_bps, digits, format_bandwidth
+from streamplace.model.units import mips as speed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,14 +127,16 @@ class Profile(Displayed):
         of_problems = ("devices", "ccr") if self.devices else ()
         return {name: Spread.of(getattr(self, name)) for name in (*columns, *of_problems)}
 
-    def report(self) -> Report:
-        """Sizes of one graph, or statistics of several."""
-        link = link_in_words(self.bandwidth_bps)
-        words = f"CPU in devices of {digits(self.mips, 6)} MIPS, traffic in {link}"
-        return Report(self.parts(words), counted(len(self.operators), "graph"))
+    @property
+    def units(self) -> str:
+        """Units of CPU and traffic, in words."""
+        link = "without a limit"
+        if np.isfinite(self.bandwidth_bps):
+            link = f"of {format_bandwidth(self.bandwidth_bps)}"
+        return f"CPU in devices of {digits(self.mips, 6)} MIPS, traffic in links {link}"
 
-    def parts(self, units: str) -> tuple[Part, ...]:
-        """Splits and tables; ``units`` describes the units of CPU and traffic."""
+    def report(self) -> Report:
+        """Splits, sizes of one graph, and statistics."""
         spreads, sizes = self.spreads(), list[Sheet]()
         if len(self.operators) == 1:
             names = [name for name in spreads if LABELS[name][0]]
@@ -143,12 +146,15 @@ class Profile(Displayed):
             (LABELS[name][1], *(f"{value:.4g}" for value in asdict(spread).values()))
             for name, spread in spreads.items()
         )
-        return (
-            *(f"  {name}: {count}" for name, count in self.splits.items()),
-            *sizes,
-            Sheet(("", "min", "q1", "median", "mean", "q3", "max"), table),
-            units,
-            *(brief_and_detail(self._class_sheet) if len(self.classes) > 1 else []),
+        return Report(
+            (
+                *(f"  {name}: {count}" for name, count in self.splits.items()),
+                *sizes,
+                Sheet(("", "min", "q1", "median", "mean", "q3", "max"), table),
+                self.units,
+                *(brief_and_detail(self._class_sheet) if len(self.classes) > 1 else []),
+            ),
+            counted(len(self.operators), "graph"),
         )
 
     def _class_sheet(self, is_brief: bool) -> Sheet:
@@ -224,26 +230,23 @@ def profile(
     )
 
 
-def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
-    """MIPS of a cluster's mean device, with all its cores, and bit/s of its mean link.
+def unit_device_and_link(
+    cluster: Cluster | None, mips: Quantity | None, bandwidth: Quantity | None
+) -> tuple[float, float]:
+    """MIPS and bit/s that are the units of CPU and traffic: usual ones, or those of a cluster.
 
-    Links without a limit are ignored, unless there are no others.
+    Those of a cluster are its mean device, with all its cores, and its mean link. Links without a
+    limit are ignored, unless there are no others.
     """
+    if cluster is None:
+        width = BPS if bandwidth is None else bandwidth
+        return speed(MIPS if mips is None else mips), bandwidth_bps(width)
+    if mips is not None or bandwidth is not None:
+        raise SettingError("a cluster has its own units; drop mips and bandwidth, or the cluster")
     remote = cluster.bandwidth_bps[~np.eye(cluster.n_devices, dtype=bool)]
     limited = remote[np.isfinite(remote)]
-    mips = float((cluster.devices.speed * cluster.devices.cores).mean())
-    return mips, float(limited.mean()) if len(limited) else np.inf
-
-
-def link_in_words(bandwidth_bps: float) -> str:
-    """Links of a bandwidth in words.
-
-    >>> link_in_words(1e9), link_in_words(np.inf)
-    ('links of 1 Gbps', 'links without a limit')
-    """
-    if not np.isfinite(bandwidth_bps):
-        return "links without a limit"
-    return f"links of {format_bandwidth(bandwidth_bps)}"
+    mean = float((cluster.devices.speed * cluster.devices.cores).mean())
+    return mean, float(limited.mean()) if len(limited) else np.inf
 
 
 def _ccr(problem: Problem) -> float:
@@ -260,7 +263,7 @@ def _ccr(problem: Problem) -> float:
     return float(sending.mean()) / computing if computing and remote.any() else 0.0
 
 
-def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
+def draw_profile(profile: Profile, data: str) -> "Figure":
     """Draw Figure 4 of DREAM's paper: operators per graph, CPU per operator, saturation per stream.
 
     The title names the data and the units.
@@ -284,7 +287,7 @@ def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
             "one link", (1.0, 1.0), xycoords=("data", "axes fraction"), fontsize=8,
             color=PALETTE[1], ha="left", va="top", xytext=(4, 0), textcoords="offset points",
         )  # fmt: skip
-    return finish(figure, f"{data}\n{units}")
+    return finish(figure, f"{data}\n{profile.units}")
 
 
 def _integer_bins(numbers: Floats) -> Floats:

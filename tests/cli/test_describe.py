@@ -37,11 +37,10 @@ def test_cpu_is_measured_in_devices_of_the_cluster(
     assert own["cpu"]["mean"] == pytest.approx(usual["cpu"]["mean"] / 2)
     assert own["saturation"]["max"] == pytest.approx(usual["saturation"]["max"] * 2)
     out = run("describe", graph, "--cluster", "c.toml").out
-    assert "devices of 5000 MIPS, the mean of the 2 in c.toml" in out
-    assert "links of 500 Mbps" in " ".join(out.split())
+    assert "CPU in devices of 5000 MIPS, traffic in links of 500 Mbps" in " ".join(out.split())
     Path("one.toml").write_text("devices = [{name = 'alone'}]\n")
     alone = run("describe", graph, "--cluster", "one.toml").out
     assert "traffic in links without a limit" in " ".join(alone.split())
     assert "CPU in devices of 12000 MIPS" in run("describe", graph, "--mips", "12e3").out
     refused = refusal("describe", graph, "--cluster", "c.toml", "--mips", "100")
-    assert "--mips and --cluster exclude each other" in refused
+    assert "a cluster has its own units; drop mips and bandwidth" in refused
