@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.display.report import Bar, Brief, Detail, Part, Report, Sheet, percent, some
+from streamplace.display.sheets import with_rest
 from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
@@ -279,7 +280,7 @@ class PlanResult(Pictured):
         """Tables of the machines: one for the terminal, and the others as a detail."""
         priced = self.priced and bool(self.prices)
         head = ("machines", "number", "slots of each", *(("per hour",) if priced else ()))
-        rows = tuple(
+        rows = (
             (
                 name,
                 str(count),
@@ -288,12 +289,12 @@ class PlanResult(Pictured):
             )
             for name, count in self.machines.items()
         )
-        if len(rows) <= MOST_ROWS:
-            yield Sheet(head, rows)
-            return
-        more = (f"… and {len(rows) - MOST_ROWS + 1} more", *[""] * (len(head) - 1))
-        yield Brief(Sheet(head, (*rows[: MOST_ROWS - 1], more)))
-        yield Detail(Sheet(head, rows))
+        sheet = Sheet(head, tuple(rows))
+        if len(sheet.rows) <= MOST_ROWS:
+            yield sheet
+        else:
+            yield Brief(with_rest(sheet, MOST_ROWS))
+            yield Detail(sheet)
 
     def _numbers(self) -> list[str]:
         """Numbers of subtasks by operator, the largest first; operators with one come last."""
