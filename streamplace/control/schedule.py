@@ -18,7 +18,8 @@ import numpy as np
 
 from streamplace.control.day import ControlDay
 from streamplace.control.replay import PolicyReplay
-from streamplace.display.report import Part, Report, Sheet, duration, percent
+from streamplace.display.report import Report, Sheet, brief_and_detail, duration, percent
+from streamplace.display.sheets import with_rest
 from streamplace.io.fields import plain
 from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.model.arrays import Floats, Ints
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 FILES = ("schedule.json", "schedule.svg")
 """Files of a schedule, beside a folder for each of its plans."""
-MOST_STEPS = 40
-"""Steps that the terminal shows."""
 
 
 def cheapest_levels(day: ControlDay) -> Ints:
@@ -160,7 +159,11 @@ class PlanSchedule(Pictured):
 
     def report(self) -> Report:
         """Steps, costs beside the bound, and policies."""
-        steps = self.steps
+        policies = [self._policies()] if self.replays else []
+        return Report((*brief_and_detail(self._sheet), self._words(), *policies))
+
+    def _sheet(self, is_brief: bool) -> Sheet:
+        """Machines of each step."""
         is_measured = self.plans[0].interval is not None
         rows = tuple(
             (
@@ -171,21 +174,15 @@ class PlanSchedule(Pictured):
                 machines_in_words(self.plans[step.level].machines),
                 *((ends_in_words(self.plans[step.level].interval),) if is_measured else ()),
             )
-            for step in steps[:MOST_STEPS]
+            for step in self.steps
         )
         unit = "cost per hour" if self.plans[0].priced else "machines"
         carries = ("carries, tuples/s",) if is_measured else ()
-        head = ("from", "for", "tuples/s", unit, "machines", *carries)
-        parts: list[Part] = [Sheet(head, rows)]
-        if len(steps) > MOST_STEPS:
-            parts.append(f"{counted(len(steps) - MOST_STEPS, 'more step')} in JSON and the report.")
-        parts.append(self._words(len(steps) - 1))
-        if self.replays:
-            parts.append(self._policies())
-        return Report(tuple(parts))
+        sheet = Sheet(("from", "for", "tuples/s", unit, "machines", *carries), rows)
+        return with_rest(sheet) if is_brief else sheet
 
-    def _words(self, moves: int) -> str:
-        hours = len(self.level) * self.day.hours
+    def _words(self) -> str:
+        hours, moves = len(self.level) * self.day.hours, len(self.steps) - 1
         saved = percent(1 - self.cost / self.static_cost)
         return (
             f"For {duration(hours * HOUR)}, the schedule costs {self.cost:.4g} with "

@@ -6,7 +6,7 @@ from datetime import datetime
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from streamplace.display.report import Heading, Part, Report, Sheet, percent
+from streamplace.display.report import MOST_ROWS, Heading, Part, Report, Sheet, percent
 from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watches import WatchDecision, WatchRecord
 from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LAST_ROUNDS = 10
-"""Rounds of a watch that the terminal shows."""
 DRAWN_WATCHES = 6
 """Last watches that are drawn."""
 ROOM = 1.5
@@ -146,7 +144,7 @@ def _parts(record: WatchRecord) -> list[Part]:
     counts = f"{counted(len(record.rounds), 'round')}, {counted(moves, 'move')}"
     parts: list[Part] = [Heading(record.name, head + counts)]
     if record.rounds:
-        last = tuple((_moment(one.at), one.words) for one in record.rounds[-LAST_ROUNDS:])
+        last = tuple((_moment(one.at), one.words) for one in record.rounds[-MOST_ROWS:])
         parts.append(Sheet(("round", "what was seen and decided"), last))
     if record.decisions:
         decided = tuple(map(_decision_row, record.decisions))

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 SPLIT = "split"
 MAX_CLASSES = 100
 """Groups of graphs beyond which there is no table of them."""
-BRIEF_CLASSES = 6
-"""Groups that a terminal lists."""
 MIN_BINS, MAX_BINS = 10, 40
 """Bins of a histogram; more values have more."""
 MAX_INTEGER_BINS = 60
@@ -166,7 +164,7 @@ class Profile(Displayed):
             cells = (str(group.attributes.get(name, "")) for name in names)
             rows.append((*cells, str(group.graphs), low if low == high else f"{low} to {high}"))
         sheet = Sheet((*names, "graphs", "CPU (devices)"), tuple(rows))
-        return with_rest(sheet, BRIEF_CLASSES) if is_brief else sheet
+        return with_rest(sheet) if is_brief else sheet
 
     def to_pandas(self) -> "DataFrame":
         """Table with a row for every graph."""

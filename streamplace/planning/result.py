@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.display.report import Bar, Brief, Detail, Part, Report, Sheet, percent, some
+from streamplace.display.report import (
+    MOST_ROWS,
+    Bar,
+    Brief,
+    Detail,
+    Part,
+    Report,
+    Sheet,
+    brief_and_detail,
+    percent,
+    some,
+)
 from streamplace.display.sheets import with_rest
 from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
@@ -42,8 +53,6 @@ HOUR = 3600
 DAY = 24 * HOUR
 EARLIEST_DATE = 1e8
 """Seconds from which times are dates, since 1970."""
-MOST_ROWS = 6
-"""Rows of machines or hours on a terminal without ``-v``."""
 MOST_BARS = 24
 """Most machines that are drawn."""
 LEAST_SHOWN = 1e-6
@@ -259,7 +268,7 @@ class PlanResult(Pictured):
         costs = f"cost {self.cost:g} per hour on" if self.priced else "need"
         rate = f"{digits(self.carries, 6)} tuples/s" if isfinite(self.carries) else "any rate"
         parts: list[Part] = [
-            *self._machines(),
+            *brief_and_detail(self._machines),
             Brief(f"Subtasks: {some(self._numbers(), separator=', ')}."),
             f"{digits(self.rate, 6)} tuples/s {costs} {counted(number, 'machine')}. {_proof(self)}",
             f"The placement carries {rate}{_likely(self)}. {_limit(self.limit)}",
@@ -276,8 +285,8 @@ class PlanResult(Pictured):
             parts += _hours(self)
         return Report(tuple(parts), subject=self)
 
-    def _machines(self) -> Iterator[Part]:
-        """Tables of the machines: one for the terminal, and the others as a detail."""
+    def _machines(self, is_brief: bool) -> Sheet:
+        """Number, slots and price of the machines of each type."""
         priced = self.priced and bool(self.prices)
         head = ("machines", "number", "slots of each", *(("per hour",) if priced else ()))
         rows = (
@@ -290,11 +299,7 @@ class PlanResult(Pictured):
             for name, count in self.machines.items()
         )
         sheet = Sheet(head, tuple(rows))
-        if len(sheet.rows) <= MOST_ROWS:
-            yield sheet
-        else:
-            yield Brief(with_rest(sheet, MOST_ROWS))
-            yield Detail(sheet)
+        return with_rest(sheet) if is_brief else sheet
 
     def _numbers(self) -> list[str]:
         """Numbers of subtasks by operator, the largest first; operators with one come last."""
