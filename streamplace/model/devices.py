@@ -33,7 +33,7 @@ from streamplace.model.units import mips as speed
 MOST_CORES = 1_000_000
 SLOWEST = 1e-3
 SLACK = 1e-9
-"""Share of its memory by which a device may be overfull, for rounding errors."""
+"""Share by which a device may be overfull, for rounding errors."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)

@@ -21,6 +21,7 @@ from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.constraints import Constraints
+from streamplace.model.devices import SLACK
 from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
@@ -33,7 +34,7 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.packing import SLACK, Accept, PackedMachines, largest_use, packing_of
+from streamplace.planning.packing import Accept, PackedMachines, largest_use, packing_of
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit
 

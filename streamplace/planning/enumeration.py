@@ -14,13 +14,13 @@ from math import inf, prod
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import WholeCut, least_subtasks
 from streamplace.planning.offers import Prices
 from streamplace.planning.packing import (
     CPU,
     MEMORY,
-    SLACK,
     SLOTS,
     Accept,
     PackedMachines,

@@ -20,6 +20,7 @@ from streamsim.jit import inlined_kernel, kernel
 from streamsim.rows import copy_rows
 
 from streamplace.model.arrays import Bools, Floats, Ints, Words
+from streamplace.model.devices import SLACK
 from streamplace.placers.anneal.rate.walk import accepted, choose, uniform
 from streamplace.planning.demand import Demand, connected
 from streamplace.planning.offers import Catalogue
@@ -27,8 +28,6 @@ from streamplace.planning.subtasks import shares_of, slot_groups
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")
-SLACK = 1e-9
-"""Share by which a resource may be exceeded, for rounding."""
 FORBIDDEN = 1e6
 """Use of a core by an operator on a machine without its tags: far more than any real excess."""
 HOT, COLD = 0.05, 1e-4

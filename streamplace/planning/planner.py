@@ -17,6 +17,7 @@ from streamplace.display.report import some
 from streamplace.errors import DefectError, ProblemError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.cluster import MOST_DEVICES, Cluster
+from streamplace.model.devices import SLACK
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import counted, quoted
@@ -47,7 +48,6 @@ from streamplace.planning.packing import (
     EGRESS,
     INGRESS,
     RESOURCES,
-    SLACK,
     PackedMachines,
     Packing,
     allowed,

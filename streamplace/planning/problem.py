@@ -9,6 +9,7 @@ import numpy as np
 from streamplace.errors import ProblemError, SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import PLAN_SECONDS
+from streamplace.model.devices import SLACK
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.intervals import PredictionErrors
@@ -18,7 +19,7 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import ROOM
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.packing import SLACK, allowed
+from streamplace.planning.packing import allowed
 from streamplace.planning.subtasks import least_parallelism
 
 MOST_FREE = 1 - 1e-12

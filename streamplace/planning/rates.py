@@ -9,6 +9,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.devices import SLACK
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.cuts import item_cuts, least_subtasks, resource_cuts
 from streamplace.planning.demand import Demand
@@ -18,7 +19,6 @@ from streamplace.planning.packing import (
     CPU,
     EGRESS,
     INGRESS,
-    SLACK,
     PackedMachines,
     Packing,
     largest_use,

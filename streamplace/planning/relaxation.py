@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.model.arrays import Floats
+from streamplace.model.devices import SLACK
 from streamplace.planning.cuts import ROOM
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packing import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
-from streamplace.planning.subtasks import ROUNDING, busiest_share, least_parallelism, slot_groups
+from streamplace.planning.subtasks import busiest_share, least_parallelism, slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
@@ -215,7 +216,7 @@ class Relaxation:
             if not runs or not least_parallelism(demand, v, float(room[CORE])):
                 high[v] = 0.0
         groups = np.maximum(self.whole_groups, 1)
-        whole = np.floor(high * groups * (1 + ROUNDING)) / groups
+        whole = np.floor(high * groups * (1 + SLACK)) / groups
         return Box(np.zeros(demand.n_operators), np.where(self.whole_groups > 0, whole, high))
 
 

@@ -16,6 +16,7 @@ from math import gcd, inf
 import numpy as np
 
 from streamplace.model.arrays import Bools, Ints, Longs
+from streamplace.model.devices import SLACK
 from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.planning.bounds import CostBound
@@ -38,7 +39,6 @@ from streamplace.planning.packing import (
 )
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.subtasks import (
-    ROUNDING,
     charged_need,
     choices,
     least_parallelism,
@@ -46,8 +46,6 @@ from streamplace.planning.subtasks import (
     slots_of,
 )
 
-FINEST = 8
-"""Largest multiple of the parallelism that the slowest core requires."""
 MOST = 4096
 """Parallelism up to which more subtasks than necessary are tried."""
 MOST_STREAMS = 5_000_000
@@ -99,7 +97,7 @@ def _wanted(
     machines, limit = sum(counts), min(most, MOST)
     speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
     least = least_of_each(demand, catalogue, counts)
-    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)]
+    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (8, 1)]
     for factor, floor in [*levels, (1, most)] if most < MOST else levels:
         wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
         yield wanted.astype(np.int64)
@@ -136,7 +134,7 @@ def least_of_each(
         fast = [speed for speed in speeds if speed >= slowest] or speeds
         tries = (least_parallelism(demand, v, speed, charged_need) for speed in fast)
         room = max((float(o.memory) for o in offers if required <= o.tags), default=np.inf)
-        stored = int(np.ceil(demand.memory[v] / room * (1 - ROUNDING)))
+        stored = int(np.ceil(demand.memory[v] / room * (1 - SLACK)))
         least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
     return least
 

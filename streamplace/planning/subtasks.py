@@ -14,13 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.devices import SLACK
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.key_groups import useful_parallelisms
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
-
-ROUNDING = 1e-9
-"""Share by which a subtask may exceed the speed of a core, for rounding."""
 
 
 def shares_of(demand: Demand, parallelism: Ints) -> tuple[Floats, Floats, Floats]:
@@ -102,7 +100,7 @@ def least_parallelism(
     """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
 
     def runs(p: int) -> bool:
-        return need_of(demand, v, p, speed) <= speed * (1 + ROUNDING)
+        return need_of(demand, v, p, speed) <= speed * (1 + SLACK)
 
     limit = int(demand.parallelism_limit[v])
     if demand.keeps[v]:
@@ -110,7 +108,7 @@ def least_parallelism(
     need = max(float(demand.instructions[v]), speed * float(demand.at_max_rate[v]))
     if need <= speed:
         return 1
-    least = int(np.ceil(need / speed * (1 - 2 * ROUNDING))) if speed > 0 else 0
+    least = int(np.ceil(need / speed * (1 - 2 * SLACK))) if speed > 0 else 0
     if not least or least > (limit or MOST_SUBTASKS):
         return 0
     if runs(least):
