@@ -218,7 +218,8 @@ class Runner:
         saved = self.saved.get(attempt.record.key)
         if saved is None:
             return None
-        record = _renamed(saved, attempt.record)
+        named = attempt.record  # as an equal problem is called here
+        record = replace(saved, graph=named.graph, rate=named.rate, alias=named.alias)
         if not self._others(record.objective).keys() <= record.measures.keys():
             record = self._measured(record, attempt)
         return Outcome(record)
@@ -256,11 +257,6 @@ class Runner:
             queue=result.placement.queue,
             steps=_thinned(result.trace),
         )
-
-
-def _renamed(record: Record, blank: Record) -> Record:
-    """A record of an equal problem, with the names of this one."""
-    return replace(record, graph=blank.graph, rate=blank.rate, alias=blank.alias)
 
 
 def error_line(error: Exception) -> str:

@@ -101,7 +101,10 @@ class Optima(NamedTuple):
 
     def at(self, problems: ProblemNumbers) -> Floats:
         """Value of each problem, NaN if unknown."""
-        return look_up(problems, self.problem, self.value)
+        if not len(self.problem):
+            return np.full(len(problems), nan)
+        at = np.minimum(np.searchsorted(self.problem, problems), len(self.problem) - 1)
+        return np.where(self.problem[at] == problems, self.value[at], nan)
 
 
 def best_values(sign: float, problems: ProblemNumbers, values: Floats) -> Optima:
@@ -110,14 +113,6 @@ def best_values(sign: float, problems: ProblemNumbers, values: Floats) -> Optima
     best = np.full(len(numbers), -np.inf)
     np.fmax.at(best, at, sign * values)
     return Optima(numbers, sign * best)
-
-
-def look_up(problems: ProblemNumbers, listed: ProblemNumbers, values: Floats) -> Floats:
-    """Look problems up in a sorted column; NaN for those that are not in it."""
-    if not len(listed):
-        return np.full(len(problems), nan)
-    at = np.minimum(np.searchsorted(listed, problems), len(listed) - 1)
-    return np.where(listed[at] == problems, values[at], nan)
 
 
 @dataclass(frozen=True, slots=True)

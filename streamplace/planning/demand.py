@@ -154,6 +154,7 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
     keeps = np.isin(tied, tied[named])
     flowing, constant = flow.input_rate * graph.charged_ipt, 1e6 * operators.constant
     instructions = flowing + constant if constant.any() else flowing
+    slot_groups = [name or FLINK_GROUP for name in operators.slot_sharing_group]
     return Demand(
         graph=graph,
         flowing=flowing,
@@ -167,7 +168,7 @@ def demand_of(graph: StreamGraph, fixed: bool | Collection[str] = False) -> Dema
         parallelism_limit=_limits(graph, tied, named),
         keeps=keeps,
         tied=tied,
-        slot_group=_slot_groups(graph),
+        slot_group=np.unique(slot_groups, return_inverse=True)[1].astype(np.int32),
         source=flow.source,
         target=flow.target,
         tuples=flow.tuples,
@@ -242,12 +243,6 @@ def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
     equal = parallelism[streams.source] == parallelism[streams.target]
     joined[settled] = np.where(equal, FORWARD, ALL_TO_ALL)[settled]
     return joined
-
-
-def _slot_groups(graph: StreamGraph) -> Ints:
-    """Slot sharing group of each operator, numbered, [N]."""
-    names = [name or FLINK_GROUP for name in graph.operators.slot_sharing_group]
-    return np.asarray(np.unique(names, return_inverse=True)[1].astype(np.int32))
 
 
 def connected(n: int, source: Ints, target: Ints) -> Ints:
