@@ -141,11 +141,13 @@ def test_a_comparison_has_a_frame_by_graph_and_plots() -> None:
     assert comparison.plot("tradeoff", "throughput").axes
     for words, mistake in {
         "there is no plot 'pie'": ("pie", None),
-        "nothing to plot for scatter; fewer than three": ("scatter", None),
         "has no objective 'cost'": ("cdf", "cost"),
     }.items():
         with pytest.raises(ValueError, match=words):
             comparison.plot(*mistake)
+    slowed = streamplace.compare(graphs, "round-robin", rate="1 M/s")
+    with pytest.raises(ValueError, match="nothing to plot for scatter; no optimum is proven"):
+        slowed.plot("scatter")
 
 
 def test_errors_of_invalid_input_are_value_errors() -> None:

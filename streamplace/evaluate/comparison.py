@@ -40,7 +40,7 @@ FRAME = (
 )  # fmt: skip
 REASONS = {
     "steps": "no placer reports its steps, such as anneal",
-    "scatter": "fewer than three optima are proven; add the placer exact",
+    "scatter": "no optimum is proven; add the placer exact",
     "tradeoff": "no optimum is proven; add the placer exact",
 }
 """Reasons for a missing plot."""

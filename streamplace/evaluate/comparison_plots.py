@@ -41,10 +41,6 @@ HOLLOW: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.8, "ma
 """Style of points that may overlap."""
 MIN_RANGE = 0.05
 """Shortest axis of shares of the best, or of multiples; smaller differences look small."""
-MIN_POINTS = 3
-"""Fewest graphs with a proven optimum for a scatter plot: two points say less than a table."""
-MANY = 200
-"""Number of points above which marks are small."""
 
 
 def draw_cdf(results: ObjectiveResults, title: str) -> "Figure":
@@ -155,7 +151,7 @@ def draw_devices(results: ObjectiveResults, title: str) -> "Figure":
 def draw_scatter(results: ObjectiveResults, title: str) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer.
 
-    None if fewer than three optima are proven.
+    None without proven optima.
     """
     # Optima and values by rate and placer, where both are known.
     points: dict[float | None, dict[str, tuple[Floats, Floats]]] = {}
@@ -166,8 +162,7 @@ def draw_scatter(results: ObjectiveResults, title: str) -> "Figure | None":
             if both.any():
                 points.setdefault(rate, {})[name] = optimum[both], columns.value[both]
     names = list(dict.fromkeys(name for by_name in points.values() for name in by_name))
-    count = max((len(x) for by_name in points.values() for x, _ in by_name.values()), default=0)
-    if count < MIN_POINTS:
+    if not points:
         return None
     n_columns = -(-len(names) // -(-len(names) // 4))
     figure, axes = new_figure(n_columns, rows=-(-len(names) // n_columns), width=2.9, height=2.7)
@@ -183,8 +178,7 @@ def draw_scatter(results: ObjectiveResults, title: str) -> "Figure | None":
         for i, (rate, by_name) in enumerate(points.items()):
             style = point_style(i) | {"alpha": 0.6, "markeredgewidth": 0}
             label = heading(rate) if len(points) > 1 else None
-            size = 3 if count > MANY else 6
-            axis.plot(*by_name.get(name, ((), ())), markersize=size, label=label, **style)
+            axis.plot(*by_name.get(name, ((), ())), markersize=4, label=label, **style)
         axis.set(xlim=limits, ylim=limits)
         axis.set_title(wrapped(legend_text(name), 26), fontsize=LEGEND + 0.5)
         if number >= len(names) - n_columns:

@@ -34,8 +34,6 @@ MIN_BINS, MAX_BINS = 10, 40
 """Bins of a histogram; more values have more."""
 MAX_INTEGER_BINS = 60
 """Bins around integers, beyond which bins are wider."""
-MARKED_SATURATION = 0.4
-"""Peak, as a share of a link, from which the axis extends to a full link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +277,6 @@ def draw_profile(profile: Profile, data: str) -> "Figure":
     load, traffic = profile.utilisation, profile.saturation
     _histogram(cpu, load, _bins(load), "CPU of an operator (devices)", "operators")
     _histogram(network, traffic, _bins(traffic), "traffic of a stream (links)", "streams")
-    if traffic.max(initial=0.0) >= MARKED_SATURATION:
-        network.axvline(1.0, color=PALETTE[1], linewidth=1.2)
-        network.annotate(
-            "one link", (1.0, 1.0), xycoords=("data", "axes fraction"), fontsize=8,
-            color=PALETTE[1], ha="left", va="top", xytext=(4, 0), textcoords="offset points",
-        )  # fmt: skip
     return finish(figure, f"{data}\n{profile.units}")
 
 
