@@ -309,9 +309,7 @@ def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floa
 
 def _shares_of_signs(results: ResultColumns, rival: ResultColumns, sign: float) -> dict[int, float]:
     """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
-    theirs = _last_values(rival).at(results.problem)
-    both = ~(np.isnan(results.value) | np.isnan(theirs))
-    signs = compared(results.value[both], theirs[both], sign)
+    signs = compared(*_matched(results, rival), sign)
     return {way: float((signs == way).sum()) / max(1, len(signs)) for way in (-1, 0, 1)}
 
 
