@@ -310,8 +310,7 @@ def advise_(
     engine, machines = asked.engine(say), asked.offers or asked.cluster
     with waiting("watching the job until it is steady, then planning"):
         advice = engine.advise(engine.job(asked.job), asked.rate or "", machines, settings)
-    if output is not None:
-        advice.plan.write(output)
+    written = "" if output is None else advice.plan.write(output)
     if as_json:
         print_json(advice.to_json())
     else:
@@ -321,7 +320,7 @@ def advise_(
         if advice.notes:
             say(f"-v shows {counted(len(advice.notes), 'note')} on what is not known")
     if output is not None:
-        say_written("report" if folder is None else ", ".join(FILES), output)
+        say_written(written, output)
 
 
 for further in (

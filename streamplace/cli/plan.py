@@ -97,16 +97,15 @@ def _check_output(output: Path | None, *, is_curve: bool, is_schedule: bool) -> 
 def _tell(
     answer: "PlanResult | PlanCurve | PlanSchedule", as_json: bool, output: Path | None
 ) -> None:
-    """Write and print a plan or a curve."""
-    if output is not None:
-        answer.write(output)
+    """Write and print a plan, a curve or a schedule."""
+    written = "" if output is None else answer.write(output)
     if as_json:
         print_json(answer.to_json())
     else:
         print_report(answer.report())
         _say_next(answer, output)
     if output is not None:
-        say_written(_written(answer, output), output)
+        say_written(written, output)
 
 
 def _say_next(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path | None) -> None:
@@ -120,15 +119,3 @@ def _say_next(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path | No
     else:
         files = f"{quote(str(output / 'placement.json'))} --cluster {quote(str(output))}"
         print_line(f"Next: streamplace export {files}/cluster.toml --to flink -o flink")
-
-
-def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> str:
-    """Describe what was written: a report, a plot, or the files of a folder."""
-    from streamplace.control.schedule import FILES as SCHEDULE_FILES
-    from streamplace.planning.result import FILES, PlanCurve, PlanResult
-
-    if output.suffix == ".html":
-        return "report"
-    if isinstance(answer, PlanCurve):
-        return "plot"
-    return ", ".join(FILES if isinstance(answer, PlanResult) else (*SCHEDULE_FILES, "plans"))

@@ -269,8 +269,8 @@ class PlanSchedule(Pictured):
             ],
         }
 
-    def write(self, folder: str | PathLike[str]) -> None:
-        """Write schedule, picture and plans into a folder."""
+    def write(self, folder: str | PathLike[str]) -> str:
+        """Write schedule, picture and plans into a folder; return what was written, in words."""
         from streamplace.drawing.figures import svg_text
 
         home = Path(folder)
@@ -282,6 +282,7 @@ class PlanSchedule(Pictured):
             texts |= {own / name: part for name, part in plan.files().items()}
         make_folder(home)
         write_texts(texts)
+        return ", ".join((*FILES, "plans"))
 
 
 def _stairs(values: Floats) -> Floats:

@@ -359,13 +359,17 @@ class PlanResult(Pictured):
         )
         return dict(zip(FILES, texts, strict=True))
 
-    def write(self, folder: str | PathLike[str]) -> None:
-        """Write the files of the plan into a folder, all or none, or the report alone (.html)."""
+    def write(self, folder: str | PathLike[str]) -> str:
+        """Write the files of the plan into a folder, all or none, or the report alone (.html).
+
+        Returns what was written, in words.
+        """
         if Path(folder).suffix == ".html":
             self.report().save(folder)
-            return
+            return "report"
         make_folder(Path(folder))
         write_texts({Path(folder) / name: text for name, text in self.files().items()})
+        return ", ".join(FILES)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
@@ -447,14 +451,15 @@ class PlanCurve(Pictured):
         axis.xaxis.set_major_formatter("{x:g}")
         return finish(figure, f"Cost against rate\n{legend_text(first.graph.name)}")
 
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the plot (.svg, .png or .pdf) or the report (.html)."""
+    def write(self, path: str | PathLike[str]) -> str:
+        """Write the plot (.svg, .png or .pdf) or the report (.html); return which of them."""
         from streamplace.drawing.figures import save
 
         if Path(path).suffix == ".html":
             self.report().save(path)
-            return
+            return "report"
         save(self.figure(), Path(path))
+        return "plot"
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the documents of the plans, each with its rate."""
