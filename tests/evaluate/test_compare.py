@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pilots import weights_file
 from problems import chain, diamond, fork_join
 
@@ -30,6 +32,7 @@ from streamplace.model import (
     StreamGraph,
 )
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.named import AliasedPlacer, aliased_placers
 from streamplace.placers.registry import Budget, Placer
 from streamplace.placers.result import Result
 
@@ -121,6 +124,43 @@ def test_other_weights_are_another_result(file: Path, tmp_path: Path) -> None:
         assert len(list(read_records(file))) == results
 
 
+@given(st.from_regex(r"[a-z][a-z0-9 _.-]*[0-9]", fullmatch=True))
+def test_what_stands_before_the_first_equals_sign_is_the_alias(alias: str) -> None:
+    """Unless a colon comes before it: then it belongs to an option."""
+    assert AliasedPlacer.read(f"{alias}=metis:k=3") == (alias, "metis:k=3")
+    assert AliasedPlacer.read("metis:k=3") == (None, "metis:k=3")
+
+
+@pytest.mark.parametrize(
+    ("placers", "complaint"),
+    [
+        (("metis=random",), "the alias 'metis' is the name of a placer"),
+        (("fuser-oracle=random",), "the alias 'fuser-oracle' is the name of a placer"),
+        (("a=random", "a=metis"), "the alias 'a' is given twice"),
+        (("=random",), "has an empty alias"),
+    ],
+)
+def test_an_alias_that_could_be_mistaken_is_refused(
+    placers: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises(SettingError, match=complaint):
+        aliased_placers(placers)
+
+
+def test_results_are_shown_under_aliases_and_reused_whatever_these_are(file: Path) -> None:
+    """The alias is for people, the placer for whoever repeats the comparison."""
+    plain = played(comparison("random"), file, PROBLEMS)
+    before = file.read_bytes()
+    named = played(comparison("mine=random"), file, PROBLEMS)
+    table = ObjectiveResults(OBJECTIVES["throughput"], named).columns
+    assert [list(row) for row in table.values()] == [["mine"], ["mine"]]
+    assert [r.milliseconds for r in named] == [r.milliseconds for r in plain]
+    assert file.read_bytes() == before
+    played(comparison("mine=metis:k=2"), file, PROBLEMS)
+    saved = [(record.alias, record.placer) for record in read_records(file)]
+    assert saved == 8 * [(None, "random")] + 8 * [("mine", "metis:k=2")]
+
+
 def test_a_graph_that_failed_has_the_reasons_of_all_placers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -206,12 +246,6 @@ def test_an_answer_fits_a_terminal() -> None:
     assert max(map(len, lines)) <= 80
     again = told(*rows, *(replace(row, rate=2e4) for row in rows))
     assert len(again) <= 24
-
-
-def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
-    records = [r for found in compare(comparison("random"), PROBLEMS) for r in found]
-    assert len(records) == 8
-    assert not list(tmp_path.iterdir())
 
 
 def test_graphs_are_read_as_they_are_needed(file: Path) -> None:

@@ -156,8 +156,6 @@ def test_requests_that_a_file_could_not_recognise_are_refused() -> None:
     ):
         with pytest.raises(SettingError, match="place one problem after the other"):
             Placing(request)
-    with pytest.raises(SettingError, match="there is no placer 'nosuch'"):
-        PlacementRequest("nosuch")
 
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(
