@@ -40,10 +40,8 @@ CLOSE = 1e-4
 """Share by which these two rates may differ at the end."""
 PROBE_STEPS = 2_000
 """Moves of the walks that find the rate that machines carry."""
-LOOKS = 8
-"""Most rates at which the loads of partners that are apart are looked at."""
 HALVINGS = 60
-"""Steps of a bisection, after which a rate is exact up to rounding."""
+"""Steps of a search for a rate, after which it is exact up to rounding."""
 MANY_MACHINES = 2_000
 """Machines to pack in order to name a possible rate, unless more are needed."""
 
@@ -76,7 +74,7 @@ def _rate_apart(problem: PlanProblem, packed: PackedMachines, most: float) -> fl
         return rate
     # Messages and constant loads grow less than the rate, so the load at the problem's rate may
     # overestimate the rate that is carried: compute it at the estimate until that fits.
-    for _ in range(LOOKS):
+    for _ in range(HALVINGS):
         estimate = min(rate, problem.rate_limit)
         load = deployed(problem.at_rate(estimate), packed).load_apart
         if load <= 1 + SLACK or estimate <= problem.rate:
