@@ -13,6 +13,7 @@ alone.
 """
 
 import itertools
+from collections import deque
 
 import numpy as np
 
@@ -88,12 +89,11 @@ class NeedForecast:
         self._recent = max(1, round(RECENT / seconds))
         over = seconds * np.arange(1, self._recent + 1)
         self._due = (over / (over + lag)).tolist()
-        self._rates: list[float] = []
+        self._rates = deque[float](maxlen=self._recent)
         self._demand: list[float] = []
         self._needed: list[float] = []
-        self._near: list[Floats] = []
-        self._far: list[Floats] = []
-        self._remembered = max(LONGEST, self._day + self._recent + 4)
+        self._near = deque[Floats](maxlen=2)
+        self._far = deque[Floats](maxlen=int(self._ends[-1]))
         self._margin = 0.05
         self._near_errors = ErrorQuantiles((6, 1), NEAR, self._day)
         self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
@@ -101,7 +101,7 @@ class NeedForecast:
     def after(self, rate: float) -> Floats:
         """[B] what is needed in the periods to come, now that this rate has been observed."""
         self._rates.append(rate)
-        sums = itertools.accumulate(reversed(self._rates[-self._recent :]))
+        sums = itertools.accumulate(reversed(self._rates))
         demands = (total / n * self._due[n - 1] for n, total in enumerate(sums, 1))
         self._demand.append(max(LEAST, *demands))
         self._learn_margin()
@@ -114,13 +114,7 @@ class NeedForecast:
         self._far.append(far)
         needs = self._far_errors.raised(far, far > 0)
         needs[0] = self._needed[-1]
-        self._forget()
         return needs
-
-    def _forget(self) -> None:
-        """Forget what no later forecast looks at, so that months take no more memory than days."""
-        del self._rates[: -self._recent], self._near[:-2], self._far[: -int(self._ends[-1])]
-        del self._demand[: -self._remembered], self._needed[: -self._remembered]
 
     def _learn_margin(self) -> None:
         """Compare the demand of the last two intervals with what was expected of them."""

@@ -1,7 +1,6 @@
 """Forecasts of needs: noise, days, and what a wrong forecast may cost at most."""
 
 import itertools
-import pickle
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -62,29 +61,6 @@ def test_the_first_need_follows_a_rate_that_stays() -> None:
     assert needs[49] == pytest.approx(10.0, rel=0.1)
     assert 28.0 < needs[52] < 60.0
     assert needs[99] == pytest.approx(30.0, rel=0.1)
-
-
-@pytest.mark.parametrize("seconds", [600.0, 5400.0, 86_400.0])
-def test_a_forecast_forgets_only_what_it_never_looks_at_again(
-    monkeypatch: pytest.MonkeyPatch, seconds: float
-) -> None:
-    """Months take no more memory than days, and change no forecast."""
-    slots = np.arange(4 * 144)
-    day = 20.0 + 10.0 * np.sin(2 * np.pi * slots / 144)
-    rates = (day * np.random.default_rng(3).lognormal(0.0, 0.1, len(slots))).tolist()
-
-    def passed(forecast: NeedForecast, part: list[float]) -> tuple[Floats, int]:
-        needs = np.array([forecast.after(rate) for rate in part])
-        return needs, len(pickle.dumps(forecast))
-
-    made = NeedForecast(seconds, 55.0)
-    first, size = passed(made, rates[:288])
-    second, later_size = passed(made, rates[288:])
-    assert later_size <= 1.01 * size
-    monkeypatch.setattr(NeedForecast, "_forget", lambda _: None)
-    whole, all_size = passed(NeedForecast(seconds, 55.0), rates)
-    assert all_size > 2 * size
-    assert np.array_equal(whole, np.concatenate((first, second)))
 
 
 @pytest.mark.parametrize("seconds", [60.0, HOUR, 86_400.0, 3 * 86_400.0])
