@@ -118,17 +118,16 @@ class _Run:
         if self.is_moving:
             costs += self.day.cost[self._target]
         self.machine_cost += float(costs) * length / HOUR
-        if not self.is_moving:
-            return float(self.capacity[slot, self.level]) * length
-        if self._ready > 0:
+        works = length
+        if self.is_moving and self._ready > 0:
             self._ready -= length
-            return float(self.capacity[slot, self.level]) * length
-        works = max(0.0, length - self._down)
-        self._down -= length
-        if self._down <= 1e-9:
+        elif self.is_moving:
+            works = max(0.0, length - self._down)
+            self._down -= length
+            if self._down > 1e-9:
+                return 0.0
             self.level = self._target
-            return float(self.capacity[slot, self.level]) * works
-        return 0.0
+        return float(self.capacity[slot, self.level]) * works
 
     def result(self, name: str) -> PolicyReplay:
         """Return what became of all slots."""
