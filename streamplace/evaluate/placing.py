@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import ConfigDict
 from streamsim import first_use
 
-from streamplace.errors import FormatError, SettingError, StreamplaceError
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.compare import error_line, terms_of
 from streamplace.evaluate.parallel import KILLED, parallel_map
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
@@ -69,12 +69,6 @@ class Placing:
 
     def __post_init__(self) -> None:
         request, weights = self.request, self.request.weights
-        names = isinstance(request.placer, str) and isinstance(request.objective, str)
-        if not names or request.relocation is not None:
-            raise SettingError(
-                "placements of a data set are recognised by the names of placer and objective, "
-                "and have no present placement; place one problem after the other instead"
-            )
         if weights is not None:  # workers may run in another folder
             object.__setattr__(self, "request", replace(request, weights=weights.absolute()))
 

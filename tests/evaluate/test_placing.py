@@ -13,9 +13,7 @@ from streamplace.evaluate.placing import Placing, place_all
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import write_graphs
 from streamplace.io.placements import parse_placement
-from streamplace.model.relocation import Relocation
-from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.registry import Budget, Placer
 from streamplace.placers.request import PlacementRequest
 
 GRAPHS = [chain(n) for n in range(2, 8)]
@@ -144,18 +142,6 @@ def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run: Callable, data: D
     assert again.status == 0
     (table,) = json.loads(again.out)["rates"].values()
     assert table["placers"]["random"]["failed"] == 1  # a refusal is a result
-
-
-def test_requests_that_a_file_could_not_recognise_are_refused() -> None:
-    """A placer or an objective without a name, and a present placement."""
-    present = Relocation({"o0": "d0"}, 10)
-    for request in (
-        PlacementRequest(PLACERS["random"]),
-        PlacementRequest("random", objective=OBJECTIVES["makespan"]),
-        PlacementRequest("random", relocation=present),
-    ):
-        with pytest.raises(SettingError, match="place one problem after the other"):
-            Placing(request)
 
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(
