@@ -91,10 +91,6 @@ class RateTrace:
 
     def level(self, quantile: float) -> Floats:
         """Quantile of the rates of each source over the rows, [S]; 1 gives the peaks."""
-        if not 0 < quantile <= 1:
-            raise SettingError(
-                f"quantile is {quantile:g}; it must be above 0 and at most 1, the peak"
-            )
         share = quantile * (1 - TOLERANCE)  # so that 0.55 of 100 rows are not 56 by rounding
         return np.asarray(np.quantile(self.rates, share, axis=0, method="inverted_cdf"))
 
