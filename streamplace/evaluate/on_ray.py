@@ -70,8 +70,7 @@ def _start(ray: Any, **options: Any) -> None:
     context = ray.init("local", num_cpus=available_cores(), include_dashboard=False, **options)
     host, _, port = context.address_info["gcs_address"].rpartition(":")
     _addresses["gcs_server"] = host, int(port)
-    if hasattr(socket, "AF_UNIX"):
-        _addresses["raylet"] = context.address_info["raylet_socket_name"]
+    _addresses["raylet"] = context.address_info["raylet_socket_name"]
 
 
 def _missing(on: str, error: Exception) -> SettingError:

@@ -215,9 +215,6 @@ def _interrupts_wait() -> Iterator[None]:
 
     They inherit what is blocked; else they would print where Ctrl-C met their imports.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
