@@ -20,7 +20,6 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -180,7 +179,9 @@ def price(
     """
     heap: list[_Node] = []
     _push(heap, relaxation, kind, worth, relaxation.boxes[kind])
-    for number in count(1):
+    number = 0
+    while True:
+        number += 1
         node = heapq.heappop(heap)
         halves = _split(relaxation, node) if node.optimum.value > 0 else []
         if not halves or number >= nodes or stop():
@@ -188,7 +189,6 @@ def price(
             return Priced(_bound([node, *heap], worth), contents, not halves, number)
         for box in halves:
             _push(heap, relaxation, kind, worth, box)
-    raise AssertionError("the search for contents has no end")
 
 
 def _push(heap: list[_Node], relaxation: Relaxation, kind: int, worth: Floats, box: Box) -> None:
