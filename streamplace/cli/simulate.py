@@ -50,15 +50,13 @@ TRACE = ".trace.json"
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
     ".svg or .pdf)."
 )
-@click.pass_context
 def command(
-    context: click.Context,
     graph: Path,
     placement: Path,
     asked: SimulateSettings,
     as_json: bool,
     output: Path | None,
-) -> None:
+) -> int:
     """Simulate PLACEMENT of GRAPH: show what it reaches, what limits it, and what to move.
 
     GRAPH is a graph, or a problem that includes its cluster and constraints. PLACEMENT may also
@@ -90,8 +88,7 @@ def command(
         print_json(_document(run))
     else:
         _print(run)
-    if queues is not None and not queues.valid:
-        context.exit(1)
+    return 0 if queues is None or queues.valid else 1
 
 
 class _Simulated(NamedTuple):
