@@ -48,8 +48,6 @@ OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
 """Heads of the column of values / optima, by sense."""
 SCREEN_ROWS = 20
 """Rows of placers that fit a screen of 24 lines, beside headings; further tables are details."""
-MAX_COUNTS = 4
-"""Rates and objectives up to which a heading lists their numbers of proven optima."""
 MAX_GRAPHS = 2_000
 """Graphs whose results a page shows one by one; a browser draws so many rows at once."""
 MAX_PLACED = 6_000
@@ -381,7 +379,7 @@ def _heading(cases: Sequence[_Case]) -> Heading:
     elif max(proven) == 0:
         text = "none with a proven optimum"
     else:
-        counts = " and ".join(map(str, proven)) if len(proven) <= MAX_COUNTS else "those"
+        counts = proven[0] if min(proven) == max(proven) else "those"
         text = f"{OF_OPTIMUM['max']}: over the {counts} with a proven optimum"
     return Heading(name, f", {counted(graphs, 'graph')}, {text}")
 
