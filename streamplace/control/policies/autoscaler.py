@@ -4,8 +4,8 @@ from collections import deque
 
 from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
-TARGET, HIGHEST, LOWEST = 0.7, 1.0, 0.4
-"""Utilization that is aimed at, and those beyond which something is done."""
+TARGET, LOWEST = 0.7, 0.4
+"""Utilization that is aimed at, and the one below which a job goes down; it goes up above 1."""
 WINDOW, STABLE, CATCH_UP, RESTART, DOWN_INTERVAL = 900.0, 300.0, 1800.0, 300.0, 3600.0
 """Seconds: of metrics, until a job is stable after a move, to work off a backlog, of an expected
 restart, and of recommendations of which the largest counts when going down."""
@@ -40,7 +40,7 @@ class AutoscalerPolicy:
         wanted = observed.least_level(rate / TARGET + restart + pending)
         self._wanted.append(wanted)
         capacity = float(observed.capacity[observed.level])
-        if capacity < rate / HIGHEST + pending and wanted > observed.level:
+        if capacity < rate + pending and wanted > observed.level:
             return wanted
         enough = capacity > rate / LOWEST + restart + pending
         if enough and len(self._wanted) == self._wanted.maxlen:
