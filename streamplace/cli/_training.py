@@ -21,8 +21,6 @@ LEGEND = (
     "reward: mean of the sampled placements; best known: of the best ones so far;",
     "validation: of the model's own answers to the graphs held out; 1 is best",
 )
-MOST_LINES = 12
-"""Most lines about epochs without a terminal."""
 SILENT_S = 60.0
 """Seconds after which a long epoch logs its step."""
 
@@ -50,8 +48,7 @@ class Display(TrainingProgress):
     def epoch(self, history: "History") -> None:
         """Show the epoch until the next one ends."""
         super().epoch(history)
-        done, every = len(history.epochs), ceil(self._epochs / MOST_LINES)
-        if not sys.stderr.isatty() and (done % every == 0 or done == self._epochs):
+        if not sys.stderr.isatty():
             self._say(self._note + _time_left(history, self._epochs))
 
     def _say(self, line: str) -> None:
