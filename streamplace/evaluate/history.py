@@ -51,12 +51,6 @@ class PredictionHistory(Displayed):
         """Runs for which it is known whether their interval held."""
         return [entry for entry in self.runs if entry.held is not None]
 
-    @property
-    def coverage(self) -> float | None:
-        """Share of the intervals that held; None if it is known for no run."""
-        judged = self.judged
-        return sum(entry.held is True for entry in judged) / len(judged) if judged else None
-
     def report(self) -> Report:
         """Table of the runs, and the coverage of their intervals."""
         runs = self.runs
@@ -69,10 +63,12 @@ class PredictionHistory(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """Return the runs and their coverage as a JSON document."""
+        judged = self.judged
+        held = sum(entry.held is True for entry in judged)
         return {
             "runs": [asdict(entry) | {"held": entry.held} for entry in self.runs],
-            "judged": len(self.judged),
-            "coverage": self.coverage,
+            "judged": len(judged),
+            "coverage": held / len(judged) if judged else None,
             "errors": self.errors.to_json(),
         }
 
