@@ -15,7 +15,7 @@ import numpy as np
 from streamplace.display.assumptions import NO_CPU, of_memory, of_payload
 from streamplace.display.report import some
 from streamplace.errors import DefectError, ProblemError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.expansion import MOST_SUBTASKS
@@ -509,18 +509,14 @@ def _too_little(demand: Demand, catalogue: Catalogue, need: ResourceNeed, room: 
     if need.tags:
         which += f" that require {', '.join(sorted(need.tags))}"
         machines += " that may run them"
-    if need.origin == "slots":
-        subtasks = least_subtasks(demand, catalogue) * need.rows
-        name = quoted(demand.name[subtasks.argmax()])
-        return (
-            f"{which} need {need.total} slots, most of them {name}, and {machines} together have "
-            f"{room:.6g}"
-        )
-    is_cpu = need.origin == "cpu"
-    each, text = (demand.instructions, _mips) if is_cpu else (demand.memory, format_bytes)
-    word = "CPU" if is_cpu else "memory"
+    ways: dict[str, tuple[Floats | Longs, Callable[[float], str]]] = {
+        "cpu": (demand.instructions, lambda speed: f"{_mips(speed)} of CPU"),
+        "memory": (demand.memory, lambda size: f"{format_bytes(size)} of memory"),
+        "slots": (least_subtasks(demand, catalogue), lambda number: f"{number:.6g} slots"),
+    }
+    each, text = ways[need.origin]
     name = quoted(demand.name[int((each * need.rows).argmax())])
     return (
-        f"{which} need {text(float(need.total))} of {word}, most of it {name}, and {machines} "
-        f"together have {text(room)}"
+        f"{which} need {text(float(need.total))}, most of it {name}, and {machines} together have "
+        f"{text(room)}"
     )

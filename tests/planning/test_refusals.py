@@ -51,7 +51,7 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
         ),
         (
             asked(one(3000), TWO),
-            "the operators need 3 MIPS of CPU, most of it 'v', and all machines together have 2",
+            "operators need 3 MIPS of CPU, most of it 'v', and all machines together have 2 MIPS",
         ),
         (asked(one(1, requires=GPU), ONE), "operator 'v' requires gpu, which no offer has"),
         (
@@ -61,7 +61,7 @@ def asked(graph: StreamGraph, *offers: Offer, **options: Any) -> dict[str, Any]:
         ),
         (
             asked(one(5000), offers=SHARED),
-            "need 5 slots, most of them 'v', and all machines together have 4",
+            "need 5 slots, most of it 'v', and all machines together have 4 slots",
         ),
         (
             asked(THREE, TWO),
