@@ -434,11 +434,9 @@ def refusal(problem: PlanProblem, bound: CostBound | None, is_over: bool = False
     if problem.settings.errors is not None:
         carried += f", where the plan is to hold with {problem.settings.errors.words}"
     nothing = "no offers carry" if problem.cluster is None else "the cluster does not carry"
-    slow = slow_operator(problem)
-    if slow:
-        return f"{nothing} {asked}: {slow}; {carried}"
-    if bound is None:
-        return f"{nothing} {asked}: {_short_resource(demand, catalogue)}; {carried}"
+    reason = slow_operator(problem)
+    if reason or bound is None:
+        return f"{nothing} {asked}: {reason or _short_resource(demand, catalogue)}; {carried}"
     within, budget = (" within the budget", "raise the budget, ") if is_over else ("", "")
     missed = f"no plan was found{within} for {asked}, and none is excluded; "
     if problem.cluster is not None:
