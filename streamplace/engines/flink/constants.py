@@ -16,23 +16,20 @@ Measured: errors of the ratio of two predictions are at most 17 % in nine of ten
 (docs/evidence.md).
 """
 UNLIKE = 0.94
-"""How far above its interval a layout may be of which all subtasks are elsewhere, as a logarithm.
+"""Logarithm of how far a rate may be above its interval if all subtasks are elsewhere.
 
-Measured: the rates of nine of ten jobs were less above theirs, by the share of the subtasks that
-were elsewhere than in the measured layout (benchmarks/recorded_runs.py: 13 jobs of this repository,
-for which 0.11 would do, and five of others that carried up to 3.8 times their predictions).
+It counts by the share of the subtasks that are elsewhere than in the measured layout. Measured:
+nine of ten jobs stayed below (benchmarks/recorded_runs.py: 13 jobs of this repository, for which
+0.11 would do, and five of others that carried up to 3.8 times their predictions).
 """
 HIDDEN = 1.2
 """Ratio of what arrives for held-back sources to what they emit, if that is unknown (taste)."""
 AGAIN_SECONDS = 120.0
-"""Age of a measurement from which a watched job that turns is measured again (taste).
-
-It turns if it begins or ceases to fall behind.
-"""
+"""Age from which a measurement is repeated if the job begins or ceases to fall behind (taste)."""
 OLD_SECONDS = 900.0
-"""Age of a measurement from which a watched job is measured again in any case (taste).
+"""Age from which a measurement is repeated in any case (taste).
 
-The rate of one that keeps up does not tell that it has become slower.
+While a job keeps up, its rate does not show whether it could carry less than before.
 """
 BACKOFF_SECONDS = 300.0
 """Shortest pause of a watch after a move that brought nothing; each further one doubles it (taste).

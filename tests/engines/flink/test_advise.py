@@ -144,7 +144,7 @@ def test_costs_count_as_much_more_as_a_held_back_job_carries_less(shop: Shop) ->
         assert "so all costs count 1.2" in note
     for other in (planned_at(1.5), planned_at(1.2, blocked=0.0)):
         assert not told(other)
-    assert any("further off than is told" in one for one in planned_at(1.5).notes)
+    assert any("outside of its interval" in one for one in planned_at(1.5).notes)
 
 
 def test_a_plan_counts_what_each_of_its_subtasks_takes_at_any_rate(

@@ -443,13 +443,13 @@ def _rates(seen: JobProfile, graph: StreamGraph, cluster: Cluster) -> JobRates |
 def _at_measured_costs(graph: StreamGraph, rates: JobRates | None) -> tuple[StreamGraph, list[str]]:
     """Graph with costs at which the present layout carries what was measured, and a note on them.
 
-    They are known if the sources are held back, or if the model says that it carries less. A model
-    that is further off than profiles may be is not corrected: something else limits the job.
+    Costs are scaled if the sources are held back, or if less was predicted than was measured. A
+    model that is further off than profiles may be is not corrected: something else limits the job.
     """
     factor = 1.0 if rates is None else float(rates.factors[0])
     told = f"the present layout carries {1 / factor:.0%} of what the model says, so "
     if not 1 - WRONG <= factor <= 1 + WRONG:
-        return graph, [f"{told}what the plan carries may be further off than is told"]
+        return graph, [f"{told}what the plan carries may be outside of its interval"]
     operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
     streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
     scaled = replace(graph, streams=streams).with_operators(operators)
@@ -487,8 +487,8 @@ def _fixed(
 def _planned(graph: StreamGraph, machines: Catalogue | Cluster, asked: PlanSettings) -> PlanResult:
     """Plan for a graph at its rate.
 
-    What a subtask takes at any rate is there for each subtask of the plan. So the job is planned
-    again if the numbers of subtasks change that by much.
+    Each subtask has a constant load. So the job is planned again if the numbers of subtasks in the
+    plan change the sum of these loads by much.
     """
     plan, operators = planned(graph, machines, asked), graph.operators
     number = np.array([plan.parallelism[name] for name in operators.name], np.float64)

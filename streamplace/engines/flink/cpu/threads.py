@@ -8,11 +8,12 @@ Threads that are not those of tasks are charged to tasks, or to Java, by their n
 
 - Threads whose names end with that of a task's thread are the task's: they flush its output, fire
   its timers, fetch and run its source, or are threads of its program.
-- Threads of Kafka's clients, and limiters of rates, are those of sinks and sources: of the subtask
-  that a transactional client is called after, else of all on the TaskManager by their records.
-- Garbage is that of tuples: its collection is all tasks', in proportion to their CPU.
-- Java's and Flink's own threads, and up to `MOST_UNNAMED` of others, work at any rate. They are a
-  constant of each TaskManager, and what others use beyond that is all tasks', too.
+- Threads of Kafka's producers are charged to the sink's subtask whose number is in their name, else
+  to all sinks of the TaskManager; those of its other clients, and limiters of rates, to all its
+  sources; in proportion to their records.
+- Garbage collection is charged to all tasks, in proportion to their CPU: garbage comes from tuples.
+- Java's and Flink's own threads work at any rate, and so do others, up to `MOST_UNNAMED`: they are
+  a constant load of the TaskManager. What others use beyond that is charged to all tasks.
 
 Threads that send and receive are in `measure.streams`; compilers are counted nowhere, because they
 have little to do once a job has run for a while.

@@ -69,7 +69,7 @@ Only the part of held-back sources is multiplied if the rates of the others do n
 """
 EVEN, FOUND, BY_SPEED = "even spread", "found by search", "shares by speed"
 ORDER = ("Flink's SLOTS", BY_SPEED, FOUND, EVEN, "Flink's TASKS", "Flink's NONE")
-"""Order in which layouts are tried of which nothing is known: from what helps most jobs."""
+"""Order in which layouts of equal predictions are tried: first what helps most jobs."""
 
 
 @dataclass(frozen=True)
@@ -162,15 +162,14 @@ class Candidate:
 
     @property
     def order(self) -> int:
-        """Position among layouts of which nothing is known."""
+        """Position among layouts of equal predictions."""
         return ORDER.index(self.name) if self.name in ORDER else len(ORDER)
 
 
 def candidate(question: Question, name: str, *places: Layout) -> Candidate:
-    """Return the middle one of layouts of which Flink chooses one, with the prediction of all.
+    """Candidate for layouts of which Flink chooses one: the middle one, with an interval for all.
 
-    Intervals are those of the job's errors, since an error of its model concerns all its layouts.
-    Rates of sources that do not depend on the layout are certain.
+    The errors of the job widen it; rates of sources that do not depend on the layout are certain.
     """
     carried = sorted((question.rates.of(one), i) for i, one in enumerate(places))
     (least, _), (value, middle), (most, _) = (carried[i] for i in (0, (len(carried) - 1) // 2, -1))
@@ -212,7 +211,7 @@ def candidates(question: Question, budget: Budget = USUAL_BUDGET) -> list[Candid
 def _of_mode(question: Question, mode: Mode, possible: Sequence[Layout]) -> Candidate:
     """The best of the layouts that Flink may choose, which is the one to pin.
 
-    The line of configuration stands for it only where the others carry about as much.
+    The line of configuration is given only if the others carry about as much.
     """
     by_flink = candidate(question, f"Flink's {mode}", *possible).predicted
     best = max(possible, key=question.rates.of)

@@ -138,7 +138,7 @@ class Proposal:
 
     @property
     def best(self) -> Trial:
-        """The best layout that was measured: that of now if it keeps up, or differs by noise."""
+        """The best measured layout; the present one if it keeps up there, or is slower by noise."""
         runs = [trial for trial in self.trials if trial.runs]
         best = max(runs, key=lambda trial: trial.rate)
         now = self.where if self.where.runs else runs[-1]
@@ -195,7 +195,7 @@ class Proposal:
         return moved / sum(map(len, layout.values()))
 
     def optimistic(self, candidate: Candidate) -> float:
-        """Rate that a layout may carry, if all that is uncertain is in its favour."""
+        """Upper end of the rate of a layout, raised by its distance from measured ones."""
         asked, kept, high = self.question.rate, candidate.kept, candidate.predicted.high
         distance = self.distance(candidate.layout)
         rate = kept + (high - kept) * exp(UNLIKE * distance)
@@ -373,7 +373,7 @@ class JobImprover:
             raise
 
     def _may_try(self, target: Candidate, proposal: Proposal) -> bool:
-        """Whether the user pays for one more trial, and for going back if it is worse."""
+        """Whether one more trial, with the way back, is within the limit, and the user agrees."""
         failed = sum(bool(trial.failure) for trial in proposal.trials)  # there and back, untimed
         once, back = proposal.interruption, proposal.interruptions.warm
         spent = (proposal.stopped or 0.0) + (once.value + back.value) * failed

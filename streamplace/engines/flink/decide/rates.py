@@ -5,8 +5,8 @@ they sent when they were measured. Where a resource is full, those that use it s
 rise further, up to what arrives for them (as in `streamsim.filling`, where nothing arrives but what
 was measured). Sources that keep up come first: they need less than a fair share of the CPU.
 
-A full device stops only those that it holds back. Threads have equal shares of its CPU, so while
-the largest is that of a source's subtask, only this one becomes slower: it gives way to what the
+A full device stops only the flows that need it. Its threads have equal shares of the CPU, so while
+the largest thread is a source's subtask, only that one becomes slower: it gives way to what the
 others on the device need for tuples from elsewhere, until it is no larger than they are.
 
 With x, the multiple of its measured rate that each flow reaches, L, its load of each resource as a
@@ -140,10 +140,10 @@ class Flows(NamedTuple):
     def _meetings(
         self, reached: Floats, slope: Floats, giving: Bools, rising: Bools
     ) -> tuple[Floats, Floats]:
-        """How far until the subtask of a source is no larger than others, [U], infinite if never.
+        """How far flows may rise until threads are of equal size; infinite if never, [U] each.
 
-        Of one that gives way, than another thread on its device; of one that rises where others
-        give way, until it is as large as they are.
+        The first is for flows that give way, until another thread on their device is as large; the
+        second for flows that rise beside these, until they are as large.
         """
         caught, joined = np.full(len(slope), inf), np.full(len(slope), inf)
         size, change = self.own * reached, self.own * slope

@@ -224,8 +224,8 @@ class JobProfile:
     def observed(self) -> dict[str, list[Observation]]:
         """Operator → rates and CPU of its subtasks, in the windows of all layouts.
 
-        Windows of a job that is not steady do not tell parts of its CPU apart, because tuples
-        become cheaper while rates grow. The last one stands for them.
+        Of a job that is not steady only the last window is used: its tuples become cheaper while
+        rates grow, which would look like a constant load.
         """
         windows = [one.subtasks for one in self.windows] if not self.drift else []
         operators = {

@@ -8,9 +8,9 @@ It lasts from the last tuple before the savepoint to the first second at 90 % of
     start    slots, classes, restored state: as long as the job's own start took
     warm up  the sources run already, while Java loads and compiles the code of the job anew
 
-Flink tells nothing of warming up, and it takes CPU, most of all on *cold* TaskManagers, which have
-never run the job. So the prediction is an interval. Once a job was moved, the mean of what was
-measured is the better one.
+Flink does not report the warm-up, which takes longest on *cold* TaskManagers: those that have never
+run the job. So the prediction is an interval. Once a job was moved, it is the mean of what was
+measured.
 """
 
 import logging

@@ -288,8 +288,8 @@ def refuse_copy(rest: Rest, path: str, chain: Sequence[str] = (), name: str = ""
 
     - any state of the chain, after its first job had ended: one that began from an earlier
       savepoint while that ran is a job of its own;
-    - a state that Flink does not tell any more, since they have restarted from a checkpoint of
-      their own: they have the name of the chain, and began after its first job had ended.
+    - a state that Flink no longer reports, since they have restarted from a checkpoint of their
+      own: they have the name of the chain, and began after its first job had ended.
 
     If the cluster has forgotten the first job, every other one counts as begun later.
     """

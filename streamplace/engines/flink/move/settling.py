@@ -97,9 +97,9 @@ def _has_finished(rest: Rest, job: str) -> bool:
 def check_rate(rest: Rest, job: str, settings: MoveSettings, before: SourceFlow | None) -> None:
     """Raise FlinkError if a job is slower than before, beyond what the settings allow.
 
-    A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
-    may be if its sources report that nothing waits longer, because less arrives. Its rate is
-    measured for as long as it was before.
+    A job that keeps up may be slower if it was held back before, because its backlog is gone, or if
+    its sources report their lag, because less arrives then. Its rate is measured for as long as it
+    was before.
     """
     if not settings.compares_rates or before is None or not before.rate:
         return
@@ -156,7 +156,7 @@ def _check_checkpoint(
 def compare(rest: Rest, job: str, predicted: Prediction, tell: Callable[[str], None]) -> None:
     """Measure a moved job, and report and record its rate with what was predicted.
 
-    A job that is held back below the lower end of the prediction is told to be planned again.
+    If it is held back below the lower end of the prediction, the message advises to plan it again.
     """
     flow = flow_there(rest, job, tell)
     if flow is None or flow.rate <= 0:

@@ -350,7 +350,7 @@ class Transaction:
         return self._moved(path)
 
     def _moved(self, path: str) -> FlinkMoved:
-        """The moved job; how long it was down before it was cancelled, Flink does not tell."""
+        """The moved job; Flink does not report how long it was down before it was cancelled."""
         job, new, is_known = self.journal.job, self.journal.successor, not self.journal.cancels
         return FlinkMoved(new, interruption_of(self.rest, job, new) if is_known else None, path)
 

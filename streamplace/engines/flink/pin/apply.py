@@ -129,7 +129,7 @@ def _submitted(
 
 
 def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
-    """Cancel a job that did not start; if Flink does not answer, its id is told with the error."""
+    """Cancel a job that did not start; if Flink does not answer, the error names its id."""
     try:
         rest.cancel(job)
     except NoAnswer as silence:

@@ -143,7 +143,7 @@ def operators_in(task: str) -> list[str]:
             continue
         names.append(task[start:at])
         start = at = at + step
-        # Branches begin here, rather than a name in brackets, if they end what they are part of.
+        # A bracket opens branches, and is not part of a name, if it closes at the end of its part.
         if step == len(FUSED) and at in lists and at in partner and task[at] == "(":
             end = partner[at] + 1
             if end == (ends[-1] if ends else len(task)) or (ends and task.startswith(BESIDE, end)):

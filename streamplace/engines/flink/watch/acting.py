@@ -1,8 +1,7 @@
 """Carry out the decisions of a watch, each at most once, whenever the watch is killed.
 
-A decision is written before it acts, and acts by the transaction of a move. A watch that begins
-with a decision without an outcome looks for it there: first the journal of the move, then the jobs
-that Flink knows.
+A decision is written before it is carried out, by the transaction of a move. On start, a decision
+without an outcome is looked up in the journal of moves, then among the jobs that Flink knows.
 """
 
 import time
@@ -89,7 +88,7 @@ class Spares:
 
 
 def without_advice(error: StreamplaceError) -> str:
-    """What is the case, without the command by which a user would finish the move."""
+    """Message of an error, without the command by which a user would finish the move."""
     return error.clause if isinstance(error, Undecided) else str(error)
 
 
@@ -190,9 +189,9 @@ class WatchMover:
     def finish(self, number: int, why: str = "the watch was ended meanwhile") -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
-        This takes as long as Flink does not answer, the store cannot be read, or no job of the move
-        runs although it can still be finished; every reason is told once. Raises MoveUnderWay when
-        the command that moves it still runs.
+        Retries until the outcome is known: while Flink does not answer, the store cannot be read,
+        or no job of the move runs although it can still be finished. Each distinct reason is logged
+        once. Raises MoveUnderWay when the command that moves it still runs.
         """
         notices = Notices(self.log.tell)
         while True:

@@ -54,10 +54,10 @@ class LayoutOption:
     layout: Layout
     carries: RateInterval  # tuples/s: measured, or else predicted
     measured: float | None = None  # tuples/s that were measured there; None if none were
-    optimistic: float = 0.0  # tuples/s, if all that is uncertain is in its favour
+    optimistic: float = 0.0  # tuples/s that it may carry: `Proposal.optimistic`
     is_counted: bool = True  # whether the prediction rests on all CPU of the job
     moves: int = 0  # number of subtasks that are elsewhere now
-    order: int = 0  # position among layouts of which nothing is known
+    order: int = 0  # position among layouts of equal predictions
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back
     spread: float = 0.0  # spread of the profile from which it was predicted
 
@@ -388,9 +388,9 @@ class RateJudge:
     def choose(self, seen: WatchRound) -> int:
         """Number of TaskManagers that the job should use; those of now where no plans are known.
 
-        A new policy is made where there are other plans than before, by their costs. It is shown
-        all rounds that it has not seen, once for each interval that they have lasted, so that its
-        costs and forecasts keep pace with the clock. A look says nothing of what is old.
+        A new policy is made if the costs of the plans differ from before. It is shown all rounds
+        that it has not seen, once for each interval that they lasted (`OLD_SECONDS` at most), so
+        that its costs and forecasts keep pace with the clock.
         """
         self._past.append(seen)
         if not seen.cost:

@@ -68,7 +68,7 @@ class WatchLog:
     def _own(self) -> Iterator[Rows]:
         """One transaction; JobWatched if another process has claimed the watch since.
 
-        As one on another machine with this folder, where nothing tells that this process runs.
+        That may be one on another machine with this folder, which cannot see this process.
         """
         with self.store.transaction() as rows:
             known = rows.get(WATCHES, self.watch)

@@ -76,7 +76,7 @@ def served(metrics: WatchMetrics, port: int) -> Iterator[int]:
         server, thread = start_http_server(port, HOST, metrics.registry)
     except OSError as error:
         raise SettingError(f"port {port} cannot be used for metrics: {error}") from None
-    # A traceback of a client that breaks off would stand among the rounds.
+    # The traceback of a client that breaks off would be printed between the rounds.
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
     try:
         yield server.server_port

@@ -1,8 +1,8 @@
 """What layouts of a watched job carry: on one, two and more TaskManagers.
 
-The TaskManagers are put in order, and layouts on fewer than all use the first so many of them. So a
-job that needs fewer leaves the same ones free. Every measurement fits the model to the windows of
-all layouts in which the job was measured (`JobImprover.propose`).
+The TaskManagers are put in order, and a layout on n of them uses the first n, so that smaller
+layouts always leave the same ones free. Every measurement fits the model to the windows of all
+layouts in which the job was measured (`JobImprover.propose`).
 """
 
 import re
@@ -124,9 +124,9 @@ class JobModeller:
 
 
 def option_of(proposal: Proposal, found: Candidate) -> LayoutOption:
-    """A layout with what it should carry, at least so much as sure as is asked for.
+    """A layout with the interval of what it should carry.
 
-    What some sources send anyway is certain, where there is room for it.
+    What sources that keep up send is certain, where there is room for it.
     """
     low, value, high = found.predicted
     if (errors := proposal.question.errors) is not None:

@@ -1,9 +1,8 @@
 """Rounds of a watch: look at a job, decide what would pay, and do it if that is wanted and allowed.
 
 A round reads metrics for some seconds, and says in one line what it saw and what it decides. The
-job is measured only where nothing is known of its layout: after a start or a move, when it has
-begun to fall behind, and now and then (`Measuring`). That takes a minute or two, which is told, and
-the job is looked at again afterwards.
+job is measured, which takes a minute or two, after a start or a move, when it has begun to fall
+behind, and when the last measurement is old (`Measuring`); then it is looked at again.
 
 What layouts were measured to carry is remembered for a day. The decision after a move ends a try:
 the job stays, or returns to the best layout that was measured.
@@ -327,7 +326,7 @@ class JobRounds:
         return last.kind == "move"
 
     def _do(self, seen: WatchRound, here: LayoutOption, choice: WatchChoice) -> str:
-        """Tell a decision, and carry it out if that is wanted and allowed; return the job's id."""
+        """Log a decision, and carry it out if that is wanted and allowed; return the job's id."""
         mover, words = self.mover, choice.words
         if choice.target is not None and mover is None:
             words = f"a move would pay: {words}"

@@ -1,7 +1,7 @@
 """Watch a placed job: look at its health, start it without lost TaskManagers, and pass rounds.
 
-Pins are hard: a job never moves by itself. While it lacks a TaskManager, it restarts in vain. So it
-is started on others, from its last checkpoint.
+Pins are strict: a job never moves by itself. While it lacks a TaskManager, Flink restarts it in
+vain. So the watch starts it on others, from its last checkpoint.
 
 A watch begins by finishing what an earlier one of the job has begun and not finished.
 """
@@ -147,7 +147,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def _waits(self, run: _WatchedJob, lost: list[str]) -> str:
-        """What a job in trouble is left alone for; empty if it was for long enough."""
+        """Why a job in trouble is still left alone; empty if it was for long enough."""
         run.troubled_since = run.troubled_since or time.monotonic()
         waited = time.monotonic() - run.troubled_since
         run.has_lost |= bool(lost)
@@ -204,7 +204,7 @@ class Watch:
             return
         try:
             job = self.rounds.pass_round(run.id)
-        except NoAnswer:  # the next look at its health tells it, and waits
+        except NoAnswer:  # the next look at its health reports it, and waits
             return
         except FlinkError as error:  # it may be restarting, or have ended
             notices(str(error))
@@ -226,7 +226,7 @@ class Watch:
         return layout_there(rest, job) or self.log.placed(job)
 
     def _end(self, job: str, state: str) -> str:
-        """Tell how the job has ended; raise FlinkError if it has failed, or others ended it."""
+        """Log how the job has ended; raise FlinkError if it has failed, or others ended it."""
         rest = self._asks
         if state == FAILED:
             where = "" if self.mover is None else " although all of its devices are available"
