@@ -32,7 +32,7 @@ class Demand:
     # Instructions per second of messages between subtasks, which depend on the parallelism and are
     # part of no other field; None if they cost nothing.
     messages: MessageLoads | None
-    # [N] subtasks that tuples in equal parts would keep at their largest rate, 0 without a limit.
+    # [N] subtasks that would read at their `max_rate` if tuples came in equal parts; 0 without one.
     at_max_rate: Floats
     memory: Floats  # [N] bytes
     requires: tuple[frozenset[str], ...]  # tags that a machine must have

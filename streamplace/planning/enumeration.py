@@ -114,7 +114,7 @@ class Enumeration:
         return replace(bound, value=value, by_strength={**bound.by_strength, "enumeration": value})
 
     def _try(self, counts: tuple[int, ...]) -> tuple[PackedMachines | None, bool]:
-        """Plan on these numbers of machines, and whether it is excluded that there is one."""
+        """Plan on these numbers of machines, and whether it is proven that there is none."""
         vectors, every = self._vectors(counts)
         if vectors and sum(counts) > MOST_MACHINES:
             return None, False
@@ -127,7 +127,7 @@ class Enumeration:
             packed = None if rows is None else self._accept(PackedMachines(kinds, vector, rows))
             if packed is not None:
                 return packed, False
-            # What the plan's rules charge may be more than the worst that a machine gets.
+            # Plans are charged for the worst of all distributions, which no single one may reach.
             least = self._least(packing) if every and whole and rows is None else packing
             if least is not packing:
                 rows, whole = self._contents(least, kinds)

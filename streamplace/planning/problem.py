@@ -103,10 +103,9 @@ class PlanProblem:
 
     @property
     def rate_limit(self) -> float:
-        """Rate above which, with the headroom, graphs may have tuples/s that they cannot have.
+        """Rate up to which the graph, with the headroom, stays below the largest possible tuples/s.
 
-        The output of a window grows no faster than the rate, so the multiples of this graph are
-        the largest.
+        The output of a window grows no faster than the rate, so proportion is an upper limit.
         """
         most = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
         return most * (1 - self.headroom) * (1 - SLACK)

@@ -5,9 +5,9 @@ machine removed or replaced by a cheaper one. For each, operators are packed at 
 parallelism.
 
 Then the plan improves at its cost: fewer subtasks, and the contents that carry the largest rate.
-Every subtask takes threads, memory and connections that the model does not count, and costs may be
-higher than the graph says. The search for the cheapest machines neglects both: it tries few
-parallelisms, with one factor for all operators, and ends as soon as the rate is carried.
+Fewer subtasks save threads, memory and connections, which the model does not count; room helps if
+costs are higher than the graph says. The search for the cheapest machines neglects both: it tries
+few parallelisms, with one factor for all operators, and ends as soon as the rate is carried.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -63,7 +63,7 @@ def charged_need(demand: Demand, v: int, parallelism: int, speed: float) -> floa
 
 
 def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
-    """Instructions per second below which operator v's busiest subtask never is.
+    """Least instructions per second that operator v's busiest subtask may need.
 
     Constant loads are divided evenly, and so may tuples be where the number of key groups is not
     unique. A subtask at its largest rate takes a whole core, which executes ``speed`` of them.
@@ -77,7 +77,7 @@ def least_need(demand: Demand, v: int, parallelism: int, speed: float) -> float:
 
 
 def least_share(demand: Demand, v: int, parallelism: int) -> float:
-    """Share of the tuples of operator v below which that of its busiest subtask never is."""
+    """Least share of the tuples of operator v that its busiest subtask may receive."""
     several = len(demand.dealing[v]) > 1
     return 1 / parallelism if several else busiest_share(demand, v, parallelism)
 

@@ -45,7 +45,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     if share < 1 - TOLERANCE:
         spare = " and the headroom" if asked.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
-    # The share is the mean over all tuples, so it does not tell of a source that emits few of them.
+    # The share is the mean over all tuples, so it hardly shows a source that emits few of them.
     fullest = bottleneck(resource_loads(problem.instance, place))
     if fullest.load > FULL:
         yield f"a {fullest.kind} is {fullest.load:.6%} full"
