@@ -52,8 +52,8 @@ class StepReport:
 class Learner(Protocol):
     """A model on its training problems, as `streamplace.learn.training_loop` drives it.
 
-    ``loss`` may run for different rows in two threads at once, and on other machines, which take
-    the memories of their rows with them: it changes these and nothing else.
+    ``loss`` may run for different rows in two threads at once, and on other machines, to which the
+    memories of these rows are sent: it changes these and nothing else.
     """
 
     @property

@@ -15,7 +15,7 @@ Baseline = Callable[[Tensor, Tensor], Tensor]
 SPREAD = 1e-3
 """Added to the deviation of rewards, so that equal rewards give no advantage."""
 UNSEEN = 1e9
-"""Average of a problem without samples: no reward is so large, and it is finite for files."""
+"""Average of a problem without samples: larger than any reward, and finite, as files need it."""
 
 
 def mean(rewards: Tensor, valid: Tensor) -> Tensor:

@@ -109,7 +109,7 @@ def best_distinct(placements: Tensor, rewards: Tensor, most: int) -> tuple[Tenso
     """
     n = placements.shape[2]
     factors = mixed(GOLDEN * torch.arange(1, n + 1, device=placements.device))
-    # Words of 64 bits stand for rows: that two differ and have one word, nobody will live to see.
+    # Rows are compared by 64-bit hashes, which hardly ever collide.
     words = ((placements.long() + 1) * factors).sum(2)
     number = torch.arange(words.shape[1], device=words.device)
     words = torch.where(rewards > EMPTY, words, number)
