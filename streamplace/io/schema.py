@@ -260,7 +260,7 @@ class PlacementJson(TypedDict, total=False):
     """A placement: the device of every operator.
 
     `assignment`, `priority` and `queue` are read; where jobs are started, `parallelism` as well,
-    and after a move what the placement `carries`. The other fields tell more. The output of
+    and after a move what the placement `carries`. The other fields are for readers. The output of
     `place --json` is taken, too, of which the same fields except `carries` are read.
     """
 

@@ -29,7 +29,7 @@ def cpop(
     Parameters
     ----------
     tries
-        Schedules made; each but the first draws which of equal ranks come first. The best counts.
+        Schedules made; all but the first break ties of ranks at random. The best counts.
     """
     tasks = tasks_of(problem)
     priority, anywhere = upward(tasks) + downward(tasks), plain_choice(tasks.n_tasks, True)

@@ -31,7 +31,7 @@ def foresight(
     Parameters
     ----------
     tries
-        Schedules of each of the three; each but the first draws which of equal ranks come first.
+        Schedules of each of the three; all but the first break ties of ranks at random.
     """
     tasks = tasks_of(problem)
     after, rank = least_after(tasks), upward(tasks)

@@ -42,7 +42,7 @@ def heft(
         Keep the order in which HEFT lets devices run their tasks: as priorities of what is ready,
         or held, whichever is better; else devices run what is ready first.
     tries
-        Schedules made; each but the first draws which of equal ranks come first. The best counts.
+        Schedules made; all but the first break ties of ranks at random. The best counts.
     """
     tasks = tasks_of(problem)
     schedules: tuple[ListSchedule, ...]

@@ -29,7 +29,7 @@ def peft(
     Parameters
     ----------
     tries
-        Schedules made; each but the first draws which of equal ranks come first. The best counts.
+        Schedules made; all but the first break ties of ranks at random. The best counts.
     """
     tasks = tasks_of(problem)
     table, allowed = optimistic_costs(tasks), np.isfinite(tasks.work)
