@@ -25,7 +25,7 @@ from limiting import (
 from planned_facts import BANDWIDTH, CORES, MIPS, Rates, Row, key_groups, rates_of, rates_together
 from planned_runs import DEVICES, EIGHTH
 
-from streamplace.engines.flink.advise.fixed import planned_twice
+from streamplace.engines.flink.advise.fixed_parallelism import planned_twice
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster

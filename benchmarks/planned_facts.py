@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, StreamGraph
-from streamplace.engines.flink.advise.fixed import with_loose_streams
+from streamplace.engines.flink.advise.fixed_parallelism import with_loose_streams
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.measure.sampling import Activity

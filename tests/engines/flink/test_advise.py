@@ -24,9 +24,9 @@ from lazy_flink import (
 )
 
 from streamplace.engines.flink.advise import advise as advising
-from streamplace.engines.flink.advise import fixed
+from streamplace.engines.flink.advise import fixed_parallelism
 from streamplace.engines.flink.advise.advise import Advice
-from streamplace.engines.flink.advise.fixed import PlannedProgram
+from streamplace.engines.flink.advise.fixed_parallelism import PlannedProgram
 from streamplace.engines.flink.measure.profile import JobProfile, steady_profile
 from streamplace.engines.flink.measure.streams import SendingCost
 from streamplace.engines.flink.program.program import Program
@@ -251,13 +251,13 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
 
 def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would take one subtask of each operator; another program is refused."""
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
+    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
     settings = replace(SETTINGS, program=Program(Path("shop.jar")))
     advice = advised(shop(), settings=settings)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
+    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(3))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advised(shop(), settings=settings)
 
@@ -266,7 +266,7 @@ def test_commands_name_no_program_that_is_remembered(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was submitted by streamplace on this machine."""
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
+    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
     monkeypatch.setattr(advising, "known_program", lambda job: program)
     advice = advised(shop())

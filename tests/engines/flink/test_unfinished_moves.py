@@ -9,7 +9,6 @@ from fake_flink import InTurn, failure, job, jobs
 from moving_cases import BACK, NEW, OLD, STOP, STOPPED, UNDER_WAY, UNKNOWN, MoveCase
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.carried import running_settings
 from streamplace.engines.flink.move.journal import (
     MoveClaim,
     MoveUnderWay,
@@ -18,6 +17,7 @@ from streamplace.engines.flink.move.journal import (
     unfinished,
 )
 from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.running_settings import running_settings
 from streamplace.engines.flink.move.saving import (
     CopyRuns,
     checkpoint_totals,

@@ -17,7 +17,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from streamplace.display.report import Brief, Detail, Part, Report, Sheet, duration, some
-from streamplace.engines.flink.advise.fixed import FixedParts, fixed_parts, with_loose_streams
+from streamplace.engines.flink.advise.fixed_parallelism import (
+    FixedParts,
+    fixed_parts,
+    with_loose_streams,
+)
 from streamplace.engines.flink.cpu.threads import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.candidates import in_one_group
 from streamplace.engines.flink.decide.rates import JobRates

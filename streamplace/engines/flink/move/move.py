@@ -10,15 +10,6 @@ from itertools import count
 from streamplace.engines.flink.layout import Layout
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
-from streamplace.engines.flink.move.carried import (
-    CHECKPOINTING,
-    UNTOLD,
-    Settings,
-    checkpoint_folder,
-    lost,
-    running_settings,
-    submitted_settings,
-)
 from streamplace.engines.flink.move.journal import (
     Journal,
     MoveClaim,
@@ -26,6 +17,15 @@ from streamplace.engines.flink.move.journal import (
     broken_off,
     forget,
     unfinished,
+)
+from streamplace.engines.flink.move.running_settings import (
+    CHECKPOINTING,
+    UNTOLD,
+    Settings,
+    checkpoint_folder,
+    lost,
+    running_settings,
+    submitted_settings,
 )
 from streamplace.engines.flink.move.saving import UNDER_WAY, resumable, stop_status
 from streamplace.engines.flink.move.settling import MoveSettings

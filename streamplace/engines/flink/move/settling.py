@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import inf
 
 from streamplace.engines.flink.measure.sources import RATE_SECONDS, SourceFlow, source_flow
-from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.interruption import draining_seconds
+from streamplace.engines.flink.move.running_settings import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.saving import checkpoint_totals, state_clause
 from streamplace.engines.flink.rest.client import (
     ENDED,

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from moving_cases import cluster_jar
 
-from streamplace.engines.flink.advise import fixed
-from streamplace.engines.flink.advise.fixed import PlannedProgram, fixed_parts, planned_twice
+from streamplace.engines.flink.advise import fixed_parallelism
+from streamplace.engines.flink.advise.fixed_parallelism import (
+    PlannedProgram,
+    fixed_parts,
+    planned_twice,
+)
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
@@ -30,7 +34,7 @@ def log_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jar
 
 
-def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
+def set_by_program(rest: Rest, program: Program) -> dict[str, int]:
     """Operator → parallelism, where the program sets it."""
     planned = planned_twice(rest, program)
     return {planned.name[id_]: number for id_, number in planned.fixed.items()}
@@ -39,7 +43,7 @@ def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
 def test_what_the_program_sets_is_told(rest: Rest, log_jar: Path) -> None:
     """LogJob says 4 for 'detect' alone, and nothing of it is left on the cluster."""
     before = rest.get("/jars")["files"]
-    assert fixed_parallelism(rest, Program(log_jar, "LogJob", ["200"])) == {"detect": 4}
+    assert set_by_program(rest, Program(log_jar, "LogJob", ["200"])) == {"detect": 4}
     assert rest.get("/jars")["files"] == before
     assert not rest.live_jobs()
 
@@ -49,7 +53,7 @@ def test_a_program_whose_classes_are_in_a_library_is_planned(
     rest: Rest, log_jar: Path, jobs: Path
 ) -> None:
     """Jars that it names with --library go with it; MixedJob sets all numbers of its own."""
-    found = fixed_parallelism(rest, Program(log_jar, "MixedJob", ["100"], [jobs]))
+    found = set_by_program(rest, Program(log_jar, "MixedJob", ["100"], [jobs]))
     assert found["numbers"] == 1
     assert found["count"] == found["total"] == 2
 
@@ -93,7 +97,7 @@ def test_tasks_of_fixed_operators_are_found(
 ) -> None:
     """By names or texts; a program that sets other numbers than the job has is not its program."""
     plan = PlannedProgram(NAMES, numbers, {("v4", "v5")})
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: plan)
+    monkeypatch.setattr(fixed_parallelism, "planned_twice", lambda *_: plan)
     rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
     job = [FlinkTask(name, name, name, n, (name,), texts=(text,)) for name, n, text in tasks]
     if isinstance(found, str):
@@ -125,11 +129,11 @@ def test_streams_of_a_fixed_operator_are_loose_whatever_its_parallelism(
             for name, (own, before, way) in nodes.items()
         }
 
-    monkeypatch.setattr(fixed, "_planned", planned)
-    monkeypatch.setattr(fixed, "check_upload", lambda rest: None)
-    monkeypatch.setattr(fixed, "jar_copy", lambda *_: nullcontext(Path("job.jar")))
+    monkeypatch.setattr(fixed_parallelism, "_planned", planned)
+    monkeypatch.setattr(fixed_parallelism, "check_upload", lambda rest: None)
+    monkeypatch.setattr(fixed_parallelism, "jar_copy", lambda *_: nullcontext(Path("job.jar")))
     jar = cluster_jar(Rest("http://flink:8081"), "job.jar")
-    monkeypatch.setattr(fixed, "uploaded", lambda *_: nullcontext(jar))
+    monkeypatch.setattr(fixed_parallelism, "uploaded", lambda *_: nullcontext(jar))
     monkeypatch.setattr(Program, "check", lambda program: None)
     found = planned_twice(jar.rest, Program(Path("job.jar")))
     assert found.fixed == {"src": number}
