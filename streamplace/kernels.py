@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamsim.kernel_cache import folder_of, turn
 
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 VERSION: Final = __version__
 """Among the constants of this module, so that it names the folder in which `_note` lies."""
-EVALUATIONS: Final = 500
-"""Enough for every part of a search, however busy the machine is."""
 HEARTBEAT: Final = 8.0
 """Seconds after which a line tells how far compiling is, where there is no terminal."""
-RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
-LISTS: Final = ("peft", "cpop", "foresight")
 
 
 def prepare_kernels() -> bool:
@@ -40,15 +36,13 @@ def prepare_kernels() -> bool:
     same. One that ends too early leaves kernels, which the next one does not compile again.
     """
     note = _note()
-    if note is None:
-        return False
-    if not note.exists():
+    if note is not None and not note.exists():
         tell = partial(LOG.warning, "another process compiles the kernels; waiting for it …")
         with turn(prepare_kernels, tell):
             if not note.exists():
                 _rehearse_all()
                 note.touch()
-    return True
+    return note is not None
 
 
 def _note() -> Path | None:
@@ -102,94 +96,63 @@ def _rehearse(name: str) -> bool:
     return True
 
 
-def _branches(seed: int = 12, number: int = 0) -> "StreamGraph":
+def _branches(seed: int = 12, copies: int = 1) -> "StreamGraph":
     """Source, three branches of three operators, and sink."""
-    from streamplace import StreamGraph
-    from streamplace.families.registry import FAMILIES
+    from streamplace.families.registry import FAMILIES, graph_of
 
     family = FAMILIES["branched"]
-    parameters = family.parameters(branches=3, depth=3, devices=3, copies=number + 1)
+    parameters = family.parameters(branches=3, depth=3, devices=3, copies=copies)
     *_, graph = family.generate(parameters, seed=seed)
-    assert isinstance(graph, StreamGraph)
-    return graph
+    return graph_of(graph)
 
 
 def _tasks() -> "StreamGraph":
-    from streamplace import Operator, Stream, StreamGraph
+    from streamplace import StreamGraph
 
-    operators = [Operator(name, ipt=1e9 * (2 + i), payload=1e6) for i, name in enumerate("abcd")]
-    ends = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
-    return StreamGraph.of("rehearsal", operators, [Stream(*pair) for pair in ends], fires="all")
+    graph = _branches()
+    return StreamGraph.of("rehearsal", graph.operators, graph.streams, fires="all")
 
 
 def _pipelines() -> "StreamGraph":
     """Two sources whose tuples never meet; three devices do not carry their full rates."""
     from streamplace import Operator, Stream, StreamGraph
 
-    operators = [Operator(name, ipt=1e5 * (1 + i), payload=1e3) for i, name in enumerate("abcdef")]
-    operators += [Operator(name, ipt=1e4, payload=1e3, rate=1e4) for name in ("one", "two")]
-    ends = [("one", "a"), ("a", "b"), ("b", "c"), ("two", "d"), ("d", "e"), ("e", "f")]
-    return StreamGraph.of("rehearsal", operators, [Stream(*pair) for pair in ends])
+    operators = [
+        Operator(f"{pipe}{i}", ipt=1e5 * (1 + i), payload=1e3, rate=1e4 * (i == 0))
+        for pipe in "ab"
+        for i in range(4)
+    ]
+    streams = [Stream(f"{pipe}{i}", f"{pipe}{i + 1}") for pipe in "ab" for i in range(3)]
+    return StreamGraph.of("rehearsal", operators, streams)
 
 
-def _place(graph: "Callable[[], StreamGraph]", *placers: str, objective: str = "") -> None:
+def _place(
+    graph: "Callable[[], StreamGraph]", *placers: str, evaluations: int = 500, **options: Any
+) -> None:
+    """Place by every part of a search, however busy the machine is."""
     from streamplace import Budget, place
 
-    budget = Budget(evaluations=EVALUATIONS)
-    for name in placers:
-        place(graph(), 3, placer=name, objective=objective, budget=budget).report()
+    for placer in placers:
+        given = {"budget": Budget(evaluations=evaluations), **options}
+        place(graph(), 3, placer=placer, **given).report()
 
 
-def _sources() -> None:
-    """A search that takes turns between the peak and the throughput, on devices of several cores.
-
-    The first turn of the peak alone takes a thousand of a part of the evaluations.
-    """
-    from streamplace import Budget, Cluster, place
-
-    place(_pipelines(), Cluster.uniform(3, cores=2), budget=Budget(evaluations=5000)).report()
-
-
-def _objectives() -> None:
-    from streamplace import Budget, place
-
-    graph, budget = _branches(), Budget(evaluations=EVALUATIONS)
-    place(graph, 3, objective="devices", require="throughput>=0.5", budget=budget)
-    place(graph, 3, objective="latency", budget=budget)
-
-
-def _rule() -> None:
+def _rules() -> None:
     """Operators that share a device, that must not, and that may not run on all of them."""
-    from streamplace import Budget, Constraints, place
+    from streamplace import Constraints
 
-    graph = _branches()
-    a, b, c, d, *_ = graph.operators.name
-    rules = Constraints(
-        colocate=[[a, b]], exlocate=[[c, d]], allowed={c: ["d0", "d1"], a: ["d0", "d2"]}
-    )
-    place(graph, 3, placer="anneal", constraints=rules, budget=Budget(evaluations=EVALUATIONS))
+    a, b, c, d, *_ = _branches().operators.name
+    allowed = {c: ["d0", "d1"], a: ["d0", "d2"]}
+    rules = Constraints(colocate=[[a, b]], exlocate=[[c, d]], allowed=allowed)
+    _place(_branches, "anneal", constraints=rules)
 
 
-def _prove() -> None:
-    """A proof that has to branch; the clock ends it only on a very slow machine."""
-    from streamplace import place
-
-    place(_branches(seed=1, number=1), 3, placer="exact", rate=1e4, budget="30 s")
-
-
-def _advise() -> None:
-    """A placement that single moves improve."""
-    from streamplace import place, simulate
+def _simulate() -> None:
+    """A placement that single moves improve; queues without a record of the ticks, and with one."""
+    from streamplace import place, simulate, simulate_queues
 
     found = place(_branches(), 3, placer="round-robin")
     simulate(found.problem, found.placement).report()
-
-
-def _queues() -> None:
-    """Both forms of the engine: without a record of the ticks, and with one."""
-    from streamplace import place, simulate_queues
-
-    found = place(_branches(), 3, placer="round-robin")
     simulate_queues(found.problem, found.placement)
 
 
@@ -197,23 +160,34 @@ def _plan() -> None:
     from streamplace import Budget, Offer, plan
 
     offers = [Offer("small", 0.1, cores=4, egress=1e9), Offer("large", 0.36, cores=16, egress=5e9)]
-    plan(_branches(), rate=3e4, offers=offers, budget=Budget(evaluations=EVALUATIONS)).report()
+    plan(_branches(), rate=3e4, offers=offers, budget=Budget(evaluations=500)).report()
 
 
 REHEARSALS: Final[dict[str, Callable[[], object]]] = {
-    "queues": _queues,
+    "simulations": _simulate,
     "tasks": partial(_place, _tasks, "auto", "exact"),
     "auto": partial(_place, _branches, "auto"),
     "makespan": partial(_place, _branches, "auto", objective="makespan"),
     "plan": _plan,
-    "exact": _prove,
-    "sources": _sources,
-    "advice": _advise,
+    # A proof that has to branch; the clock ends it only on a very slow machine.
+    "exact": partial(_place, partial(_branches, 1, 2), "exact", rate=1e4, budget="30 s"),
+    # The first turn of the peak alone takes a thousand of a part of the evaluations.
+    "sources": partial(_place, _pipelines, "auto", evaluations=5000),
     "heft": partial(_place, _tasks, "heft"),
-    "lists": partial(_place, _tasks, *LISTS),
+    "lists": partial(_place, _tasks, "peft", "cpop", "foresight"),
     "pilot": partial(_place, _branches, "pilot"),
-    "rules": partial(_place, _branches, *RULES),
-    "constraints": _rule,
-    "objectives": _objectives,
+    "cuts": partial(_place, _branches, "metis", "fuser-oracle", "anneal", "pilot:refine=none"),
+    "rules": _rules,
+    "devices": partial(_place, _branches, "auto", objective="devices", require="throughput>=0.5"),
+    "latency": partial(_place, _branches, "auto", objective="latency"),
 }
 """Calls by name, the longest first."""
+
+if __name__ == "__main__":
+    from streamplace import kernels  # this file under its own name, which names its folder
+
+    if not kernels.prepare_kernels():
+        sys.exit(
+            "error: kernels can be kept nowhere: neither beside the code nor in the cache folder of"
+            " the user; name a folder that only you can write to by NUMBA_CACHE_DIR"
+        )
