@@ -28,8 +28,8 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.loads import link_loads
-from streamplace.placers.anneal.rate.throughput import least
-from streamplace.placers.anneal.rate.walk import first_place, placement_of
+from streamplace.placers.anneal.throughput import least
+from streamplace.placers.anneal.walk import first_place, placement_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.demand import Demand

@@ -18,7 +18,7 @@ import numpy as np
 from streamplace.model.arrays import Bools, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.model.operators import MOST_SUBTASKS
-from streamplace.placers.anneal.rate.walk import scrambled
+from streamplace.placers.anneal.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.cuts import cheapest_counts
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected

@@ -17,7 +17,7 @@ from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.anneal.generic import BATCH
-from streamplace.placers.anneal.rate.throughput import LEAST, LEAST_OF_SEVERAL
+from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
 from streamplace.placers.exact.rate.prover import MOVES
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget

@@ -21,8 +21,8 @@ from streamsim_strategies import Description, Ints, placed, placed_joins
 
 from streamplace.model.level import operators_level
 from streamplace.model.problem import Problem
-from streamplace.placers.anneal.passes.shortest import listed_plans
-from streamplace.placers.anneal.rate.walk import new_walk, peak_of
+from streamplace.placers.anneal.makespan import listed_plans
+from streamplace.placers.anneal.walk import new_walk, peak_of
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.ranks import least_after
 from streamplace.scheduling.tasks import tasks_of

@@ -1,12 +1,12 @@
 """Anneal: local search guided by the loads of resources.
 
-For the throughput (`rate`), moves of single operators, swaps, and moves of neighbourhoods (a chain,
-a branch) are accepted or rejected by the energy of `walk`, under a falling temperature (`search`).
-Large graphs are searched level by level, from a few hundred groups of operators down to operators
-(`multilevel`). With several sources the fullest resource does not decide alone; the search then
-alternates between the peak and the exact throughput. The shortest pass (`passes`) has an annealing
-of its own, over devices and order. For any other objective the search starts from placements
-for a related objective and climbs by plain evaluation (`generic`).
+For the throughput, moves of single operators, swaps, and moves of neighbourhoods (a chain, a
+branch) are accepted or rejected by the energy of `walk`, as the temperature falls. Large graphs are
+searched level by level, from a few hundred groups of operators down to operators (`throughput`).
+With several sources the fullest resource does not decide alone; the search then alternates between
+the peak and the exact throughput. The shortest pass (`makespan`) has an annealing of its own, over
+devices and order (`schedules`). For any other objective the search starts from placements for a
+related objective and climbs by plain evaluation (`generic`).
 
 If METIS with every number of parts is cheap for the time budget, the search starts from its best
 placement, and a minimum of moves is made even if the time is over. A busy machine therefore costs
@@ -43,7 +43,7 @@ def anneal(
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.usual and objective.kind == "pass":
-        from streamplace.placers.anneal.passes.shortest import (
+        from streamplace.placers.anneal.makespan import (
             FIRST_ROUND,
             MOST_TASKS,
             reschedule,
@@ -57,7 +57,7 @@ def anneal(
         from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)
-    from streamplace.placers.anneal.rate.throughput import least_work, maximise
+    from streamplace.placers.anneal.throughput import least_work, maximise
 
     meter = Meter(budget, least_work(problem))
     start = start or metis_to_begin_with(problem, objective, seed, budget)

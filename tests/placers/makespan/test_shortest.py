@@ -8,14 +8,14 @@ from makespan_cases import MAKESPAN, giph, least_of_all, problems, ten_tasks, va
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
-from streamplace.placers.anneal.passes.sequence import (
+from streamplace.placers.anneal.schedules import (
     follow,
     new_non_delay,
     new_sequence,
     non_delay_makespan,
     settle,
 )
-from streamplace.placers.anneal.passes.shortest import reschedule
+from streamplace.placers.anneal.makespan import reschedule
 from streamplace.placers.exact.passes.shortest import Proof
 from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, least_of_all, value
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.placers.anneal.passes.shortest import plan_of, with_priorities
+from streamplace.placers.anneal.makespan import plan_of, with_priorities
 from streamplace.placers.exact.passes.stages import prove_stages, stages_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget

@@ -16,7 +16,7 @@ from streamplace.model.arrays import ROUNDING
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.passes.shortest import PassPlan, judge_plan, plan_from
+from streamplace.placers.anneal.makespan import PassPlan, judge_plan, plan_from
 from streamplace.placers.exact.passes.stages import prove_stages, stages_of, unruled
 from streamplace.placers.exact.passes.timetable import (
     CLEARANCE,

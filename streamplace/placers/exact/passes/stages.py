@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.model.arrays import ROUNDING, Floats, Ints
-from streamplace.placers.anneal.passes.moves import BEST
-from streamplace.placers.anneal.passes.shortest import (
+from streamplace.placers.anneal.schedules import BEST
+from streamplace.placers.anneal.makespan import (
     PassPlan,
     anneal_plans,
     best_plan,

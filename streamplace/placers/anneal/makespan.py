@@ -25,19 +25,20 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.timeline import least_makespan
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.passes.moves import (
+from streamplace.placers.anneal.schedules import (
     BEST,
     COOLING,
     CURRENT,
-    MOST_MOVED,
+    MOST_UNITS,
     TEMPERATURE,
     Anneal,
+    new_non_delay,
+    new_sequence,
     restart,
     search,
+    start_times,
 )
-from streamplace.placers.anneal.passes.sequence import new_non_delay, new_sequence, start_times
-from streamplace.placers.anneal.rate.search import ENOUGH
-from streamplace.placers.anneal.rate.walk import scrambled
+from streamplace.placers.anneal.walk import ENOUGH, scrambled
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
@@ -249,8 +250,8 @@ def _prepared(
         np.empty(n, np.int32),
         np.empty(n, np.int32),
         np.zeros(tasks.n_devices),
-        np.zeros(MOST_MOVED, np.int32),
-        np.zeros(MOST_MOVED, np.int32),
+        np.zeros(MOST_UNITS, np.int32),
+        np.zeros(MOST_UNITS, np.int32),
         np.array([scrambled(seed)], np.uint64),
         np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
         moving,

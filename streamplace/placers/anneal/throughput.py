@@ -1,9 +1,15 @@
-"""Maximising the throughput: choice of the search, its start and its length.
+"""Maximising the throughput: choice of the search, its start and its length, and its levels.
 
 With several sources the search alternates between the peak and the exact, max–min fair throughput.
 The peak determines the rate of the slowest source, but not the higher rates of the others. An exact
 value takes passes over the graph, a peak only the neighbourhood of a move; so the search by peak
 finds good placements, and the search by exact value continues from there.
+
+Large graphs are searched in cycles. A cycle coarsens the graph to a few hundred groups of units
+without merging units that the best placement so far separates, so that this placement exists at
+every level: units join the neighbour with which they exchange the most bytes. The search starts
+from it on the coarsest level and passes its best placement down. Cycles with different groups
+follow one another until the budget ends.
 """
 
 import operator
@@ -14,50 +20,60 @@ from streamsim import Instance, incremental, throughput
 from streamsim.incremental import LoadState, value
 from streamsim.incremental import move as move_operator
 from streamsim.instance import writable
-from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 from streamsim.topology import group_by
 
-from streamplace.model.arrays import TIE, Ints
-from streamplace.model.level import Level, finest_level, least_peak, least_times
+from streamplace.model.arrays import TIE, Floats, Ints, Longs
+from streamplace.model.level import Level, contracted, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.multilevel import cycles
-from streamplace.placers.anneal.rate.search import ENOUGH, FLAT, proceed, scatter, value_of
-from streamplace.placers.anneal.rate.walk import (
+from streamplace.placers.anneal.walk import (
     BEST_PEAK,
     COOLING,
+    ENDLESS,
     ENERGY,
+    ENOUGH,
+    FIRST_ROUND,
+    FLAT,
+    HEAT,
     LENGTH,
     ROUND,
     SLACK,
     STEP,
+    SWEEP,
     TEMPERATURE,
     TIGHTEN,
     UnitWalk,
     accepted,
     apart,
+    begin_search,
+    best_place,
     count_used,
     first_place,
     mix,
     new_walk,
+    obvious_places,
     peak_of,
     placement_of,
     places_of,
+    proceed,
     propose,
+    scatter,
+    search,
     take_room,
+    value_of,
 )
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.partition import unit_of
 from streamplace.placers.registry import Found
 
-LEAST, LEAST_OF_SEVERAL = 2 * search.FIRST_ROUND, search.FIRST_ROUND // 2
+LEAST, LEAST_OF_SEVERAL = 2 * FIRST_ROUND, FIRST_ROUND // 2
 """Proposals made even if the time is over, within a millisecond on small graphs. After the first
 round alone, one small graph in twelve has not improved; with several sources every third proposal
 takes passes over the graph."""
 NARROW = 128
-"""Number of units above which the search begins with a wide slack (see `multilevel`)."""
+"""Number of units above which the search begins with a wide slack (see `ATTEMPTS`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
 MET = 1e-11
 """Share up to which a bound counts as met."""
@@ -72,6 +88,23 @@ EXACT_SHARE = 2
 """Ratio of the proposals by peak to those by exact throughput."""
 FAIR_HOT, FAIR_COLD, FIRST_FAIR_ROUND = 0.05, 0.0005, 500
 """First and last temperature by exact throughput, and length of the first round."""
+COARSEST_PER_DEVICE = 40
+SHRINK = 2.5
+"""Largest ratio of the units of a level to those of the next coarser one."""
+LEAST_SHRINK = 0.95
+"""Share of units above which a further level is not worth it, so that coarsening ends."""
+COARSE_STEPS = 100_000
+COARSE_MIX = (0.05, 0.2, 0.7)
+"""Shares of neighbourhood moves, of swaps, and of moves to a neighbour."""
+ATTEMPTS = ((0.5, 1.0), (0.8, 0.7), (0.65, 1.0))
+"""Slack of every search of the coarsest level, and its factor from round to round. A wide slack
+includes resources that are far from full in the energy, which large graphs need: nothing else
+guides the distribution of traffic. The best width differs between graphs."""
+EFFORT = 30
+"""Proposals per unit on every finer level."""
+FINE_MIX = (0.02, 0.05, 0.9)
+GENTLE = 0.5
+"""Factor of the temperature on finer levels, where the coarse structure is settled."""
 
 
 def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
@@ -155,11 +188,11 @@ def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) 
         yield from cycles(level, place, seed, meter, enough)
         return
     walk = new_walk(level, place, seed)
-    search.begin(level, walk, search.FIRST_ROUND)
+    begin_search(level, walk, FIRST_ROUND)
     if level.n_units > NARROW:
         walk.numbers[SLACK], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
     yield walk.best
-    proceed(level, walk, search.ENDLESS, meter, enough)
+    proceed(level, walk, ENDLESS, meter, enough)
 
 
 @borrowing_kernel
@@ -336,13 +369,13 @@ def _alternate(
     by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.solution, seed)
     state = incremental.start(instance, best.solution[best.unit])
     first, member = group_by(writable(best.unit), level.n_units)
-    search.begin(level, by_peak, search.FIRST_ROUND)
+    begin_search(level, by_peak, FIRST_ROUND)
     begin_fair(instance, level, by_value, state)
     turn, before = LEAST_TURN, -1
     while best.value < 1.0 and not meter.over and meter.spent > before:
         left, before = turn, meter.spent
         while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(left, 4096))):
-            meter.spend(search.search(level, by_peak, chunk, ENOUGH))
+            meter.spend(search(level, by_peak, chunk, ENOUGH))
             left -= chunk
         best.judge(by_peak.best)
         go_to(instance, level, by_value, state, member, first, best.solution)
@@ -352,3 +385,174 @@ def _alternate(
             best.judge(by_value.best)
             left -= chunk
         turn *= 2
+
+
+def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
+    """Yield the device of every unit after each cycle, with falling peak, until the budget ends.
+
+    Without rules, the first cycle may merge any units; its result competes with the placement that
+    the search starts from.
+    """
+    rng = np.random.default_rng(seed)
+    if not level.ruled and not meter.late and peak_of(level, place) > enough:
+        anew = _cycle(level, np.zeros(level.n_units, np.int32), rng, meter, enough)
+        place = best_place(level, [place, anew])
+        yield place
+    while not meter.over and peak_of(level, place) > enough:
+        place = _cycle(level, place, rng, meter, enough)
+        yield place
+
+
+def _cycle(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+) -> Ints:
+    levels, groups, place = _coarsened(level, place, rng, meter)
+    if groups:
+        place = _search_coarse(levels[-1], place, rng, meter, enough)[groups[-1]]
+    for i in range(max(len(groups) - 1, 0), -1, -1):
+        place = _search_fine(levels[i], place, rng, meter, enough)
+        if i > 0:
+            place = place[groups[i - 1]]
+    return place
+
+
+def _search_coarse(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+) -> Ints:
+    """Search several times from scratch; return the best placement."""
+    if meter.over:
+        return place
+    if not level.ruled:
+        place = best_place(level, [place, *obvious_places(level)])
+    candidates = [place]
+    for slack, tighten in ATTEMPTS:
+        walk = new_walk(level, place, int(rng.integers(2**62)))
+        begin_search(level, walk, COARSE_STEPS // 16)
+        walk.numbers[SLACK], walk.numbers[TIGHTEN] = slack, tighten
+        mix(walk, *COARSE_MIX)
+        proceed(level, walk, COARSE_STEPS, meter, enough)
+        candidates.append(walk.best)
+        if walk.numbers[BEST_PEAK] <= enough or meter.over:
+            break
+    return best_place(level, candidates)
+
+
+def _search_fine(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+) -> Ints:
+    """Improve the placement of a coarser level, unit by unit."""
+    seed, steps = int(rng.integers(2**62)), EFFORT * level.n_units
+    if meter.over:
+        return place
+    walk = new_walk(level, place, seed)
+    begin_search(level, walk, steps)
+    walk.numbers[HEAT] *= GENTLE
+    walk.counts[SWEEP] = 1
+    mix(walk, *FINE_MIX)
+    proceed(level, walk, steps, meter, enough)
+    return walk.best
+
+
+def _coarsened(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter
+) -> tuple[list[Level], list[Ints], Ints]:
+    """Levels from fine to coarse, groups that map each to the next, and the coarsest placement."""
+    levels, groups = [level], list[Ints]()
+    goal = COARSEST_PER_DEVICE * len(level.device_type)
+    while (n := levels[-1].n_units) > goal and not meter.late:
+        group, n_groups = _heavy_groups(levels[-1], place, rng.permutation(n), 4.0 / goal)
+        if n_groups > LEAST_SHRINK * n:
+            break
+        levels.append(contracted(levels[-1], group, n_groups))
+        groups.append(group)
+        at = np.empty(n_groups, np.int32)
+        at[group] = place
+        place = at
+    return levels, groups, place
+
+
+@kernel
+def _heavy_groups(level: Level, place: Ints, order: Longs, most: float) -> tuple[Ints, int]:
+    """Group of every unit and the number of groups, which are numbered by first unit.
+
+    In the given order, every single unit joins the neighbouring group with which it has the most
+    traffic, among those on the same device, under the same rules, and within the weight limit: a
+    group weighs at most ``most``, where the entire graph weighs 2 (CPU load and number of units
+    count equally). Units with rivals stay single.
+    """
+    n = len(level.load)
+    leader = np.arange(n).astype(np.int32)
+    weight, size = _weights(level), np.ones(n, np.int32)
+    towards, n_groups = np.zeros(n), n
+    for u in order:
+        if n_groups * SHRINK <= n:
+            break
+        if size[leader[u]] > 1 or _has_rivals(level, u):
+            continue
+        best = _heaviest(level, place, leader, weight, towards, u, most)
+        if best >= 0:
+            leader[u] = best
+            weight[best] += weight[u]
+            size[best] += 1
+            n_groups -= 1
+    return _numbered(leader)
+
+
+@kernel
+def _heaviest(
+    level: Level, place: Ints, leader: Ints, weight: Floats, towards: Floats, u: int, most: float
+) -> int:
+    """Leader of the group that unit u may join and has the most traffic with, or -1.
+
+    ``towards`` is all 0 before and after.
+    """
+    best, heaviest = -1, 0.0
+    for e in range(level.start[u], level.start[u + 1]):
+        if not _has_rivals(level, level.peer[e]):
+            towards[leader[level.peer[e]]] += level.sent[e] + level.taken[e]
+    for e in range(level.start[u], level.start[u + 1]):
+        g = leader[level.peer[e]]
+        fits = weight[g] + weight[u] <= most
+        if (
+            fits
+            and towards[g] > heaviest
+            and place[g] == place[u]
+            and level.kind[g] == level.kind[u]
+        ):
+            best, heaviest = g, towards[g]
+    for e in range(level.start[u], level.start[u + 1]):
+        towards[leader[level.peer[e]]] = 0.0
+    return best
+
+
+@kernel
+def _has_rivals(level: Level, u: int) -> bool:
+    return len(level.rival_start) > 0 and level.rival_start[u] < level.rival_start[u + 1]
+
+
+@kernel
+def _weights(level: Level) -> Floats:
+    """Share of every unit in the CPU load plus its share in the number of units."""
+    n, types = level.load.shape
+    weight, whole = np.zeros(n), 0.0
+    for u in range(n):
+        for c in range(types):
+            weight[u] += level.load[u, c]
+        whole += weight[u]
+    for u in range(n):
+        weight[u] = (weight[u] / whole if whole > 0 else 0.0) + 1.0 / n
+    return weight
+
+
+@kernel
+def _numbered(leader: Ints) -> tuple[Ints, int]:
+    """Number groups by first appearance; a leader leads itself."""
+    n = len(leader)
+    number, group, n_groups = np.full(n, -1, np.int32), np.empty(n, np.int32), 0
+    for u in range(n):
+        g = leader[u]
+        if number[g] < 0:
+            number[g] = n_groups
+            n_groups += 1
+        group[u] = number[g]
+    return group, n_groups

@@ -1,1 +1,0 @@
-"""Annealing of one pass, over devices and order of tasks."""

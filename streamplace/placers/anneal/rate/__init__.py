@@ -1,1 +1,0 @@
-"""Annealing for the throughput, over units of operators and the loads of resources."""
